@@ -60,7 +60,7 @@ const patched = tutorial('a PATCH of the user changes attributes, and no members
 const left = tutorial('the user leaves the group by the same workflow, and keeps all attributes')
 const deleted = tutorial('five: the user is deleted; deleting again is 404')
 const workflows = gateway(
-  'workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name what is run',
+  'workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name the workflows',
 )
 const mapped = gateway('scim2tremolo and tremolo2scim map by attribute, by mapper and by template')
 const filters = gateway('userFilterScim2Ldap and groupFilterScim2Ldap name the attributes that filters are about')

@@ -9,7 +9,7 @@ export interface Features {
   readonly bulk: { readonly maxOperations: number; readonly maxPayloadSize: number }
   readonly changePassword: boolean
   readonly etag: boolean
-  /** The events that are made (RFC 9967 4); absent where none are. */
+  /** The events that the service sends (RFC 9967 4); absent if it sends none. */
   readonly eventUris?: readonly string[]
 }
 

@@ -2,9 +2,9 @@ import { scimError } from '#protocols/scim/scim-error.ts'
 
 /** The entity tags of an If-Match or If-None-Match header (RFC 9110 13.1). */
 export interface EntityTags {
-  /** Whether one of them is the tag of a resource with this version; `*` is that of every resource. */
+  /** Whether one of them is the tag of this version; `*` matches any. */
   matches(version: string | undefined): boolean
-  /** `*`: whatever version it has. */
+  /** `*` matches every version. */
   readonly any: boolean
 }
 
@@ -34,7 +34,7 @@ export function parseEntityTags(text: string, headerName: string): EntityTags {
 /** The entity tag of a version; it is also the `meta.version` of the resource. */
 export const entityTag = (version: string): string => `W/"${opaque(version)}"`
 
-/** A version in the characters that may stand in a tag. */
+/** A version, encoded in the characters that a tag may contain. */
 const opaque = (version: string): string =>
   /^\w*$/.test(version)
     ? version

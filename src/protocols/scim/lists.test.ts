@@ -65,7 +65,7 @@ test('comes back as it went, in unreserved characters', () => {
   )
 })
 
-test('is no cursor of another query', () => {
+test('a cursor is not valid in another query', () => {
   const cursor = writeCursor(scope, 'p1')
   for (let i = 0; i < scope.length; i++) {
     expect(() => readCursor(scope.with(i, 'other'), cursor)).toThrow(refused)
@@ -91,7 +91,7 @@ test('a position that is not UTF-8 is refused', () => {
   expect(() => readCursor(scope, bytes.toString('base64url'))).toThrow(refused)
 })
 
-test('numbers are numbers, and the page says where it stands', () => {
+test('numbers are numbers, and the page has its start', () => {
   expect(listResponse([{ id: 'a' }], 7, { startIndex: 3 })).toEqual({
     schemas: ['urn:ietf:params:scim:api:messages:2.0:ListResponse'],
     totalResults: 7,

@@ -6,7 +6,7 @@ import { scimError } from '#protocols/scim/scim-error.ts'
 export const defaultCount = 100
 export const maxCount = 200
 
-/** Which part of a list is asked for: by index (RFC 7644 3.4.2.4) or by cursor (RFC 9865). */
+/** The requested part of a list: by index (RFC 7644 3.4.2.4) or by cursor (RFC 9865). */
 export type ListPage =
   | {
       readonly kind: 'index'
@@ -33,8 +33,9 @@ export function parsePage(query: URLSearchParams): ListPage {
     const count = Math.max(0, wholeNumber(query.get('count'), defaultCount) ?? invalid('count'))
     return { kind: 'index', startIndex, count: Math.min(count, maxCount) }
   }
-  // RFC 9865 says what each of the two asks for, so together they contradict each other.
-  if (start !== null) throw scimError('invalidValue', 'cursor and startIndex cannot be used together.')
+  // RFC 9865 gives each of the two another meaning, so together they contradict each other.
+  if (start !== null)
+    throw scimError('invalidValue', 'cursor and startIndex cannot be used together. Send one of them.')
   const count = wholeNumber(query.get('count'), defaultCount)
   if (count === undefined || count < 1) {
     throw scimError('invalidCount', `count must be a whole number from 1 to ${maxCount}.`)
@@ -42,7 +43,7 @@ export function parsePage(query: URLSearchParams): ListPage {
   return { kind: 'cursor', cursor, count: Math.min(count, maxCount) }
 }
 
-/** Undefined when it is none. */
+/** Undefined if it is not a whole number. */
 function wholeNumber(text: string | null, fallback = 1): number | undefined {
   if (text === null || text === '') return fallback
   return /^[+-]?\d{1,15}$/.test(text) ? Number(text) : undefined
@@ -58,14 +59,14 @@ const bindingBytes = 12
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * A cursor of RFC 9865: a position, bound to the query it is a position in. `scope` tells queries apart: the same list,
- * filter and order give the same one. It is made of unreserved characters (RFC 3986 2.3) and kept nowhere.
+ * A cursor of RFC 9865: a position, bound to its query. `scope` distinguishes queries: the same list, filter and order have
+ * the same scope. A cursor has only unreserved characters (RFC 3986 2.3) and is not stored.
  */
 export function writeCursor(scope: readonly string[], position: string): string {
   return Buffer.concat([binding(scope), Buffer.from(position, 'utf8')]).toString('base64url')
 }
 
-/** Throws invalidCursor when it is none, or one of another query. */
+/** Throws invalidCursor if it is malformed or belongs to another query. */
 export function readCursor(scope: readonly string[], cursor: string): string {
   const bytes = cursor.length > maxCursorLength ? Buffer.alloc(0) : Buffer.from(cursor, 'base64url')
   const same = bytes.toString('base64url') === cursor && bytes.subarray(0, bindingBytes).equals(binding(scope))
@@ -90,7 +91,7 @@ const binding = (scope: readonly string[]): Buffer =>
 
 export const listSchema = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 
-/** Where the page stands in the list: a start for the index method, what comes next for the cursor method. */
+/** The place of the page in the list: its start for the index method, the next cursor for the cursor method. */
 export type PagePlace = { readonly startIndex: number } | { readonly nextCursor: string | undefined }
 
 export function listResponse(
@@ -113,7 +114,7 @@ export const searchSchema = 'urn:ietf:params:scim:api:messages:2.0:SearchRequest
 
 /**
  * The body of `POST .search` (RFC 7644 3.4.3, with RFC 9865's cursor) as the query that a GET would have. Throws
- * invalidSyntax when it is no such message, invalidValue when a parameter is of another type. Others are ignored.
+ * invalidSyntax for another message, invalidValue for a parameter of the wrong type. Other members are ignored.
  */
 export function readSearchRequest(body: JsonValue): URLSearchParams {
   const message = requireMessageOf(body, searchSchema)

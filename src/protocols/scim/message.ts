@@ -2,7 +2,7 @@ import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { scimError, scimMediaType } from '#protocols/scim/scim-error.ts'
 
-/** A message's own member, whatever letter case it is written in; undefined where it is absent or null. */
+/** A member of a message, in any letter case; undefined if it is absent or null. */
 export function member(message: JsonObject, name: string): JsonValue | undefined {
   if (Object.hasOwn(message, name)) return message[name] ?? undefined
   const lower = name.toLowerCase()
@@ -64,7 +64,7 @@ export function isJsonContent(contentType: string | undefined, other?: RegExp): 
 
 const isJson = (type: string, other: RegExp | undefined): boolean => accepted.has(type) || other?.test(type) === true
 
-/** Whether the Accept header, where there is one, lets a JSON answer through. */
+/** Whether the Accept header, if any, allows a JSON answer. */
 export function acceptsJson(accept: string | undefined, other?: RegExp): boolean {
   if (accept === undefined || accept.trim() === '') return true
   return accept
@@ -80,13 +80,13 @@ export function acceptsJson(accept: string | undefined, other?: RegExp): boolean
 /** Room for the largest documented requests: 100,000 members of a group, and 1,000 operations of a bulk request. */
 export const scimBounds: JsonBounds = { depth: 64, members: 1_000, elements: 150_000, values: 500_000 }
 
-/** Throws INVALID_JSON when it is not UTF-8, not JSON, or beyond the bounds. */
+/** Throws INVALID_JSON if it is not UTF-8, not JSON, or exceeds the bounds. */
 export const parseBody = (bytes: Buffer): JsonValue => parseBoundedJson(bytes, scimBounds).value
 
-/** Longer texts are no one's complex value. */
+/** Longer texts are not complex values. */
 const maxLength = 65_536
 
-/** The JSON object that a text holds, as some clients send complex values; undefined when it holds none. */
+/** The JSON object in a text, as some clients send complex values; undefined if there is none. */
 export function jsonInText(text: string): JsonObject | undefined {
   if (text.length > maxLength || !/^\s*\{/.test(text)) return undefined
   try {

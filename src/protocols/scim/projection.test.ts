@@ -31,14 +31,14 @@ test.each<[string | null, string | null, object]>([
   expect(parseProjection(schema, attributes, excluded)?.apply(user)).toEqual(expected)
 })
 
-test('nothing asked: everything but what is hidden', () => {
+test('without a request, everything but hidden attributes is shown', () => {
   expect(parseProjection(new ResourceSchema(groupSchema), null, null)).toBeUndefined()
   expect(parseProjection(schema, null, null)?.apply({ ...user, password: 'secret' })).toEqual(user)
   expect(parseProjection(schema, '', null)?.wants('emails')).toBe(true)
   expect(parseProjection(schema, '', null)?.wants('Password')).toBe(false)
 })
 
-describe('what an attribute or a part of it says of its being returned', () => {
+describe('`returned` of an attribute or a part of it', () => {
   const custom = new ResourceSchema({
     id: 'urn:example:Badge',
     name: 'Badge',

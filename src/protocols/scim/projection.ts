@@ -9,17 +9,16 @@ export const maxProjectionLength = 4096
 /** Which sub-attributes of an attribute are named; `all` when it is named as a whole. */
 type Named = 'all' | Set<SchemaAttribute>
 
-/** What a client asked to see (RFC 7644 3.9), or everything that is returned by default. */
+/** The attributes that a client requested (RFC 7644 3.9), or those that are returned by default. */
 export interface Projection {
   readonly wants: (attribute: string) => boolean
-  /** The resource itself where nothing of it is left out. */
+  /** Returns the resource itself if nothing is left out. */
   readonly apply: (resource: JsonObject) => JsonObject
 }
 
 /**
- * From the query parameters `attributes` and `excludedAttributes`; where both are given, the first decides.
- * Unknown names are ignored. Undefined when nothing was asked and nothing is hidden. Throws invalidValue when the list
- * is too long to be one.
+ * From the query parameters `attributes` and `excludedAttributes`; if both are given, `attributes` decides. Unknown names
+ * are ignored. Undefined if nothing was requested and nothing is hidden. Throws invalidValue if the list is too long.
  */
 export function parseProjection(
   schema: ResourceSchema,
@@ -31,7 +30,7 @@ export function parseProjection(
   if (text.length > maxProjectionLength) {
     throw scimError(
       'invalidValue',
-      `attributes and excludedAttributes must not be longer than ${maxProjectionLength} characters.`,
+      `attributes and excludedAttributes must not be longer than ${maxProjectionLength} characters. Name fewer attributes.`,
     )
   }
   const named = readNames(schema, text)
@@ -59,7 +58,7 @@ export function parseProjection(
 
 const defaults = new WeakMap<ResourceSchema, Projection | { readonly none: true }>()
 
-/** Leaves out what is returned on request only, or never; most resources have nothing of it and pass as they are. */
+/** Leaves out attributes that are returned on request only, or never; most resources have none and are not copied. */
 function defaultProjection(schema: ResourceSchema): Projection | undefined {
   const known = defaults.get(schema)
   if (known !== undefined) return 'none' in known ? undefined : known
@@ -106,8 +105,8 @@ type View = (value: JsonValue) => JsonValue
 const whole: View = (value) => value
 
 /**
- * How an attribute is shown; undefined when it is not. `returned: always` wins over any wish, `never` too, for an
- * attribute as for its parts.
+ * How an attribute is shown; undefined if it is not. `returned` with `always` or `never` overrides the request, for an
+ * attribute and for its parts.
  */
 function viewOf(attribute: SchemaAttribute, named: Named | undefined, including: boolean): View | undefined {
   const { returned, subAttributes } = attribute

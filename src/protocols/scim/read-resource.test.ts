@@ -11,7 +11,7 @@ import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schem
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id
 
-test('takes what clients send', () => {
+test('accepts what clients send', () => {
   expect(
     readResource(schema, {
       schemas: ['urn:scim:schemas:core:1.0', 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/User'],
@@ -58,13 +58,13 @@ test.each<[string, JsonValue]>([
   expect(() => readResource(schema, body)).toThrow(expect.objectContaining({ keyword }))
 })
 
-test('requires what the schema requires', () => {
+test('throws if a required attribute is missing', () => {
   expect(() => requireAttributes(schema, {})).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
   expect(() => requireAttributes(schema, { userName: '' })).toThrow(GatewayError)
   expect(() => requireAttributes(schema, { userName: 'x' })).not.toThrow()
 })
 
-test('a name of JavaScript itself is no attribute', () => {
+test('a name of the JavaScript prototype is not an attribute', () => {
   const body = JSON.parse(
     '{"userName":"x","__proto__":{"polluted":1},"name":{"__proto__":{"polluted":1},"givenName":"A"}}',
   )
@@ -118,14 +118,14 @@ test("Okta's POST: a password and no groups", () => {
   })
 })
 
-test('a value that stands twice is kept once', () => {
+test('a repeated value is kept once', () => {
   const emails = [{ value: 'a', type: 'work' }, { value: 'A', type: 'Work', display: 'D' }, { value: 'a' }]
   expect(readResource(schema, { emails })).toEqual({
     emails: [{ value: 'a', type: 'work', display: 'D' }, { value: 'a' }],
   })
 })
 
-test('of a name that stands twice the last counts', () => {
+test('of a repeated name the last value counts', () => {
   expect(readResource(schema, JSON.parse('{"userName":"first","userName":"last"}'))).toEqual({ userName: 'last' })
   expect(readResource(schema, { userName: 'first', USERNAME: 'last' })).toEqual({ userName: 'last' })
 })
@@ -134,7 +134,7 @@ describe('strictly', () => {
   const strict = { ...clientValues, strict: true }
   const both = [userSchema.id, enterprise]
 
-  test('what the RFCs define is read; readOnly is still ignored', () => {
+  test('reads what the RFCs define, and still ignores readOnly', () => {
     const body = { schemas: both, id: 'x', userName: 'b', active: true, emails: [{ value: 'a' }], meta: {} }
     expect(readResource(schema, { ...body, [enterprise]: { department: 'T' } }, strict)).toEqual({
       userName: 'b',
@@ -163,7 +163,7 @@ describe('strictly', () => {
   })
 })
 
-test('a number beyond all numbers is none', () => {
+test('a number that is too large is refused', () => {
   const attributes = [attribute('n', 'A number.', { type: 'decimal' })]
   const numbers = new ResourceSchema(userSchema, [{ id: 'urn:example:N', name: 'N', description: '', attributes }])
   const read = (text: string) => readResource(numbers, JSON.parse(`{"urn:example:N":{"n":${text}}}`))
@@ -173,7 +173,7 @@ test('a number beyond all numbers is none', () => {
   }
 })
 
-test('what only the service sets is not asked of a client', () => {
+test('clients need not send what only the service sets', () => {
   const attributes = [attribute('serial', 'A number.', { required: true, mutability: 'readOnly' })]
   const extended = new ResourceSchema(userSchema, [{ id: 'urn:example:S', name: 'S', description: '', attributes }])
   const sent = readResource(extended, { userName: 'ada', 'urn:example:S': { serial: '7' } })

@@ -91,14 +91,14 @@ const unknownAttribute = (name: string) =>
 export const maxValues = 500
 
 export interface ReadOptions {
-  /** What clients send has readOnly parts, which are ignored; what the service itself made keeps them. */
+  /** readOnly parts are dropped from what clients send, and kept in what the service itself made. */
   readonly readOnly: 'drop' | 'keep'
   readonly maxValues: number
-  /** Only what the RFCs define: nothing is understood from a wrong type, nothing unknown is ignored. */
+  /** Accepts only what the RFCs define: no values of a wrong type, no unknown names. */
   readonly strict?: boolean
   /** Called with the name of an attribute, or the URN of an extension, that no schema has; throws to refuse it. */
   readonly unknown?: (name: string) => void
-  /** An element of a list that holds nothing is refused: left out, it would make another list of this one. */
+  /** An empty element of a list is refused, because leaving it out would change the list. */
   readonly refuseEmpty?: boolean
 }
 
@@ -155,7 +155,7 @@ export function readSingle(
   return value === undefined ? undefined : { [sub.name]: value }
 }
 
-/** The object that a text holds for a complex attribute: JSON of which at least one name is a sub-attribute. */
+/** The object in a text for a complex attribute: JSON in which at least one name is a sub-attribute. */
 export function complexInText(
   schema: ResourceSchema,
   attribute: SchemaAttribute,
@@ -165,12 +165,12 @@ export function complexInText(
   if (options.strict === true || attribute.type !== 'complex') return undefined
   const object = jsonInText(text)
   if (object === undefined) return undefined
-  // Such texts hold more than the attribute does, by habit.
+  // Such texts usually contain more than the attribute has.
   const known = Object.entries(object).filter(([name]) => schema.subAttribute(attribute, name) !== undefined)
   return known.length === 0 ? undefined : Object.fromEntries(known)
 }
 
-/** An element whose `value` holds the element itself as JSON; what stands beside it stays. */
+/** Unpacks an element whose `value` contains the element itself as JSON; its other parts stay. */
 function withoutJsonInText(
   schema: ResourceSchema,
   attribute: SchemaAttribute,
@@ -240,14 +240,14 @@ function readBoolean(attribute: SchemaAttribute, raw: JsonValue, strict: boolean
 function readNumber(attribute: SchemaAttribute, raw: JsonValue, strict: boolean): number {
   const number = typeof raw === 'string' && !strict && /^-?\d{1,15}(\.\d{1,15})?$/.test(raw) ? Number(raw) : raw
   const whole = attribute.type === 'integer'
-  // A number too large for JavaScript comes out of JSON as infinite, and could not go back into it.
+  // JSON parses a number that is too large as infinite, which JSON cannot write.
   if (typeof number === 'number' && (whole ? Number.isSafeInteger(number) : Number.isFinite(number))) return number
   throw wrongType(attribute, whole ? 'a whole number' : 'a number')
 }
 
 function readText(attribute: SchemaAttribute, raw: JsonValue): string {
   if (typeof raw !== 'string') throw wrongType(attribute, 'a text')
-  // Neither can be kept by every store as it was sent. The value is not told: it may be a password.
+  // Not every store can keep these. The error does not show the value, which may be a password.
   if (!raw.isWellFormed() || raw.includes('\0')) {
     throw scimError(
       'invalidValue',

@@ -42,11 +42,11 @@ test('an attribute is a single, optional, readWrite text unless it says otherwis
   })
 })
 
-test('what is written is never returned', () => {
+test('a writeOnly attribute is never returned', () => {
   expect(read(one({ name: 'pin', mutability: 'writeOnly' })).schema?.attributes[0]?.returned).toBe('never')
 })
 
-describe('every problem is told, with its place', () => {
+describe('reports every problem with its path', () => {
   test.each<[unknown, string[]]>([
     [null, [': a schema must be an object']],
     [[], [': a schema must be an object']],
@@ -140,7 +140,7 @@ describe('every problem is told, with its place', () => {
     expect(outcome.schema).toBeUndefined()
   })
 
-  test('anything is read or told of', () => {
+  test('reads any document or reports problems', () => {
     const key = fc.constantFrom(
       'id',
       'attributes',
@@ -237,7 +237,7 @@ describe('a resource type with schemas of its owner', () => {
     )
   })
 
-  test('what is required is required', () => {
+  test('a required attribute must have a value', () => {
     expect(() => requireAttributes(schema, { userName: 'b' })).toThrow(`${id} is required.`)
     expect(() => requireAttributes(schema, { userName: 'b', [id]: { badges: [] } })).toThrow('floor is required.')
     expect(() => requireAttributes(schema, { userName: 'b', [id]: { floor: 1 } })).not.toThrow()
@@ -256,7 +256,7 @@ describe('a resource type with schemas of its owner', () => {
     expect(applyPatch(optional, { userName: 'b', [id]: { floor: 1 } }, add).changed).toHaveLength(1)
   })
 
-  test('names that are taken are told of', () => {
+  test('reports names that exist', () => {
     const taken = extend([{ ...more, attributes: [...more.attributes, ...userSchema.attributes.slice(0, 1)] }])
     expect(problems).toEqual([`0.attributes.1.name: ${userSchema.id} already has an attribute "userName"`])
     expect(taken.core.attributes).toHaveLength(userSchema.attributes.length + 1)
@@ -271,7 +271,7 @@ describe('a resource type with schemas of its owner', () => {
     expect(problems).toEqual([expect.stringContaining('more than 50 extensions'), expect.any(String)])
   })
 
-  test('a URN that begins with another is told apart', () => {
+  test('distinguishes a URN that begins with another', () => {
     const inner = { ...site, id: `${userSchema.id}:site` }
     expect(extend([inner]).resolveAttribute(`${inner.id}:floor`)).toMatchObject({ extension: inner.id })
     expect(extend([inner]).resolveAttribute(`${userSchema.id}:title`)?.extension).toBeUndefined()

@@ -10,7 +10,7 @@ const maxSubAttributes = 50
 const maxListed = 200
 const maxText = 1000
 
-/** Told of every problem, with where it stands in the document. */
+/** Called with every problem and its path in the document. */
 export type ReportProblem = (path: Path, message: string) => void
 
 const schemaKeys = ['schemas', 'id', 'name', 'description', 'attributes', 'meta', 'required']
@@ -23,13 +23,13 @@ const mutabilities = ['readWrite', 'readOnly', 'immutable', 'writeOnly'] as cons
 const returns = ['default', 'always', 'request', 'never'] as const
 const uniquenesses = ['none', 'server', 'global'] as const
 
-/** Paths are written with these characters; a name with others could never be reached. */
+/** Paths consist of these characters; an attribute with others could not be addressed. */
 const namePattern = /^[A-Za-z$][A-Za-z0-9_$-]{0,99}$/
 const uriPattern = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s"()[\]]{1,250}$/
 
 /**
- * A schema document of RFC 7643 section 7, and `required: true` at its top where every resource must have it.
- * Undefined when there was a problem; all problems are reported.
+ * Reads a schema document of RFC 7643 section 7, with an additional `required` at its top if every resource must have the
+ * schema. Undefined if there was a problem; all problems are reported.
  */
 export function readSchema(document: unknown, report: ReportProblem): Schema | undefined {
   let ok = true
@@ -146,7 +146,7 @@ class SchemaReader {
     return name
   }
 
-  /** The reader of a text has reported one that is there and is none. */
+  /** A value that is not a text was reported when it was read. */
   #missing(raw: JsonObject, key: string, at: Path): void {
     const value = raw[key]
     if (value === undefined || value === '') this.#report(at, `"${key}" is required`)
@@ -198,9 +198,9 @@ class SchemaReader {
 export const maxExtensions = 50
 
 /**
- * The resource type with schemas of its owner's: one that has the id of the core schema, or of an extension that is
- * there, adds its attributes to that; any other is a new extension. Names that are taken are reported, with the place
- * of the schema in the list first in the path, and left out.
+ * Extends a resource type: a schema with the id of the core schema, or of an existing extension, adds its attributes to
+ * that; any other is a new extension. Attributes whose names exist are reported and left out. The path of a problem starts
+ * with the index of the schema.
  */
 export function extendResourceSchema(
   base: ResourceSchema,

@@ -25,7 +25,7 @@ const before: JsonObject = {
 const put = (body: JsonValue): JsonObject => replaceResource(schema, before, readResource(schema, body))
 const service = { id: 'u1', groups: before['groups'], meta: before['meta'], [site]: { badge: 'B-1' } }
 
-test('clears what is left out; what only the service sets, or no one can change, stays', () => {
+test('clears attributes that are left out, except readOnly and immutable ones', () => {
   expect(put({ id: 'other', userName: 'b', displayName: 'N', groups: [], meta: {} })).toEqual({
     ...service,
     userName: 'b',
@@ -40,7 +40,7 @@ test("the service's part of a value stays with the value, and goes with it", () 
   expect(put({ userName: 'b', manager: '9' })[enterprise]).toEqual({ manager: { value: '9' } })
 })
 
-test('an immutable value must be what it was', () => {
+test('an immutable value must not change', () => {
   expect(put({ userName: 'b', [site]: { badge: 'B-1' } })).toEqual({ ...service, userName: 'b' })
   expect(() => put({ userName: 'b', [site]: { badge: 'B-2' } })).toThrow(
     expect.objectContaining({ keyword: 'mutability' }),

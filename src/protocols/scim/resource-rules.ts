@@ -5,9 +5,8 @@ import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schem
 import { scimError } from '#protocols/scim/scim-error.ts'
 
 /**
- * What a PUT makes of a resource (RFC 7644 3.5.1): what the client leaves out is cleared, what only the service sets
- * stays, and so does what cannot change. `sent` is what `readResource` gave. Throws mutability when an immutable value is
- * another.
+ * The outcome of a PUT (RFC 7644 3.5.1): attributes that the client leaves out are cleared, except readOnly and immutable
+ * ones. `sent` comes from `readResource`. Throws mutability if an immutable value changes.
  */
 export function replaceResource(schema: ResourceSchema, before: JsonObject, sent: JsonObject): ScimResource {
   const after: ScimResource = { ...sent }
@@ -24,7 +23,7 @@ export function replaceResource(schema: ResourceSchema, before: JsonObject, sent
   return after
 }
 
-/** The service's own parts belong to the value they describe. */
+/** Keeps the readOnly parts, which describe the value, unless the value changes. */
 function withReadOnlyParts(attribute: SchemaAttribute, before: JsonValue, after: JsonObject): JsonObject {
   const value = defaultSubAttribute(attribute)?.name
   if (!isJsonObject(before) || (value !== undefined && !sameValue(before[value], after[value]))) return after
@@ -40,8 +39,8 @@ export const cannotChange = ({ name }: SchemaAttribute) =>
   scimError('mutability', `${name} is immutable: it cannot be changed once it is set. Leave it as it is.`)
 
 /**
- * Throws mutability when an immutable attribute that had a value has another one, or none. The parts of a single complex
- * value count while the value is there; taken away as a whole it takes them along.
+ * Throws mutability if an immutable attribute loses or changes its value. This applies to the parts of a single complex
+ * value, unless the whole value is removed.
  */
 export function requireImmutable(schema: ResourceSchema, before: JsonObject, after: JsonObject): void {
   for (const ref of schema.attributes()) {
@@ -63,13 +62,13 @@ function requireImmutableParts(attribute: SchemaAttribute, before: JsonValue, af
 }
 
 /**
- * Throws invalidValue when a required attribute has no value. An extension's are required where the extension is, or is
- * there; sub-attributes where their attribute has a value.
+ * Throws invalidValue if a required attribute has no value. Attributes of an extension are required if the extension is
+ * required or present, sub-attributes if their attribute has a value.
  */
 export function requireAttributes(schema: ResourceSchema, resource: JsonObject): void {
   for (const extension of schema.extensions) {
     if (extension.required === true && resource[extension.id] === undefined) {
-      throw scimError('invalidValue', `${extension.id} is required.`)
+      throw scimError('invalidValue', `${extension.id} is required. Send its attributes.`)
     }
   }
   for (const ref of schema.attributes()) {
@@ -80,8 +79,8 @@ export function requireAttributes(schema: ResourceSchema, resource: JsonObject):
 }
 
 /**
- * The same after a change. What was taken away is a matter of mutability (RFC 7644 3.5.2.2); what was never there, as on
- * a partial read, was not removed by this request.
+ * The same after a change, with mutability for a value that was removed (RFC 7644 3.5.2.2). A value that was already absent,
+ * as after a partial read, was not removed by this request.
  */
 export function requireKept(schema: ResourceSchema, before: JsonObject, after: JsonObject): void {
   for (const { id, required: needed } of schema.extensions) {
@@ -103,7 +102,7 @@ export function requireKept(schema: ResourceSchema, before: JsonObject, after: J
   }
 }
 
-/** Values that were there before are let be. */
+/** Checks only values that are new. */
 function requireParts(attribute: SchemaAttribute, value: JsonValue | undefined, before: JsonValue | undefined): void {
   if (!attribute.subAttributes.some(isOwed)) return
   const known = new Set<JsonValue>(listOf(before))
@@ -115,7 +114,7 @@ function requireParts(attribute: SchemaAttribute, value: JsonValue | undefined, 
   }
 }
 
-/** What only the service sets is no client's to send. */
+/** Clients cannot send attributes that only the service sets. */
 const isOwed = ({ required: needed, mutability }: SchemaAttribute): boolean => needed && mutability !== 'readOnly'
 
 const isApplied = (resource: JsonObject, { extension }: AttributeRef): boolean =>

@@ -1,7 +1,7 @@
 import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
 import { commonAttributes } from '#protocols/scim/standard-schemas.ts'
 
-/** A top-level attribute and where its value lives: in the resource itself, or in an extension's object. */
+/** A top-level attribute, in the resource itself or in the object of an extension. */
 export interface AttributeRef {
   readonly attribute: SchemaAttribute
   readonly extension?: string
@@ -11,7 +11,7 @@ export interface AttributePath extends AttributeRef {
   readonly sub?: SchemaAttribute
 }
 
-/** `urn`, `urn:attribute`, `attribute` or either with `.sub`. Letter case never counts. */
+/** `urn`, `urn:attribute`, `attribute` or either with `.sub`, in any letter case. */
 export type ResolvedName =
   | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string }
   | ({ readonly kind: 'attribute' } & AttributePath)
@@ -58,7 +58,7 @@ export class ResourceSchema {
       const key = attribute.name.toLowerCase()
       attributes.set(key, ref)
       this.#refs.push(ref)
-      // Clients leave the URN out; the core schema, then earlier extensions, win.
+      // Clients leave the URN out; the core schema, then earlier extensions, take precedence.
       if (!this.#unqualified.has(key)) this.#unqualified.set(key, ref)
       const subs = attribute.subAttributes.map((sub) => [sub.name.toLowerCase(), sub] as const)
       this.#subAttributes.set(attribute, new Map(subs))
@@ -78,15 +78,14 @@ export class ResourceSchema {
     return this.#subAttributes.get(attribute)?.get(name.toLowerCase())
   }
 
-  /** What a name means inside `attribute[...]`: a sub-attribute, or `value` for the elements of a list of plain values. */
+  /** The attribute of a name inside `attribute[...]`: a sub-attribute, or `value` for the elements of a list of plain values. */
   elementAttribute(attribute: SchemaAttribute, name: string): SchemaAttribute | undefined {
     if (attribute.type === 'complex') return this.subAttribute(attribute, name)
     return attribute.multiValued && name.toLowerCase() === 'value' ? this.#elements.get(attribute) : undefined
   }
 
   /**
-   * Undefined when the schemas have no such name. `strict` knows an extension's attributes by its exact URN only
-   * (RFC 7644 3.10).
+   * Undefined for an unknown name. With `strict`, attributes of extensions need their exact URN (RFC 7644 3.10).
    */
   resolve(name: string, strict = false): ResolvedName | undefined {
     const lower = name.toLowerCase()
@@ -102,7 +101,7 @@ export class ResourceSchema {
     return undefined
   }
 
-  /** Undefined when the name is unknown or names a whole schema. */
+  /** Undefined for an unknown name or that of a whole schema. */
   resolveAttribute(name: string, strict = false): AttributePath | undefined {
     const resolved = this.resolve(name, strict)
     return resolved?.kind === 'attribute' ? resolved : undefined
@@ -118,7 +117,7 @@ export class ResourceSchema {
   }
 }
 
-/** `...:enterprise:2.0User`, as one large client's documentation has it. */
+/** `...:enterprise:2.0User`, as in the documentation of one large client. */
 const withoutLastColon = (urn: string): string => urn.replace(/:([^:]*)$/, '$1')
 
 /** The internal attribute of the built-in mapping: named as the SCIM attribute is written in a filter. */
@@ -127,7 +126,7 @@ export function internalName({ extension, attribute, sub }: AttributePath): stri
   return sub === undefined ? name : `${name}.${sub.name}`
 }
 
-/** Names one attribute or sub-attribute, whatever spelling it was written with. */
+/** A key for one attribute or sub-attribute. */
 export const pathKey = ({ extension, attribute, sub }: AttributePath): string =>
   `${extension ?? ''}|${attribute.name}|${sub?.name ?? ''}`
 

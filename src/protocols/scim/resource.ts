@@ -38,7 +38,7 @@ export function isUnassigned(value: JsonValue): boolean {
   return isJsonObject(value) && Object.keys(value).length === 0
 }
 
-/** Same JSON, whatever the order of an object's keys. Depth is that of the schemas, so recursion is bounded by them. */
+/** Equal JSON; the order of keys does not count. The schemas limit the depth, and so the recursion. */
 export function sameValue(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true
   if (Array.isArray(a)) {

@@ -73,18 +73,18 @@ export function labelledValues(
   })
 }
 
-/** The sub-attribute that stands for the whole where none is named: `emails eq "x"` means `emails.value eq "x"`. */
+/** The sub-attribute that is used if none is named: `emails eq "x"` is `emails.value eq "x"`. */
 export const defaultSubAttribute = (complex: SchemaAttribute): SchemaAttribute | undefined =>
   complex.subAttributes.find((sub) => sub.name === 'value')
 
 const dateTimePattern = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(Z|[+-]\d{2}:\d{2})?$/
 
-/** The moment of an xsd:dateTime (without a zone: UTC) in milliseconds; NaN when the text is none. */
+/** An xsd:dateTime (without a zone: UTC) in milliseconds; NaN for any other text. */
 export function dateTimeMillis(text: string): number {
   const match = dateTimePattern.exec(text)
   if (match === null) return Number.NaN
   const [, year, month, day, zone] = match
-  // Date.parse takes 30 February for 2 March.
+  // Date.parse accepts 30 February as 2 March.
   if (Number(day) > new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()) return Number.NaN
   return Date.parse(zone === undefined ? `${text}Z` : text)
 }

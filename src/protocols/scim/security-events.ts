@@ -1,21 +1,21 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 
-/** One change of one resource; a request that changed nothing makes none. */
+/** One change of one resource. */
 export interface ResourceChange {
   readonly kind: 'create' | 'patch' | 'put' | 'delete'
   readonly resourceType: 'User' | 'Group'
   readonly id: string
   readonly externalId?: string
-  /** The ETag it has now, where it is known. */
+  /** The new ETag, if it is known. */
   readonly version?: string
   /** Names of the attributes that changed, as in the schema (an extension's with its URN and a colon); none for delete. */
   readonly attributes: readonly string[]
-  /** Those of them that have no value any more. */
+  /** Those of them that lost their value. */
   readonly cleared?: readonly string[]
-  /** The users and groups that joined and left a patched group, where all of them did. */
+  /** The users and groups that joined and left a patched group; absent if some changes still wait. */
   readonly members?: { readonly added: readonly ChangedMember[]; readonly removed: readonly ChangedMember[] }
-  /** Where `active` was or became known. */
+  /** `active` before and after the change, if known. */
   readonly active?: { readonly before?: boolean; readonly after?: boolean }
 }
 
@@ -48,8 +48,8 @@ export const eventSubject = ({ resourceType, id, externalId }: ResourceChange): 
 
 /**
  * RFC 9967 2.4: the events of a change with their payloads. With `data` (for a patch the patch, otherwise the resource
- * as a client reads it) they are full; without, they name what changed and hold no value. Deactivation comes in the same
- * token as the change that caused it.
+ * as a client reads it) they are full; without, they have the names of changed attributes and no values. A deactivation is
+ * in the same token as the change that caused it.
  */
 export function changeEvents(change: ResourceChange, data?: JsonObject): JsonObject {
   const { kind, attributes, version, active } = change
@@ -64,9 +64,9 @@ export function changeEvents(change: ResourceChange, data?: JsonObject): JsonObj
 }
 
 /**
- * RFC 9967 2.4.2, figure 6: a patch that brings any copy to where the resource is now. It has the present value of each
- * attribute that changed, and the members that came and went. Undefined where it cannot be told: a changed value is never
- * shown, or not every member's change was made.
+ * RFC 9967 2.4.2, figure 6: a patch that brings any copy to the present state. It has the present value of each changed
+ * attribute, and the members that joined and left. Undefined if a changed value is never returned, or if not every change
+ * of members was made.
  */
 export function patchMessage(change: ResourceChange, resource: JsonObject): JsonObject | undefined {
   const { attributes, cleared = [], members, resourceType } = change

@@ -14,7 +14,7 @@ function sorted(query: string, resources: readonly JsonObject[]): unknown[] {
 }
 
 describe('sortBy and sortOrder (RFC 7644 3.4.2.3)', () => {
-  test('names in any case, with a URN or without, ascending unless told', () => {
+  test('names in any case, with a URN or without, ascending by default', () => {
     expect(parse('sortBy=USERNAME')).toMatchObject({ path: { attribute: { name: 'userName' } }, descending: false })
     expect(parse('sortBy=name.familyName&sortOrder=Descending')).toMatchObject({
       path: { sub: { name: 'familyName' } },
@@ -49,12 +49,12 @@ describe('order', () => {
     { id: 'c', userName: 'CAROL', meta: { created: 'never' } },
   ]
 
-  test('letter case counts only where the schema says so, and only between names alike; what has no value is last', () => {
+  test('letter case counts only if the schema says so, and only between equal names; resources without a value are last', () => {
     expect(sorted('sortBy=userName', people)).toEqual(['a', 'b', 'c', 'none'])
     expect(sorted('sortBy=id', [{ id: 'b' }, { id: 'B' }, { id: 'a' }, { id: 'C' }])).toEqual(['a', 'B', 'b', 'C'])
   })
 
-  test('in descending order what has no value is first', () => {
+  test('in descending order resources without a value are first', () => {
     expect(sorted('sortBy=userName&sortOrder=descending', people)).toEqual(['none', 'c', 'b', 'a'])
   })
 

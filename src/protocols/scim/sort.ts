@@ -6,14 +6,13 @@ import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 /** The order of RFC 7644 3.4.2.3, its name resolved against a resource's schema. */
 export interface Sort {
-  /** With the sub-attribute that is compared where the attribute is complex. */
+  /** With the sub-attribute to compare, if the attribute is complex. */
   readonly path: AttributePath
   readonly descending: boolean
 }
 
 /**
- * Undefined when no order is asked for. Throws invalidValue: RFC 7644 table 9 keeps invalidPath for PATCH, and
- * invalidValue for a value that a query cannot be served with.
+ * Undefined without `sortBy`. Throws invalidValue: in RFC 7644 table 9, invalidPath is for PATCH only.
  */
 export function parseSort(query: URLSearchParams, schema: ResourceSchema): Sort | undefined {
   const order = query.get('sortOrder')?.toLowerCase() ?? 'ascending'
@@ -40,13 +39,13 @@ export function parseSort(query: URLSearchParams, schema: ResourceSchema): Sort 
 
 interface Key {
   readonly value: string | number
-  /** Decides between values that are alike but for letter case, where that counts; empty where it does not. */
+  /** Decides between values that differ only in letter case; empty if case does not count. */
   readonly exact: string
 }
 
 /**
- * In order; equals keep the place they had. What has no value comes last, in descending order first. Resources of
- * several types may each have the attribute elsewhere.
+ * A stable sort. Resources without a value come last, in descending order first. `pathOf` is for resources of several
+ * types, which have the attribute in different places.
  */
 export function sortResources<T extends JsonObject>(
   resources: readonly T[],
@@ -83,6 +82,6 @@ function keyOf({ type, caseExact }: SchemaAttribute, value: JsonValue | undefine
   if (typeof value === 'boolean' || typeof value === 'number') return { value: Number(value), exact: '' }
   if (typeof value !== 'string' || value === '') return undefined
   if (type !== 'dateTime') return { value: value.toLowerCase(), exact: caseExact ? value : '' }
-  const moment = dateTimeMillis(value)
-  return Number.isNaN(moment) ? undefined : { value: moment, exact: '' }
+  const millis = dateTimeMillis(value)
+  return Number.isNaN(millis) ? undefined : { value: millis, exact: '' }
 }

@@ -3,7 +3,7 @@ import { attribute, labelledValues, type Schema, type SchemaAttribute } from '#p
 const readOnly = { mutability: 'readOnly' } as const
 const immutable = { mutability: 'immutable' } as const
 
-/** What every resource has beside its own schema (RFC 7643 3.1); no schema lists them. */
+/** The attributes of every resource (RFC 7643 3.1), which no schema lists. */
 export const commonAttributes: readonly SchemaAttribute[] = [
   attribute('schemas', 'The schemas of the resource.', {
     type: 'reference',

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
-/** A stored text as the value it stands for; undefined where the built-in mapping would not have written it so. */
+/** Decodes a stored text; undefined for a text that the built-in mapping does not write. */
 export type Decode = (text: string) => JsonValue | undefined
 
 const number = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/
@@ -24,7 +24,7 @@ export function decoder({ type, subAttributes }: SchemaAttribute): Decode {
   }
 }
 
-/** One element of a list as JSON text. Anyone who can write to the target may have written it, so it is looked through. */
+/** One element of a list as JSON text. Others can write to the target too, so the element is validated. */
 function elementDecoder(subAttributes: readonly SchemaAttribute[]): Decode {
   const fits = new Map(subAttributes.map((sub) => [sub.name, fitsType(sub)]))
   return (text) => {
@@ -73,7 +73,7 @@ function fitsOne({ type }: SchemaAttribute): (value: JsonValue) => boolean {
   }
 }
 
-/** How the first text of a list begins in which no element has anything that SCIM counts as present. */
+/** The first text of a list starts like this if no element has a part that SCIM counts as present. */
 export const emptyMark = ' {'
 
 /** The texts that `decoder` reads back. */
@@ -90,7 +90,7 @@ const isBlank = (value: JsonValue): boolean => {
   return isJsonObject(value) && Object.values(value).every(isBlank)
 }
 
-/** The text that `decoder` reads back. Parts of an element stand in the schema's order, so equal ones are equal texts. */
+/** The parts of an element are in the order of the schema, so that equal elements are equal texts. */
 function encode(attribute: SchemaAttribute, value: JsonValue): string {
   if (attribute.type !== 'complex' || !isJsonObject(value)) return String(value)
   const ordered: Record<string, JsonValue> = {}

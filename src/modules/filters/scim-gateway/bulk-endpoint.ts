@@ -5,43 +5,30 @@ import { type BulkOperation, maxBulkPayload, readBulkRequest, tooLarge } from '#
 import { type BulkOutcome, runBulk } from '#protocols/scim/bulk/run-bulk.ts'
 import { errorBody } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import { answer, type Route, type ScimCall } from './scim-call.ts'
+import { answer, type Handler, type Route, type ScimCall } from './scim-call.ts'
 
 /** `/Bulk`: each operation is a call of its own, as if it were a request. */
-export class BulkEndpoint {
-  readonly #find: (path: string) => Route | undefined
-  readonly #log: Logger
-
-  constructor(find: (path: string) => Route | undefined, log: Logger) {
-    this.#find = find
-    this.#log = log
-  }
-
-  async run(call: ScimCall): Promise<GatewayResponse> {
-    const request = readBulkRequest(await bodyOf(call))
-    call.notes.operations = request.operations.map(({ method, path }) => ({ method, path }))
-    const { signal } = call.exchange.request
-    const response = await runBulk(
-      request,
-      (operation) => this.#perform(call, operation),
-      () => signal.aborted,
-    )
-    return answer(200, response)
-  }
-
-  async #perform(call: ScimCall, operation: BulkOperation): Promise<BulkOutcome> {
+export function bulkHandler(findRoute: (path: string) => Route | undefined, log: Logger): Handler {
+  const perform = async (call: ScimCall, operation: BulkOperation): Promise<BulkOutcome> => {
     try {
-      const route = this.#find(operation.path)
+      const route = findRoute(operation.path)
       if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${operation.path}`)
       const handler = isItem(operation) === (route.id !== '') ? route.methods.get(operation.method) : undefined
       if (handler === undefined) throw new GatewayError('METHOD_NOT_ALLOWED', operation.method)
-      return succeeded(call, operation, await handler(subCall(call, operation, route)))
+      return outcomeOf(call, operation, await handler(subCall(call, operation, route)))
     } catch (thrown) {
       const error = asGatewayError(thrown)
       const { id: requestId } = call.exchange.request
-      if (!error.isRefusal) this.#log.error('an operation of a bulk request failed', { err: error, requestId })
+      if (!error.isRefusal) log.error('an operation of a bulk request failed', { err: error, requestId })
       return { ...locationOf(call, operation), status: error.status, response: errorBody(error) }
     }
+  }
+  return async (call) => {
+    const request = readBulkRequest(await bodyOf(call))
+    call.notes.operations = request.operations.map(({ method, path }) => ({ method, path }))
+    const { signal } = call.exchange.request
+    const isStopped = (): boolean => signal.aborted
+    return answer(200, await runBulk(request, (operation) => perform(call, operation), isStopped))
   }
 }
 
@@ -68,7 +55,7 @@ const subCall = (call: ScimCall, { method, version, data }: BulkOperation, { id 
 
 const isItem = ({ method }: BulkOperation): boolean => method !== 'POST'
 
-function succeeded(call: ScimCall, operation: BulkOperation, response: GatewayResponse): BulkOutcome {
+function outcomeOf(call: ScimCall, operation: BulkOperation, response: GatewayResponse): BulkOutcome {
   const { status, headers, body } = response
   const { location, etag } = headers
   const id = operation.method === 'POST' && typeof body === 'string' ? idIn(body) : undefined

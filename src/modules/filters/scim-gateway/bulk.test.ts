@@ -111,7 +111,7 @@ test('a reference forward, and one in a path', async () => {
   expect(people.people.get('alice')?.attributes.values('first')).toEqual(['Al'])
 })
 
-test('a failure of the machinery is told as 500 without its reason, and the rest is done', async () => {
+test('an internal failure is 500 without its reason, and the other operations are performed', async () => {
   const { send, workflows } = await open()
   workflows.override = async ({ user }) => {
     if (user.userID === 'bob') throw new GatewayError('WORKFLOW_FAILED', 'secret reason')

@@ -49,7 +49,7 @@ test('offers no versions', async () => {
   expect((await send('GET', '/Users/a')).headers).not.toHaveProperty('etag')
 })
 
-test('pages by index follow one another in one order, whatever that is', async () => {
+test('pages by index follow one another in one order', async () => {
   const { send } = await open()
   const names = async (startIndex: number) => {
     const { body } = await send('GET', `/Users?startIndex=${startIndex}&count=2`)
@@ -59,7 +59,7 @@ test('pages by index follow one another in one order, whatever that is', async (
   expect([...(await names(1)), ...(await names(3))]).toEqual(['c', 'a', 'b', 'd'])
 })
 
-test('a login that two entries have is nobody, and one that is a filter finds nobody', async () => {
+test('a login of two entries finds no user, and neither does a filter in place of a login', async () => {
   const twice = [person('a'), { ...person('a'), dn: Dn.parse('uid=a,ou=x,o=test') }, person('b')]
   const { directory } = fakeModuleHost({ entries: twice })
   const { send } = await openGateway(scimGateway, { params, host: { directory } })
@@ -106,7 +106,7 @@ test('with the built-in mapping a user shows the groups that memberOf names, eac
   })
 })
 
-test('groups in groups are members of their own kind, and users are in what contains their groups', async () => {
+test('groups in groups are members of type Group, and users are in the groups that contain theirs', async () => {
   const group = (name: string, ...member: string[]) => ({
     dn: Dn.parse(`cn=${name},ou=groups,o=test`),
     attributes: Attributes.from({

@@ -22,7 +22,7 @@ import { displayNameAttribute } from './target-lookups.ts'
 
 const groupClasses = ['groupOfUniqueNames', 'groupOfNames', 'group']
 
-/** Look-ups through the virtual directory (`lookupFromLDAP`). */
+/** Lookups through the virtual directory (`lookupFromLDAP`). */
 export class DirectoryLookups implements Lookups {
   readonly #directory: Directory
   readonly #entries: DirectoryPages
@@ -30,17 +30,17 @@ export class DirectoryLookups implements Lookups {
   readonly #groups: GatewayConfig['groups']
   readonly #isUser: Filter
   readonly #dns = new WeakMap<object, Dn>()
-  /** The groups that a user is shown in. */
+  /** The direct groups of a user. */
   readonly #direct = new WeakMap<object, readonly FoundGroup[]>()
   readonly names: Lookups['names']
   readonly keepsVersions = false
-  /** Whether the target that a workflow writes to can do that, the workflow will find out. */
+  /** The workflow finds out whether its target can do that. */
   readonly nestsGroups = true
   readonly ids: ResourceIds
   readonly #displayName: string
   readonly servedTimes = { users: [], groups: [] }
   readonly groupIdIsName: boolean
-  /** Whether the system behind can do that is not known before it is asked. */
+  /** Whether the system behind the directory can rename users is only known when a workflow tries. */
   readonly renamesUsers: boolean
 
   constructor(directory: Directory, base: Dn, config: GatewayConfig) {
@@ -173,15 +173,15 @@ export class DirectoryLookups implements Lookups {
     return (await this.#entries.all(and(isGroup, isIn))).flatMap((entry) => this.#group(entry) ?? [])
   }
 
-  /** Several systems may stand behind the directory, so there is none that a change could be bound to. */
+  /** There may be several systems behind the directory, so a change cannot be bound to the version of one. */
   readVersion(): undefined {
     return undefined
   }
 
-  /** A name that two entries claim names nobody: acting on the wrong one would be worse. */
+  /** If two entries have the value, neither is found: it is better to fail than to change the wrong one. */
   async #oneUser(attribute: string, value: string): Promise<FoundUser | undefined> {
     const entry = await this.#entries.only(and(this.#isUser, { kind: 'equal', attribute, value }))
-    // In some directories groups have the attribute that logins are in, too.
+    // In some directories groups also have the attribute of logins.
     if (entry === undefined || matches(isGroup, entry.attributes)) return undefined
     return (await this.#foundUsers([entry]))[0]
   }
@@ -190,7 +190,7 @@ export class DirectoryLookups implements Lookups {
     return this.#entries.only(and(isGroup, { kind: 'equal', attribute, value, caseExact: false }))
   }
 
-  /** With their groups, as `memberOf` names them, where the built-in mapping shows them; each group is read once. */
+  /** With their groups from `memberOf`, if the built-in mapping shows them; each group is read once. */
   async #foundUsers(entries: readonly DirectoryEntry[]): Promise<FoundUser[]> {
     const users = entries.flatMap((entry) => this.#user(entry) ?? [])
     if (this.#users.mapping.isEmpty) return users
@@ -229,7 +229,7 @@ export class DirectoryLookups implements Lookups {
   #group({ dn, attributes }: DirectoryEntry): FoundGroup | undefined {
     const { lookupAttribute, idAttribute, memberAttribute } = this.#groups
     const id = attributes.first(idAttribute ?? lookupAttribute)
-    // The lookup attribute may be the target's word for the naming attribute, which a directory calls cn.
+    // The lookup attribute may be the target's name for the naming attribute, which is cn in a directory.
     const name = attributes.first(lookupAttribute) ?? dn.rdns[0]?.[0]?.value ?? id
     if (name === undefined) return undefined
     const group = { id: id ?? name, name, members: attributes.values(memberAttribute), attributes }
@@ -263,14 +263,14 @@ function parseDn(text: string): Dn | undefined {
   }
 }
 
-/** Entries of one question to the directory. */
+/** Entries per search of the directory. */
 const pageEntries = 1000
-/** As many entries as are read for one answer; where it would take more it is refused rather than cut. */
+/** The most entries that are read for one answer; a search that needs more is refused instead of truncated. */
 const maxEntries = 10_000
 
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
-/** Searches below one entry of the directory, with the order and the pages that SCIM has and a directory does not. */
+/** Searches below one entry of the directory, and adds the order and the pages that a directory does not have. */
 export class DirectoryPages {
   readonly #directory: Pick<Directory, 'search' | 'page'>
   readonly #base: Dn
@@ -280,13 +280,13 @@ export class DirectoryPages {
     this.#base = base
   }
 
-  /** The one entry that matches; undefined when there is none, and when there are several. */
+  /** The entry that matches; undefined if there is none, or more than one. */
   async only(filter: Filter): Promise<DirectoryEntry | undefined> {
     const [entry, second] = await this.#directory.search({ base: this.#base, scope: 'sub', filter, limit: 2 })
     return second === undefined ? entry : undefined
   }
 
-  /** The entry of that name, members included; undefined when there is none, and when it stands elsewhere. */
+  /** The entry of that name with its members; undefined if there is none below the base. */
   async named(dn: Dn): Promise<DirectoryEntry | undefined> {
     if (!dn.isWithin(this.#base)) return undefined
     return (await this.#directory.search({ base: dn, scope: 'base', filter: anything, limit: 1 }))[0]
@@ -305,7 +305,7 @@ export class DirectoryPages {
     return entries
   }
 
-  /** In the directory's own order unless a sort is asked for. All are read where the directory does not count them. */
+  /** In the directory's own order unless sorted. All entries are read if the directory does not count them. */
   async page(filter: Filter, query: Omit<Query, 'filter'>): Promise<SearchPage<DirectoryEntry>> {
     const { sort, offset, limit, after } = query
     if (sort !== undefined) {

@@ -27,7 +27,7 @@ async function open(more: Readonly<Record<string, string>> = {}) {
   return { ...gateway, fake, told: () => fake.events.map(({ events, subject }) => ({ subject, events })) }
 }
 
-test('each change is told once it is made, without values', async () => {
+test('each change has one event, without values', async () => {
   const { send, told, fake } = await open()
   await send('POST', '/Users', { userName: 'ada', active: true, name: { givenName: 'hunter2' } })
   await send('PATCH', '/Users/ada', patch({ op: 'replace', path: 'active', value: false }))
@@ -61,7 +61,7 @@ test('each change is told once it is made, without values', async () => {
   })
 })
 
-test('what changes nothing, fails or only reads is not told', async () => {
+test('reads, failures and requests without a change have no event', async () => {
   const { send, people, told } = await open()
   people.add('ada', { enabled: ['true'] })
   await send('GET', '/Users/ada')
@@ -71,7 +71,7 @@ test('what changes nothing, fails or only reads is not told', async () => {
   expect(told()).toEqual([])
 })
 
-test('changes of groups are told, and those made before a failure too', async () => {
+test('changes of groups have events, also those made before a failure', async () => {
   const { send, people, workflows, told } = await open()
   for (const login of ['ada', 'alan', 'grace']) people.add(login)
   people.addGroup('staff')
@@ -112,7 +112,7 @@ test('events of one user keep the order of its changes, however calls overlap', 
   expect(order).toEqual(['deactivate', 'activate', 'deactivate'].map((name) => `${prov}:${name}`))
 })
 
-test('in full, the resource is told as a client reads it', async () => {
+test('a full event has the resource as a client reads it', async () => {
   const { send, fake } = await open({ eventsPayload: 'full' })
   await send('POST', '/Users?attributes=userName', { userName: 'ada', active: true, password: 'hunter2' })
   const payload = fake.events[0]?.events[`${prov}:create:full`] as { data: JsonObject }
@@ -160,11 +160,11 @@ test.each([
   expect(issues.join()).not.toContain('hunter2')
 })
 
-describe('in full, a PATCH is told as a patch (RFC 9967 2.4.2, figure 6)', () => {
+describe('a full event of a PATCH has a patch (RFC 9967 2.4.2, figure 6)', () => {
   const full = `${prov}:patch:full`
   const message = (...operations: JsonObject[]) => ({ data: patch(...operations), version: expect.any(String) })
 
-  test('of a user: what each changed attribute is now', async () => {
+  test('of a user: the new value of each changed attribute', async () => {
     const { send, people, told } = await open({ eventsPayload: 'full' })
     people.add('ada', { enabled: ['true'], first: ['Ada'], mail: ['a@x'] })
     await send(
@@ -179,7 +179,7 @@ describe('in full, a PATCH is told as a patch (RFC 9967 2.4.2, figure 6)', () =>
     })
   })
 
-  test('what is never shown is named, and nothing is said to be removed', async () => {
+  test('a change of a hidden attribute is a notice with its name', async () => {
     const { send, people, told } = await open({ eventsPayload: 'full' })
     people.add('ada')
     await send('PATCH', '/Users/ada', patch({ op: 'replace', value: { nickName: 'hunter2', active: true } }))
@@ -221,7 +221,7 @@ describe('in full, a PATCH is told as a patch (RFC 9967 2.4.2, figure 6)', () =>
     expect(people.memberReads).toBe(0)
   })
 
-  test('members of whom some failed are told as a notice', async () => {
+  test('a change of members that partly failed is a notice', async () => {
     const { send, people, workflows, told } = await open({ eventsPayload: 'full' })
     for (const login of ['alan', 'grace']) people.add(login)
     people.addGroup('staff')

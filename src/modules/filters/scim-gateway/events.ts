@@ -23,11 +23,11 @@ interface Announcements {
 }
 
 /**
- * Puts an event for each change of a call into the stream, and waits for that before the call is answered: whoever got
- * an answer knows that receivers will be told. A call that failed part way tells what it did.
+ * Appends an event to the stream for each change of a call, and answers the call only then: after the answer, receivers
+ * are certain to get the event. A call that failed part way has events for what it did.
  */
 export function withEvents(router: Router, { stream, payload, log }: Announcements): Router {
-  // Changes of one resource are noted one after the other, and so are their events stored.
+  // Events of one resource are stored in the order of its changes.
   const order = new KeyedQueue()
   const store = async (exchange: Exchange, change: ResourceChange): Promise<void> => {
     const data = payload === 'full' ? await readData(router, exchange, change) : undefined
@@ -54,7 +54,7 @@ export function withEvents(router: Router, { stream, payload, log }: Announcemen
   }
 }
 
-/** The patch, or the resource as a client reads it. For a patch of a group, no members are read. */
+/** The patch, or the resource as a client reads it. For a patch of a group, its members are not read. */
 async function readData(router: Router, exchange: Exchange, change: ResourceChange): Promise<JsonObject | undefined> {
   const { kind, resourceType, attributes } = change
   if (kind === 'delete') return undefined
@@ -94,7 +94,7 @@ async function readResource(
     const data: unknown = JSON.parse(body)
     return isJsonObject(data) ? data : undefined
   } catch {
-    // It is gone or cannot be read now; that it changed is told all the same.
+    // The resource was deleted or cannot be read now; the event is sent without its data.
     return undefined
   }
 }

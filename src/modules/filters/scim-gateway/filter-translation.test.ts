@@ -88,7 +88,7 @@ const person = fc.record(
   { requiredKeys: ['userName'] },
 )
 
-test('never matches less than the SCIM filter, and exactly as much where it says so', () => {
+test('matches at least what the SCIM filter matches, and exactly that if it is exact', () => {
   fc.assert(
     fc.property(filter, person, fc.boolean(), (source, { givenName, lastModified, ...rest }, spaced) => {
       // What is stored, and shown, has milliseconds.
@@ -129,7 +129,7 @@ test('times and parts of elements are left to the store', () => {
   expect(translate('meta.created gt "2026-01-01T02:00:00Z"')).toEqual({ filter: undefined, exact: false })
 })
 
-test('what can be narrowed is narrowed', () => {
+test('narrows the candidates where it can', () => {
   const translate = (source: string) => translateFilter(parseFilter(source, schema), nameOf)
   expect(translate('emails[type eq "work" and value eq "x"]')).toEqual({
     filter: { kind: 'and', filters: [{ kind: 'equal', attribute: 'mail', value: 'x' }] },

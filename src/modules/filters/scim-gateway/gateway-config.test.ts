@@ -64,7 +64,7 @@ test.each<[string, ParamValues, string]>([
   [
     'a filter name that SCIM does not have',
     { ...tutorialParams, groupFilterScim2Ldap: 'description=cn,id=cn' },
-    'warning params.groupFilterScim2Ldap.0: "description" is no SCIM attribute of Group, so no filter can use it',
+    'warning params.groupFilterScim2Ldap.0: "description" is not a SCIM attribute of Group, so no filter can use it',
   ],
 ])('%s', (_name, params, expected) => {
   expect(prepare(params).issues).toContain(expected)
@@ -111,12 +111,12 @@ test.each<[string, string | string[], string]>([
   [
     'a promise that no target is asked to keep',
     extension({ name: 'a', uniqueness: 'server' }),
-    'warning params.userSchema.0: "userSchema": values of "a" are not kept unique; its "uniqueness" is told as none',
+    'warning params.userSchema.0: "userSchema": values of "a" are not checked for uniqueness, so its "uniqueness" is shown as none',
   ],
   [
     'a name that filters take for the login',
     `{ id: 'urn:ietf:params:scim:schemas:core:2.0:User', attributes: [{ name: userID }] }`,
-    'error params.mapping: the attribute "userID" of a schema has a name that is in use; it needs a mapping line',
+    'error params.mapping: the schema attribute "userID" has a reserved name; add a mapping line for it',
   ],
   [
     'a text that unfolds beyond all measure',
@@ -128,13 +128,13 @@ test.each<[string, string | string[], string]>([
   expect(issues[0]?.slice(0, expected.length)).toBe(expected)
 })
 
-test('a search base that is no name', () => {
+test('rejects a search base that is not a DN', () => {
   const { issues } = prepare({ ...tutorialParams, lookupFromLDAP: 'true', searchBase: 'not a name' })
   expect(issues).toHaveLength(1)
   expect(issues[0]).toMatch(/^error params\.searchBase\.0: "searchBase": /)
 })
 
-test('tells how attributes travel, and what it uses', () => {
+test('describes the flow of attributes and the workflows and targets it uses', () => {
   const { prepared } = prepare(tutorialParams)
   expect(prepared.flow).toMatchObject({
     workflows: ['sync-user', 'delete-user', 'change-members'],

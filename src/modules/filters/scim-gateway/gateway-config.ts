@@ -11,7 +11,6 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 import {
   checkNames,
   derivedFilterNames,
-  type FilterNames,
   groupMapping,
   noMapping,
   readFilterNames,
@@ -23,68 +22,15 @@ import {
 import { type ClientProfile, clientProfiles, parameterTable } from './parameter-table.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
 
-export interface GatewayConfig {
-  readonly lookup:
-    | { readonly kind: 'target'; readonly name: string; readonly path: Path }
-    | { readonly kind: 'directory'; readonly base: Dn }
-  readonly users: {
-    readonly loginAttribute: string
-    readonly idAttribute: string | undefined
-    readonly lookupAttribute: string
-    /** Where the target stores that a user was deleted by being deactivated; in Gatehouse's own database when absent. */
-    readonly deletedAttribute: string | undefined
-    /** What becomes of a manager who is no user: refused, or stored and shown as it was sent. */
-    readonly unknownManager: 'refuse' | 'accept'
-    readonly filterNames: FilterNames
-    /** What clients may send: the core and enterprise schemas and those of the configuration. */
-    readonly schema: ResourceSchema
-    /** The built-in mapping; of nothing where only the lines count. */
-    readonly mapping: SchemaMapping
-    /** The internal attributes that are made of what clients send. */
-    readonly produces: readonly string[]
-    /** Where the built-in mapping is asked for. */
-    readonly mappingPath: Path
-    /** Where the lines that read SCIM attributes are listed. */
-    readonly linesPath: Path
-  }
-  readonly groups: {
-    readonly lookupAttribute: string
-    readonly idAttribute: string | undefined
-    readonly displayAttribute: string | undefined
-    readonly memberAttribute: string
-    /** Two groups may have one displayName. */
-    readonly sharesNames: boolean
-    readonly filterNames: FilterNames
-    readonly schema: ResourceSchema
-    /** The built-in mapping of what groups have beside name and members; of nothing where it is not asked for. */
-    readonly mapping: SchemaMapping
-  }
-  readonly workflows: {
-    readonly user: string
-    readonly deleteUser: string | undefined
-    readonly members: string | undefined
-    readonly deleteGroup: string | undefined
-    readonly createGroup: string | undefined
-    readonly updateGroup: string | undefined
-    readonly nestGroup: string | undefined
-  }
-  /** What clients may send though it's not stored. */
-  readonly ignored: IgnoredAttributes
-  readonly client: ClientProfile
-  /** What clients call internal attributes, by their names in lower case, for error texts. */
-  readonly clientNames: ReadonlyMap<string, string>
-  /** How many calls the journal keeps; 0 for no journal. */
-  readonly journal: number
-  readonly events: EventsConfig | undefined
-  readonly toInternal: PreparedMapping
-  readonly toScim: PreparedMapping
-  /** Where each rule of tremolo2scim puts its value. */
-  readonly scimPaths: ReadonlyMap<string, AttributePath>
-}
+export type GatewayConfig = ReturnType<typeof parseGatewayConfig>
+
+type Lookup =
+  | { readonly kind: 'target'; readonly name: string; readonly path: Path }
+  | { readonly kind: 'directory'; readonly base: Dn }
 
 type Values = ParsedParameters<typeof parameterTable>
 
-export function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext): GatewayConfig {
+export function parseGatewayConfig(params: Params, issues: Issues, context: ParseContext) {
   const values = readParameters(parameterTable, params, issues, context)
   const userResource = readSchemas(params, 'userSchema', new ResourceSchema(userSchema, [enterpriseUserSchema]), issues)
   const groupResource = readSchemas(params, 'groupSchema', new ResourceSchema(groupSchema), issues)
@@ -110,12 +56,18 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       loginAttribute,
       idAttribute: values.idAttributeName,
       lookupAttribute: values.lookupAttributeName ?? loginAttribute,
+      /** Where the target marks a user whose delete only deactivated it; the database of Gatehouse if undefined. */
       deletedAttribute: values.deletedAttributeName,
+      /** Whether a manager that is not a user is refused, or stored and shown as sent. */
       unknownManager: values.unknownManager ?? (storesManagers(ofUsers) ? 'refuse' : 'accept'),
       filterNames: userFilters,
+      /** The core and enterprise schemas and those of the configuration. */
       schema: userResource,
+      /** The built-in mapping; empty if only the mapping lines apply. */
       mapping: ofUsers,
+      /** The internal attributes that the mappings produce. */
       produces: [...toInternal.produces.map(({ attribute }) => attribute), ...ofUsers.produces],
+      /** Where the built-in mapping and the lines that read SCIM attributes are configured. */
       mappingPath,
       linesPath: params.pathOf('scim2tremolo'),
     },
@@ -124,9 +76,11 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       idAttribute: values.groupIdName,
       displayAttribute: values.groupDisplayName,
       memberAttribute: values.groupMemberAttributeName,
+      /** Two groups may have one displayName. */
       sharesNames: readSharing(values, params, issues),
       filterNames: groupFilters,
       schema: groupResource,
+      /** The built-in mapping of all but name and members; empty if it is not configured. */
       mapping: ofGroups,
     },
     workflows: {
@@ -138,13 +92,17 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       updateGroup: values.groupUpdateWorkflow,
       nestGroup: values.groupNestingWorkflow,
     },
+    /** Attributes that clients may send although nothing stores them. */
     ignored: ignoredAttributes(values.ignoreUnmapped, [userResource, groupResource]),
     client: readClient(values),
+    /** The SCIM names of internal attributes, by their names in lower case, for error texts. */
     clientNames: clientNamesOf(toInternal, [...ofUsers.produces, ...ofGroups.produces], loginAttribute),
+    /** The number of calls that the journal keeps; 0 for no journal. */
     journal: values.journal,
     events: readEvents(values, params, issues),
     toInternal,
     toScim,
+    /** The path of the value of each rule of tremolo2scim. */
     scimPaths,
   }
 }
@@ -154,7 +112,7 @@ function readClient({ client, groupPatchAnswer }: Values): ClientProfile {
   return groupPatchAnswer === undefined ? profile : { ...profile, groupPatch: groupPatchAnswer }
 }
 
-/** A line makes an internal attribute of the SCIM attributes it reads; the built-in mapping uses their names. */
+/** A mapping line produces an internal attribute from a SCIM attribute; the built-in mapping uses the SCIM names. */
 function clientNamesOf(lines: PreparedMapping, builtIn: readonly string[], login: string): Map<string, string> {
   const names = new Map(builtIn.map((name) => [name.toLowerCase(), name]))
   for (const { attribute, path } of lines.produces) {
@@ -164,14 +122,14 @@ function clientNamesOf(lines: PreparedMapping, builtIn: readonly string[], login
   return names.set(login.toLowerCase(), 'userName')
 }
 
-/** The built-in mapping stores managers as the ids of users; what lines make of them isn't known. */
+/** The built-in mapping stores managers as ids of users; mapping lines may store anything. */
 const storesManagers = ({ taken }: SchemaMapping): boolean =>
   taken.some(
     ({ attribute, sub, extension }) =>
       extension === enterpriseUserSchema.id && attribute.name === 'manager' && sub?.name === 'value',
   )
 
-/** Without mapping lines the login needs no attribute of its own choosing. */
+/** Required with mapping lines only; the built-in mapping has a default. */
 function readLoginAttribute(values: Values, params: Params, issues: Issues): string {
   const { uidAttributeName, mapping } = values
   if (uidAttributeName !== undefined) return uidAttributeName
@@ -181,7 +139,7 @@ function readLoginAttribute(values: Values, params: Params, issues: Issues): str
   return 'userName'
 }
 
-/** The name is what targets know a group by, so only a displayName that is another attribute can be shared. */
+/** Targets identify groups by name, so groups can share a displayName only if it is another attribute. */
 function readSharing(values: Values, params: Params, issues: Issues): boolean {
   const { groupNames, groupDisplayName, groupLookupAttributeName } = values
   if (groupNames !== 'shared') return false
@@ -193,7 +151,7 @@ function readSharing(values: Values, params: Params, issues: Issues): boolean {
   return false
 }
 
-function readLookup(values: Values, params: Params, issues: Issues): GatewayConfig['lookup'] {
+function readLookup(values: Values, params: Params, issues: Issues): Lookup {
   if (values.lookupFromLDAP) {
     const base = values.searchBase
     if (base !== undefined) return { kind: 'directory', base }
@@ -237,7 +195,7 @@ export interface EventsConfig {
 
 const others = ['eventsIssuer', 'eventsAudience', 'eventsPushUrl', 'eventsPushToken', 'eventsKey', 'eventsPayload']
 
-/** Undefined where the gateway tells no events; parameters that then have no effect are errors. */
+/** Undefined if the gateway sends no events; parameters without effect are then errors. */
 export function readEvents(
   values: ParsedParameters<typeof parameterTable>,
   params: Params,
@@ -271,15 +229,14 @@ export function readEvents(
 
 export const defaultEventsKey = 'scim-events'
 
-/** Attributes that a client may send though nothing stores them, by the gateway's `ignoreUnmapped`. */
+/** Attributes that clients may send although nothing stores them (`ignoreUnmapped`). */
 export interface IgnoredAttributes {
   has(path: AttributePath): boolean
-  /** A name that no schema has, such as the URN of an unknown extension, or a path below such a name. */
+  /** For a name that is not in any schema, such as the URN of an unknown extension, or a path below it. */
   hasName(name: string): boolean
 }
 
-/** Resolves the names by the schemas, of which each resource type has its own. */
-export function ignoredAttributes(names: readonly string[], schemas: readonly ResourceSchema[]): IgnoredAttributes {
+function ignoredAttributes(names: readonly string[], schemas: readonly ResourceSchema[]): IgnoredAttributes {
   const lower = names.map((name) => name.trim().toLowerCase())
   const covers = (listed: string, name: string): boolean =>
     name.startsWith(listed) && (name.length === listed.length || ':.['.includes(name.charAt(listed.length)))

@@ -34,7 +34,7 @@ const rename = (value: string) => patchOp({ op: 'replace', path: 'displayName', 
 const core = 'urn:ietf:params:scim:schemas:core:2.0:Group'
 
 describe('POST', () => {
-  test('creates the group, then its members, and answers what the target holds', async () => {
+  test('creates the group, then adds its members, and answers what the target stores', async () => {
     const { send, workflows } = await open()
     const { status, headers, body } = await send('POST', '/Groups', {
       schemas: [core, 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group'],
@@ -73,7 +73,7 @@ describe('POST', () => {
     })
   })
 
-  test('an empty group, and its members unread where they are not wanted', async () => {
+  test('creates an empty group, and does not read members that are not wanted', async () => {
     const { send, people } = await open()
     expect((await send('POST', '/Groups', { displayName: 'empty', members: [] })).body['members']).toBeUndefined()
     people.memberReads = 0
@@ -98,7 +98,7 @@ describe('POST', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('the first member who does not exist is named, and nothing runs', async () => {
+  test('names the first member that does not exist, and runs nothing', async () => {
     const { send, workflows } = await open()
     const members = ['id-1', 'ghost-a', 'ghost-b'].map((value) => ({ value }))
     const { status, body } = await send('POST', '/Groups', { displayName: 'n', members })
@@ -114,7 +114,7 @@ describe('POST', () => {
     expect(people.memberships.size).toBe(3)
   })
 
-  test('what failed part way is completed by the same request, and by no other group', async () => {
+  test('the same request continues a create that failed part way, another group does not', async () => {
     const { send, workflows, people } = await open()
     const body = { displayName: 'green', members: ['id-1', 'id-2', 'id-3'].map((value) => ({ value })) }
     workflows.failing = ({ name, user }) => name === 'change-members' && user.userID === 'bob'
@@ -175,7 +175,7 @@ describe('POST', () => {
     expect((await send('POST', '/Groups', { displayName: 'n' })).status).toBe(201)
   })
 
-  test('where names are ids, a name must be able to stand in an address', async () => {
+  test('if names are ids, a name must be valid in an address', async () => {
     const { send } = await open(full, team({ ownIds: false, versions: false }))
     for (const displayName of ['.', '..', '.search']) {
       expect((await send('POST', '/Groups', { displayName })).body).toMatchObject({ scimType: 'invalidValue' })
@@ -266,7 +266,7 @@ describe('changing a group', () => {
     })
   })
 
-  test('PUT: what is left out is cleared, and the same again changes nothing', async () => {
+  test('PUT clears attributes that are left out, and the same PUT again changes nothing', async () => {
     const { send, workflows, people } = await open()
     people.groupFacts.get('red')?.attributes.set('externalId', ['old'])
     const wanted = { displayName: 'red', members: [{ value: 'id-2' }, { value: 'id-3' }] }
@@ -279,7 +279,7 @@ describe('changing a group', () => {
     expect(membersIn((await send('PUT', '/Groups/gid-red', { displayName: 'red' })).body)).toEqual([])
   })
 
-  test('where another attribute is shown as the name, that is what changes', async () => {
+  test('a rename changes the attribute that is shown as the name', async () => {
     const { send, workflows } = await open({ ...withBody, groupDisplayName: 'description' })
     const { body } = await send('PATCH', '/Groups/gid-red', rename('Red people'))
     expect(body['displayName']).toBe('Red people')
@@ -304,7 +304,7 @@ describe('/Schemas', () => {
     return Object.fromEntries(attributes.map(({ name, mutability }) => [String(name), mutability]))
   }
 
-  test('tells what can be changed', async () => {
+  test('/Schemas shows what can be changed', async () => {
     expect(await mutabilities(full)).toEqual({ displayName: 'readWrite', members: 'readWrite' })
     const { groupUpdateWorkflow: _update, ...fixed } = full
     expect(await mutabilities(fixed)).toEqual({ displayName: 'immutable', members: 'readWrite' })
@@ -329,7 +329,7 @@ describe('versions', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('a fresh one is compared again where it is kept, also when only members change', async () => {
+  test('the target compares the version again, even if only members change', async () => {
     const { send, workflows } = await open()
     expect((await send('PATCH', '/Groups/gid-red', add, { 'if-match': 'W/"1"' })).status).toBe(200)
     expect(workflows.calls[0]).toMatchObject({
@@ -339,7 +339,7 @@ describe('versions', () => {
     expect(workflows.calls.map(({ name }) => name)).toEqual(['update-group', 'change-members'])
   })
 
-  test('what another process changed in between is a 412, and no member was touched', async () => {
+  test('a change by another process in between is 412, and no member changes', async () => {
     const { send, workflows, people } = await open()
     const red = people.groupFacts.get('red')
     workflows.before = ({ name }) => {
@@ -442,7 +442,7 @@ describe('answers by client', () => {
     expect(people.memberReads).toBe(0)
   })
 
-  test('a change of one member reads none where they are not wanted', async () => {
+  test('a change of one member does not read the members if they are not wanted', async () => {
     const { send, people } = await open()
     const { status, body } = await send('PATCH', '/Groups/gid-red?excludedAttributes=members', add)
     expect([status, body['members'], people.memberReads]).toEqual([200, undefined, 0])

@@ -33,7 +33,7 @@ describe('at the same time', () => {
     expect(held(people).sort((a, b) => a - b)).toEqual(range(25, 50))
   })
 
-  test('of many who name the same version exactly one wins', async () => {
+  test('of many requests with the same version exactly one succeeds', async () => {
     const people = crowd(20)
     const { send } = await open(people)
     const answers = await Promise.all(
@@ -44,7 +44,7 @@ describe('at the same time', () => {
     expect(held(people)).toHaveLength(1)
   })
 
-  test('a member whom another process changes is read again, and the change is bound to what was read', async () => {
+  test('a member that another process changes is read again, and the run is bound to that version', async () => {
     const people = crowd(3)
     const { send, workflows } = await open(people)
     let races = 3
@@ -58,7 +58,7 @@ describe('at the same time', () => {
     expect(bound).toEqual(['7', '8', '9', '10'].map((version) => ({ target: 'people', version })))
   })
 
-  test('a member who never stops changing is given up on', async () => {
+  test('gives up on a member that keeps changing', async () => {
     const people = crowd(1)
     const { send, workflows } = await open(people)
     workflows.before = () => {
@@ -70,7 +70,7 @@ describe('at the same time', () => {
     expect(body['detail']).toBe('Other requests are changing the resource. Try again.')
   })
 
-  test('a member who is deleted elsewhere meanwhile is not brought back', async () => {
+  test('does not re-create a member that was deleted meanwhile', async () => {
     const people = crowd(2, 1)
     const { send, workflows } = await open(people)
     workflows.before = ({ user }) => void people.people.delete(user.userID)
@@ -81,7 +81,7 @@ describe('at the same time', () => {
 })
 
 describe('a failure part way', () => {
-  test('says how far it came, and the same request again completes it', async () => {
+  test('reports the progress, and the same request again completes it', async () => {
     const people = crowd(100)
     const { send, workflows } = await open(people)
     const everyone = add(...range(0, 100).map((i) => `u${i}`))
@@ -120,7 +120,7 @@ describe('a failure part way', () => {
     expect(workflows.calls.map(({ name }) => name)).toEqual(['update-group', 'change-members', 'change-members'])
   })
 
-  test('tells nothing of what went wrong inside', async () => {
+  test('does not show internal reasons', async () => {
     const { send, workflows } = await open(crowd(2))
     workflows.override = async () => {
       throw new GatewayError('TARGET_FAILED', 'secret: password of the directory')
@@ -151,7 +151,7 @@ test('members that stay are not looked up one by one when a whole list comes', a
   expect([workflows.calls.length, count.looked]).toEqual([2, 6])
 })
 
-test('of 100,000 members who do not exist few are looked up, and one more is too many', async () => {
+test('looks up few of 100,000 members that do not exist, and refuses one more', async () => {
   const people = crowd(1)
   const { send, workflows } = await open(people)
   const count = counting(people)
@@ -166,13 +166,13 @@ test('of 100,000 members who do not exist few are looked up, and one more is too
   expect(workflows.calls).toEqual([])
 })
 
-describe('what is noted', () => {
+describe('notes', () => {
   const notesOfLast = (exchanges: readonly Exchange[]) => {
     const last = exchanges.at(-1)
     return last === undefined ? undefined : notesOf(last)
   }
 
-  test('the operations without names, and what was really changed', async () => {
+  test('has the operations without values, and the changes that were made', async () => {
     const people = new People({ ownIds: true, versions: true })
     for (const login of ['ann', 'bob']) people.add(login)
     people.addGroup('red', 'ann')

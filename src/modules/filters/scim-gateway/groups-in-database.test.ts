@@ -73,7 +73,7 @@ describe('from several processes at once', () => {
     expect(membersIn((await stack.send('GET', address)).body).sort()).toEqual(ids.slice(25, 50).sort())
   })
 
-  test('one user who joins many groups is in all of them', async () => {
+  test('a user that joins many groups at the same time is in all of them', async () => {
     const groups = await Promise.all(Array.from({ length: 12 }, () => create()))
     const [user = ''] = ids
     const answers = await Promise.all(groups.map(({ address }, i) => sendBy(i)('PATCH', address, add(user))))
@@ -120,7 +120,7 @@ describe('from several processes at once', () => {
     expect(await groupsNamed(displayName)).toEqual([])
   })
 
-  test('of two who create one name, one does', async () => {
+  test('of two requests that create one name, one succeeds', async () => {
     const displayName = `group${next++}`
     const answers = await Promise.all([
       sendBy(0)('POST', '/Groups', { displayName }),
@@ -183,7 +183,7 @@ test('spaces at the ends of a name are part of it, through its whole life', asyn
   expect((await stack.send('DELETE', address)).status).toBe(204)
 })
 
-test('an attribute of an extension is none of the core that has its name', async () => {
+test('an attribute of an extension is not the core attribute of the same name', async () => {
   const extension = {
     id: 'urn:example:G',
     attributes: [

@@ -123,7 +123,7 @@ describe('ids', () => {
     expect([...(people.memberships.get('blue team') ?? [])]).toEqual(['red'])
   })
 
-  test('no user and group share an id, whatever the names', async () => {
+  test('users and groups never share an id', async () => {
     const people = team()
     for (const login of ['red', 'group:red', 'user:red']) people.add(login)
     people.addGroup('group:red')
@@ -167,7 +167,7 @@ describe('changing members', () => {
     expect([...(people.memberships.get('red') ?? [])].sort()).toEqual(['bob', 'cyd'])
   })
 
-  test('a body where attributes were asked for', async () => {
+  test('a body if attributes were requested', async () => {
     const { send } = await open()
     const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'cyd' }] })
     const { status, body } = await send('PATCH', '/Groups/red?attributes=members.value', add)
@@ -175,7 +175,7 @@ describe('changing members', () => {
     expect(body['members']).toEqual([{ value: 'ann' }, { value: 'bob' }, { value: 'cyd' }])
   })
 
-  test('a member who does not exist stops everything before it starts', async () => {
+  test('a member that does not exist stops the request before any run', async () => {
     const { send, workflows } = await open()
     const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'cyd' }, { value: 'nobody' }] })
     const { status, body } = await send('PATCH', '/Groups/red', add)
@@ -183,7 +183,7 @@ describe('changing members', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('removing who is gone already is done', async () => {
+  test('removing a member that does not exist succeeds', async () => {
     const { send, workflows } = await open()
     const remove = patchOp(
       { op: 'remove', path: 'members[value eq "nobody"]' },
@@ -224,7 +224,7 @@ describe('changing members', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('someone who is being deleted is not brought back by joining or leaving a group', async () => {
+  test('a user that is being deleted is not re-created by joining or leaving a group', async () => {
     const { send, workflows, people } = await open()
     const join = patchOp({ op: 'add', path: 'members', value: [{ value: 'cyd' }] })
     const leave = patchOp({ op: 'remove', path: 'members[value eq "ann"]' })

@@ -96,7 +96,7 @@ describe('values that mapping lines do not show stay', () => {
       { numRuns: 15 },
     ))
 
-  test('PUT of what GET shows, with another e-mail, keeps the hidden ones', async () => {
+  test('PUT of the resource from GET with another e-mail keeps the hidden ones', async () => {
     const { stored, path } = await withUser(stack, { mail: ['a@x.org', 'b@x.org', 'c@x.org'] })
     const { body } = await stack.send('GET', path)
     const put = await stack.send('PUT', path, { ...body, emails: [{ value: 'new@x.org' }] })

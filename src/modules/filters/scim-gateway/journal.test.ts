@@ -23,7 +23,7 @@ async function open(journal?: string) {
   return { ...gateway, entries, opened }
 }
 
-test('a call is written down with what it did', async () => {
+test('a call has an entry with its runs and operations', async () => {
   const { send, people, entries, opened } = await open()
   people.add('ada', { first: ['Ada'] })
   await send('PATCH', '/Users/ada?attributes=name', {
@@ -62,7 +62,7 @@ test.each([
   expect(entries[0]?.keyword).toBe(keyword)
 })
 
-test('of a failure the run and what the client was told are written down', async () => {
+test('a failure has an entry with the run and the error that the client saw', async () => {
   const { send, workflows, entries } = await open()
   workflows.override = async () => {
     throw new GatewayError('TARGET_FAILED', 'the password of the database is hunter2')
@@ -73,7 +73,7 @@ test('of a failure the run and what the client was told are written down', async
   expect(JSON.stringify(entries)).not.toContain('hunter2')
 })
 
-test('with 0 there is no journal', async () => {
+test('0 keeps no journal', async () => {
   const { send, opened, entries } = await open('0')
   await send('GET', '/Users/nobody')
   expect([opened, entries]).toEqual([[], []])
@@ -113,7 +113,7 @@ test.each([
   expect(path(query)).toBe(shown)
 })
 
-test('what is shown is bounded', () => {
+test('entries are bounded', () => {
   expect(path(`filter=${'x'.repeat(100_000)}`).length).toBeLessThan(1100)
   expect(shownError('x'.repeat(100_000)).length).toBeLessThan(600)
   const many = shownOperations(Array.from({ length: 60 }, () => ({ op: 'add', path: 'x'.repeat(10_000) })))
@@ -140,7 +140,7 @@ test('operations keep words, paths and counts, and lose every value', () => {
   ])
 })
 
-test('no value gets through, whatever the form', () => {
+test('no value gets into an entry', () => {
   const secret = 'hunter2'
   const value: fc.Arbitrary<JsonValue> = fc.letrec<{ tree: JsonValue }>((tie) => ({
     tree: fc.oneof(

@@ -9,10 +9,10 @@ import type { Journal } from '#sdk/journal.ts'
 import type { Router } from './router.ts'
 import { notesOf } from './scim-call.ts'
 
-/** Workflow runs that one entry names. */
+/** The most workflow runs in one entry. */
 const maxRuns = 100
 
-/** Writes down every call that reaches the gateway, answered or refused. What a client sent as values is left out. */
+/** Adds an entry for every call of the gateway, whether it succeeds or fails. The values that clients send are left out. */
 export function withJournal(router: Router, journal: Journal, clock: Clock): Router {
   return async (exchange) => {
     const time = clock()
@@ -57,7 +57,7 @@ const maxOperations = 50
 const maxName = 200
 const hidden = '[redacted]'
 
-/** Parameters of a query that say how to look, and not what for. */
+/** Query parameters whose values contain no data. */
 const plainParameters = new Set([
   'attributes',
   'excludedattributes',
@@ -69,8 +69,8 @@ const plainParameters = new Set([
 ])
 
 /**
- * The path with its query. The values of a filter stay, since a search that found nothing is understood by them alone;
- * one that mentions a password or token is left out as a whole, and so are the values of parameters that SCIM does not know.
+ * The path with its query. The values of a filter stay, since without them an empty result cannot be explained. A filter
+ * that mentions a password or token is hidden as a whole, and so are the values of parameters that SCIM does not define.
  */
 export function shownPath({ path, query }: Pick<GatewayRequest, 'path' | 'query'>): string {
   if (query.size === 0) return cut(path, maxPath)
@@ -89,8 +89,8 @@ function isPlain(name: string, value: string): boolean {
 export const shownError = (text: string): string => cut(text, maxError)
 
 /**
- * What was to be done to what: words, paths and counts. Everything else is left out, so that no endpoint can write a
- * value down by mistake.
+ * The operations, paths and counts of a request. Everything else is left out, so that no endpoint can record a value by
+ * mistake.
  */
 export function shownOperations(operations: JsonValue): JsonValue {
   const list = Array.isArray(operations) ? operations : [operations]
@@ -109,7 +109,7 @@ function shownOperation(operation: JsonValue): JsonObject {
   }
 }
 
-/** A filter in a path keeps its attributes and operators. An open quote hides the rest. */
+/** A filter in a path keeps its attributes and operators. An unclosed quote hides the rest. */
 const withoutLiterals = (path: string): string => path.replace(/"(?:\\.|[^"\\])*(?:"|$)/g, '?')
 
 const cut = (text: string, length: number): string => (text.length > length ? `${text.slice(0, length)}…` : text)

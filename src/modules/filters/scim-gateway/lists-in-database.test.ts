@@ -76,7 +76,7 @@ describe('cursor', () => {
     expect(ids(await pages('', 12))).toEqual(ids(all))
   })
 
-  test('goes on where others come and go', async () => {
+  test('continues while resources are added and deleted', async () => {
     const { body } = await stack.send('GET', '/Users?sortBy=userName&count=4&cursor')
     const created = await stack.send('POST', '/Users', { userName: '!first' })
     const next = await stack.send('GET', `/Users?sortBy=userName&count=4&cursor=${body['nextCursor']}`)

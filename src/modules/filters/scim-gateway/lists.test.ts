@@ -35,7 +35,7 @@ async function pages(send: Send, path: string): Promise<unknown[][]> {
 }
 
 describe('sort', () => {
-  test('by the store where it knows the attribute', async () => {
+  test('the store sorts by an attribute that it knows', async () => {
     const { send, people } = await open()
     expect(found(await send('GET', '/Users?sortBy=userName'))).toEqual(['Anna', 'bert', 'carl', 'Dora', 'Emil'])
     expect(people.searches.at(-1)?.sort).toEqual({ attribute: 'userID', descending: false, caseExact: false })
@@ -47,7 +47,7 @@ describe('sort', () => {
     expect(people.searches.at(-1)?.sort).toEqual({ attribute: 'name', descending: true, caseExact: false })
   })
 
-  test('here where it does not: of several values the primary one', async () => {
+  test('the gateway sorts by other attributes, by the primary of several values', async () => {
     const { send, people } = await open()
     expect(found(await send('GET', '/Users?sortBy=emails.value'))).toEqual(['Emil', 'carl', 'Anna', 'bert', 'Dora'])
     expect(people.searches.at(-1)?.sort).toBeUndefined()
@@ -62,7 +62,7 @@ describe('sort', () => {
     expect(found(answer)).toEqual(['Anna', 'bert'])
   })
 
-  test('by an attribute that nobody has, nothing moves', async () => {
+  test('an attribute without values changes no order', async () => {
     const { send } = await open()
     expect(found(await send('GET', '/Users?sortBy=title'))).toEqual(names)
   })
@@ -99,7 +99,7 @@ describe('cursor (RFC 9865)', () => {
     expect(await pages(send, '/Users?filter=active%20eq%20true&count=1')).toEqual([['Dora'], ['Anna'], ['Emil']])
   })
 
-  test('in what is tested or sorted here', async () => {
+  test('of lists that the gateway filters or sorts', async () => {
     const { send } = await open()
     expect(await pages(send, '/Users?filter=meta.created%20pr&count=3')).toEqual([
       ['Dora', 'bert', 'Anna'],
@@ -109,7 +109,7 @@ describe('cursor (RFC 9865)', () => {
     expect(await pages(send, '/Users?filter=userName%20eq%20%22anna%22&count=1')).toEqual([['Anna']])
   })
 
-  test('asks the store for what follows, not for what was passed', async () => {
+  test('continues after the last page in the store', async () => {
     const { send, people } = await open()
     await pages(send, '/Users?count=2')
     expect(people.searches.map(({ offset, after }) => [offset, after])).toEqual([
@@ -163,7 +163,7 @@ describe('cursor (RFC 9865)', () => {
     })
   })
 
-  test('with a count of none, or an index', async () => {
+  test('rejects a count of 0, or a start index', async () => {
     const { send } = await open()
     expect((await send('GET', '/Users?cursor&count=0')).body).toMatchObject({ scimType: 'invalidCount' })
     expect((await send('GET', '/Users?cursor&startIndex=1')).body).toMatchObject({ scimType: 'invalidValue' })
@@ -327,7 +327,7 @@ describe('of all types (RFC 7644 3.4.2.1)', () => {
     })
   })
 
-  test('one type is not searched for what it cannot have', async () => {
+  test('does not search a type that cannot match', async () => {
     const { send, people } = await open()
     await send('POST', '/.search', { filter: 'meta.resourceType eq "User"' })
     expect(people.searches).toHaveLength(1)

@@ -24,7 +24,7 @@ import type { SearchPage } from '#sdk/target.ts'
 import { locate, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { lookupWidth, type Query } from './lookups.ts'
-import { answer, projectionOf, type ScimCall } from './scim-call.ts'
+import { answer, type Handler, projectionOf, type ScimCall } from './scim-call.ts'
 
 interface IndexExtent {
   readonly kind: 'index'
@@ -307,13 +307,6 @@ function storeOrder({ path, descending }: Sort, nameOf: NameOf): SortOrder | 'un
 
 type SearchType = (call: ScimCall, list: ListRequest) => Promise<ResourcePage>
 
-interface ResourceType {
-  readonly schema: ResourceSchema
-  /** With the names of the other type, whose attributes have no value in this one. */
-  readonly known: ResourceSchema
-  readonly search: SearchType
-}
-
 /** The list of one type, for any extent. */
 interface TypeList {
   readonly list: ListRequest
@@ -323,26 +316,23 @@ interface TypeList {
 const none = { kind: 'index', offset: 0, count: 0 } as const satisfies Extent
 
 /** Lists all resource types (RFC 7644 3.4.2.1): users, then groups, or in the requested order. */
-export class RootSearch {
-  readonly #types: readonly ResourceType[]
-  readonly #client: GatewayConfig['client']
-
-  constructor({ users, groups, client }: GatewayConfig, searchUsers: SearchType, searchGroups: SearchType) {
-    const widened = (own: ResourceSchema, other: ResourceSchema): ResourceSchema =>
-      new ResourceSchema(own.core, [...own.extensions, other.core, ...other.extensions])
-    this.#client = client
-    this.#types = [
-      { schema: users.schema, known: widened(users.schema, groups.schema), search: searchUsers },
-      { schema: groups.schema, known: widened(groups.schema, users.schema), search: searchGroups },
-    ]
-  }
-
-  async list(call: ScimCall): Promise<GatewayResponse> {
+export function rootSearch(
+  { users, groups, client }: GatewayConfig,
+  search: { readonly users: SearchType; readonly groups: SearchType },
+): Handler {
+  // Each type also knows the names of the other, whose attributes have no value in it.
+  const widened = (own: ResourceSchema, other: ResourceSchema): ResourceSchema =>
+    new ResourceSchema(own.core, [...own.extensions, other.core, ...other.extensions])
+  const resourceTypes = [
+    { schema: users.schema, known: widened(users.schema, groups.schema), search: search.users },
+    { schema: groups.schema, known: widened(groups.schema, users.schema), search: search.groups },
+  ]
+  return async (call) => {
     const extent = parseExtent(call, 'root')
-    const types = this.#types.map(({ schema, known, search }): TypeList => {
+    const types = resourceTypes.map(({ schema, known, search }): TypeList => {
       const list = {
         name: schema.core.name,
-        filter: parseTypeFilter(call, schema, this.#client, known),
+        filter: parseTypeFilter(call, schema, client, known),
         sort: parseOrder(call, known),
         projection: projectionOf(call, schema),
         extent,

@@ -8,24 +8,24 @@ import type { ContainingGroup, SearchPage, ServedTimes } from '#sdk/target.ts'
 import type { ReadVersion } from '#sdk/workflow.ts'
 
 export interface FoundUser {
-  /** As SCIM knows the user. */
+  /** The SCIM id. */
   readonly id: string
   readonly user: User
-  /** The groups that contain groups of the user, where they were asked for; their ids are those of SCIM. */
+  /** The groups that contain groups of the user, with SCIM ids, if they were read. */
   readonly indirectGroups?: readonly NamedGroup[]
 }
 
 export interface FoundGroup {
-  /** As SCIM knows the group. */
+  /** The SCIM id. */
   readonly id: string
   readonly group: Group
 }
 
 export interface Member {
-  /** As SCIM knows the user or group. */
+  /** The SCIM id. */
   readonly id: string
   readonly type: MemberType
-  /** The name that people know it by, where that is known. */
+  /** The display name, if it is known. */
   readonly display?: string
 }
 
@@ -34,45 +34,45 @@ export interface Query {
   readonly offset: number
   readonly limit: number
   readonly sort?: SortOrder
-  /** The `next` of a page of the same filter and order, instead of an offset. BAD_REQUEST when no page gave it. */
+  /** The `next` of a page of the same filter and order, instead of an offset. Any other value is a BAD_REQUEST. */
   readonly after?: string
 }
 
-/** Where the gateway reads users and groups: a target, or the virtual directory. Nothing here writes. */
+/** Reads users and groups, from a target or the virtual directory. */
 export interface Lookups {
   userById(id: string): Promise<FoundUser | undefined>
   userByLogin(login: string): Promise<FoundUser | undefined>
   searchUsers(query: Query): Promise<SearchPage<FoundUser>>
-  /** `members` are not owed unless asked for, since they may be many. */
+  /** Without `members`, the members need not be read, since there may be many. */
   groupById(id: string, members: boolean): Promise<FoundGroup | undefined>
-  /** By the name that workflows know it by, without members. */
+  /** By the name that workflows use, without members. */
   groupByName(name: string): Promise<FoundGroup | undefined>
   searchGroups(query: Query): Promise<SearchPage<FoundGroup>>
-  /** The group was read with its members. `names`: worth a few look-ups where the store did not read them along. */
+  /** The group was read with its members. With `names`, missing display names are looked up if they are few. */
   members(found: FoundGroup, names: boolean): Promise<readonly Member[]>
   isMember(found: FoundGroup, member: FoundUser): Promise<boolean>
   groupsOf(member: FoundUser): Promise<readonly FoundGroup[]>
   readonly ids: ResourceIds
   /** Groups can be members of groups. */
   readonly nestsGroups: boolean
-  /** For each of these groups that others contain: those. All ids are those of SCIM. */
+  /** For each of these groups, the groups that contain it, if any. All ids are SCIM ids. */
   containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
-  /** With the groups that contain theirs, by one question for all of them; none where groups are not shown. */
+  /** Adds the groups that contain the users' groups, with one query for all; none if groups are not shown. */
   withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]>
-  /** A group has no id but its name, so under another name it would be another group to clients. */
+  /** The id of a group is its name, so to clients a renamed group would be another one. */
   readonly groupIdIsName: boolean
-  /** Users and groups carry a version, and changes can be bound to it. */
+  /** Users and groups have versions, and changes can be bound to them. */
   readonly keepsVersions: boolean
-  /** A user can have another login and stay the same to clients. */
+  /** The login of a user can change without changing its id. */
   readonly renamesUsers: boolean
   /**
-   * What a change that was computed from this user, or from there being none, is to be bound to, where the store can do
-   * that; for a change of membership, to the group as well.
+   * The version that a change of this user, or of an absent one, is to be bound to, if the store supports that; for a
+   * change of membership, with the group.
    */
   readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined
   /** The times that searches can filter and sort by. */
   readonly servedTimes: ServedTimes
-  /** Attributes that hold the login, the user's id and the group's name and id in filters; the store's own name first. */
+  /** The attributes of login, user id, group name and group id in filters; the store's own name first. */
   readonly names: {
     readonly login: readonly string[]
     readonly userId: readonly string[]
@@ -87,8 +87,8 @@ const groupMark = 'group:'
 const userMark = 'user:'
 
 /**
- * How ids of the store are shown as ids of SCIM, which no two resources share. Where a user and a group of the store may
- * have the same id, groups are shown with a mark before it, and so are the few users whose ids look like marked ones.
+ * Converts ids of the store to SCIM ids, which are unique across resources. If a user and a group of the store may have
+ * the same id, groups get a prefix, and so do the few users whose ids look like prefixed ones.
  */
 export class ResourceIds {
   readonly #marks: boolean
@@ -97,7 +97,7 @@ export class ResourceIds {
     this.#marks = !idsAreUnique
   }
 
-  /** Ids of the store aren't those of SCIM, so a store can't be asked for a part of them. */
+  /** SCIM ids differ from those of the store, so the store cannot evaluate conditions on parts of them. */
   get areMarked(): boolean {
     return this.#marks
   }
@@ -110,7 +110,7 @@ export class ResourceIds {
     return this.#marks && this.typeOf(stored) !== undefined ? userMark + stored : stored
   }
 
-  /** The ids of the store that this may mean, the likelier first. Unmarked ids of groups were given out in the past. */
+  /** The ids of the store that this may be, the likelier first. Older versions used group ids without prefix. */
   storedGroup(id: string): readonly string[] {
     return this.#marks && id.startsWith(groupMark) ? [id.slice(groupMark.length), id] : [id]
   }
@@ -119,13 +119,13 @@ export class ResourceIds {
     return this.#marks && id.startsWith(userMark) ? [id.slice(userMark.length), id] : [id]
   }
 
-  /** What the mark says; undefined without one. */
+  /** The type by the prefix; undefined without one. */
   typeOf(id: string): MemberType | undefined {
     if (!this.#marks) return undefined
     return id.startsWith(groupMark) ? 'Group' : id.startsWith(userMark) ? 'User' : undefined
   }
 
-  /** The one form of an id of a group that may be given in two. */
+  /** The current form of a group id, for one that may be in the older form. */
   groupForm(id: string): string {
     return this.ofGroup(this.storedGroup(id)[0] ?? id)
   }
@@ -134,8 +134,8 @@ export class ResourceIds {
 const failures = new WeakSet<object>()
 
 /**
- * The same look-ups, whose failures say that reading failed: a target's own words are about changes. Details stay in the
- * log.
+ * The same lookups, but a failure says that reading failed, since the general text of a target is about changes. The log
+ * has the details.
  */
 export function withReadFailures<T extends object>(lookups: T): T {
   return new Proxy(lookups, {
@@ -159,7 +159,7 @@ function failed(error: unknown): never {
   )
 }
 
-/** Says of a failed read that it came after a workflow had ended, so that the change may be made. */
+/** Adds to a failed read that it came after a workflow had ended, so the change may be made. */
 export function afterWorkflow(error: unknown): unknown {
   if (!(error instanceof GatewayError) || !failures.has(error)) return error
   const remedy = 'A workflow of this request had ended before: read the resource before you repeat the request.'

@@ -104,14 +104,14 @@ describe('a manager is a user', () => {
     expect((await stack.directory.findById(staying))?.attributes.has(`${path}.value`)).toBe(false)
   })
 
-  test('unknownManager accept keeps what was sent', async () => {
+  test('unknownManager accept stores the manager as sent', async () => {
     const { send } = await stack.gateway({ ...builtInParams, unknownManager: 'accept' })
     const { status, body } = await send('POST', '/Users', { userName: `user${next++}`, ...under('E-17') })
     expect([status, managerIn(body)]).toEqual([201, { value: 'E-17' }])
   })
 })
 
-test('a page looks each manager up once, and none who is on it', async () => {
+test('a page looks up each manager once, and not those on the page', async () => {
   const people = new People({ ownIds: true })
   people.add('boss', { displayName: ['B'] })
   people.add('chief', { displayName: ['C'] })

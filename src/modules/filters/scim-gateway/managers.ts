@@ -15,25 +15,25 @@ import { type FoundUser, type Lookups, lookupWidth } from './lookups.ts'
 import { resourceAddress } from './scim-call.ts'
 import type { UserMapping } from './user-mapping.ts'
 
-/** What is shown of a manager; undefined for one who doesn't exist. */
+/** The shown part of a manager; undefined if there is no such user. */
 type Manager = { readonly id: string; readonly displayName?: string } | undefined
 
-/** The managers that one answer has looked up, by id. */
+/** The managers that were looked up for one answer, by id. */
 export type KnownManagers = Map<string, Promise<Manager>>
 
-/** Users whose manager is cleared after one deletion, and how many are found at once. */
+/** The most users whose manager is cleared after one delete, and how many are searched at once. */
 const maxReports = 1000
 const reportsPage = 100
 
 /** The enterprise extension's `manager` as a reference to another user of this gateway. */
 export class Managers {
   readonly #ref: AttributeRef | undefined
-  /** Values are ids of users; others are refused, and aren't shown. */
+  /** Values must be ids of users; others are refused, and not shown. */
   readonly #areUsers: boolean
   readonly #lookups: Lookups
   readonly #view: UserMapping
   readonly #log: Logger
-  /** Where a user's manager is searched by; undefined where it can't be. */
+  /** The attribute to search users by manager; undefined if the store cannot search them. */
   readonly #searchedBy: string | undefined
 
   constructor(config: GatewayConfig, lookups: Lookups, view: UserMapping, log: Logger) {
@@ -49,8 +49,8 @@ export class Managers {
   }
 
   /**
-   * The resource that is to be stored: `manager` is the id of a user, by `value` or, where only that changes, by `$ref`.
-   * Throws invalidValue for a manager who doesn't exist. A manager that stays isn't looked at.
+   * The resource to store, in which `manager` is the id of a user, taken from `value` or, if only that changes, `$ref`.
+   * Throws invalidValue if there is no such user. An unchanged manager is not checked.
    */
   async checked(before: JsonObject, after: ScimResource): Promise<ScimResource> {
     const wanted = this.#of(after)
@@ -71,7 +71,7 @@ export class Managers {
     return result
   }
 
-  /** With `$ref` and `displayName` of each manager, who is looked up once. One who doesn't exist isn't shown. */
+  /** Adds `$ref` and `displayName` of each manager, and looks each up once. Managers that do not exist are left out. */
   async shown(
     resources: readonly ScimResource[],
     base: string,
@@ -89,7 +89,7 @@ export class Managers {
     })
   }
 
-  /** A list that asks for more of managers than the store knows. */
+  /** Whether the list filters or sorts by parts of managers that the store does not have. */
   concerns({ filter, sort }: ListRequest): boolean {
     const isPart = ({ attribute, sub }: AttributePath): boolean =>
       attribute === this.#ref?.attribute && sub !== undefined && sub.name !== 'value'
@@ -110,7 +110,7 @@ export class Managers {
     return readAttribute(projection.apply(probe), ref) !== undefined
   }
 
-  /** Clears the manager of all whose manager was deleted. What fails is logged: the deletion itself is done. */
+  /** Clears the manager of all users whose manager was deleted. Failures are logged, since the delete itself is done. */
   async clear(id: string, change: (user: FoundUser, edit: (before: ScimResource) => ScimResource) => Promise<unknown>) {
     const [ref, attribute] = [this.#ref, this.#searchedBy]
     if (ref === undefined || attribute === undefined) return
@@ -135,9 +135,9 @@ export class Managers {
         ;({ items, total } = left)
       }
       if (total === 0) this.#log.info('cleared a deleted manager', { manager: id, users })
-      else this.#log.warn('users still name a manager who was deleted', { manager: id, users: total, err: failure })
+      else this.#log.warn('users still have a deleted manager', { manager: id, users: total, err: failure })
     } catch (err) {
-      this.#log.warn('users may still name a manager who was deleted', { manager: id, err })
+      this.#log.warn('users may still have a deleted manager', { manager: id, err })
     }
   }
 
@@ -184,7 +184,7 @@ function managerOf(id: string, { displayName, name }: JsonObject): Manager {
   return typeof shown === 'string' && shown !== '' ? { id, displayName: shown } : { id }
 }
 
-/** By `value`; by `$ref` where there is no value, or where the value is the former one and the address is another's. */
+/** `value`; the id in `$ref` if there is no value, or if the value is unchanged and the address is another user's. */
 function wantedId(old: JsonObject | undefined, wanted: JsonObject): string | undefined {
   const { value, $ref } = wanted
   const named = typeof $ref === 'string' && $ref !== '' ? idIn($ref) : undefined
@@ -197,7 +197,10 @@ function idIn(address: string): string {
   try {
     if (segment !== undefined) return decodeURIComponent(segment)
   } catch {
-    // Not an address of a user, like any other.
+    // Not well encoded, so not the address of a user.
   }
-  throw scimError('invalidValue', `manager.$ref: ${quoted(address)} is not the address of a user.`)
+  throw scimError(
+    'invalidValue',
+    `manager.$ref: ${quoted(address)} is not the address of a user. Send the id of the manager as manager.value.`,
+  )
 }

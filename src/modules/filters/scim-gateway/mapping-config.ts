@@ -44,7 +44,7 @@ export function readRules(
   })
 }
 
-/** Attributes that the gateway makes itself. */
+/** Attributes that the gateway sets itself. */
 const ownAttributes = new Set(['id', 'schemas', 'meta', 'password'])
 
 /** Where each rule of tremolo2scim puts its value; rules that cannot be used are reported and left out. */
@@ -60,7 +60,7 @@ export function resolvePaths(
       const known = Array.from(schema.attributes(), (ref) => ref.attribute.name)
       issues.error(path, `no SCIM user attribute "${attribute}"${suggestion(attribute, known)}`)
     } else if (ownAttributes.has(resolved.attribute.name)) {
-      issues.warning(path, `"${resolved.attribute.name}" is made by the gateway itself; the mapping is not used`)
+      issues.warning(path, `"${resolved.attribute.name}" is set by the gateway; the mapping is not used`)
     } else if (resolved.sub !== undefined && resolved.attribute.multiValued) {
       issues.error(path, `"${attribute}" is part of a list; map "${resolved.attribute.name}" as a whole`)
     } else {
@@ -70,7 +70,7 @@ export function resolvePaths(
   return paths
 }
 
-/** One-to-one rules say by which attribute to filter; what is shown counts for more than what is taken. */
+/** One-to-one rules also name the attribute to filter by; rules that show an attribute take precedence. */
 export function derivedFilterNames(
   incoming: readonly MappingRule[],
   outgoing: readonly MappingRule[],
@@ -79,7 +79,7 @@ export function derivedFilterNames(
 ): ReadonlyMap<AttributePath, string> {
   const names = new Map<AttributePath, string>()
   const add = (path: AttributePath | undefined, internal: string): void => {
-    // Logins are looked up, not compared by a mapped copy.
+    // Users are found by their login itself, not by a mapped copy.
     if (path !== undefined && path.attribute.name !== 'userName') names.set(path, internal)
   }
   for (const { sourceType, source, attribute } of incoming) {
@@ -91,12 +91,12 @@ export function derivedFilterNames(
   return names
 }
 
-/** Which internal attribute holds the values of a SCIM attribute, by `pathKey`. */
+/** The internal attribute of a SCIM attribute, by `pathKey`. */
 export type FilterNames = ReadonlyMap<string, string>
 
 /**
- * Reads `scim=internal` pairs, in one comma-separated text or repeated. What they say wins over `derived`, the
- * one-to-one rules of the mappings.
+ * Reads `scim=internal` pairs, in one comma-separated text or repeated. They take precedence over `derived`, the names
+ * from the one-to-one rules of the mappings.
  */
 export function readFilterNames(
   params: Params,
@@ -131,25 +131,25 @@ function readPair(
   }
   const path = schema.resolveAttribute(scim)
   if (path === undefined) {
-    report(`"${scim}" is no SCIM attribute of ${schema.core.name}, so no filter can use it`, 'warning')
+    report(`"${scim}" is not a SCIM attribute of ${schema.core.name}, so no filter can use it`, 'warning')
     return
   }
   const inner = path.sub === undefined ? defaultSubAttribute(path.attribute) : undefined
   names.set(pathKey(inner === undefined ? path : { ...path, sub: inner }), internal)
 }
 
-/** What the gateway makes itself, and the login and the password, which are no attributes of a mapping. */
+/** Attributes that the gateway sets itself, and login and password, which the mapping does not handle. */
 const ownOfUsers = new Set(['schemas', 'id', 'meta', 'userName', 'password', 'groups'])
 export const ownOfGroups = new Set(['schemas', 'id', 'meta', 'displayName', 'members'])
 
 const nothing = { paths: () => false, names: new Set<string>() }
 
-/** A mapping of nothing, where only the mapping lines count. */
+/** An empty mapping, if only the mapping lines apply. */
 export const noMapping = (schema: ResourceSchema): SchemaMapping => new SchemaMapping(schema, [], nothing)
 
 /**
- * The built-in mapping of users, without what lines say otherwise: a SCIM attribute that a line shows is left to the
- * lines in both directions, and an internal attribute that a line makes is not made here.
+ * The built-in mapping of users, except where mapping lines replace it: a SCIM attribute that a line shows is left to the
+ * lines in both directions, and an internal attribute that a line produces is not produced here.
  */
 export function userMapping(
   schema: ResourceSchema,
@@ -163,7 +163,7 @@ export function userMapping(
   })
 }
 
-/** The built-in mapping of groups, without the attributes that `groupFilterScim2Ldap` gives another name. */
+/** The built-in mapping of groups, without the attributes that `groupFilterScim2Ldap` renames. */
 export function groupMapping(schema: ResourceSchema, names: FilterNames): SchemaMapping {
   return new SchemaMapping(schema, refs(schema, ownOfGroups), {
     paths: (path) => names.has(pathKey(path)) || names.has(pathKey(wholeOf(path))),
@@ -171,13 +171,13 @@ export function groupMapping(schema: ResourceSchema, names: FilterNames): Schema
   })
 }
 
-/** Filters take these names for the entry's own login, id and name, so no attribute can be found by them. */
+/** In filters these are the entry's own login, id and name, so no attribute can have these names. */
 const reserved = new Set(['id', 'userid', 'name', 'tremolo_user_id'])
 
 export function checkNames(mapping: SchemaMapping, login: string, path: Path, issues: Issues): void {
   for (const name of mapping.produces) {
     if (reserved.has(name.toLowerCase()) || name.toLowerCase() === login.toLowerCase()) {
-      issues.error(path, `the attribute "${name}" of a schema has a name that is in use; it needs a mapping line`)
+      issues.error(path, `the schema attribute "${name}" has a reserved name; add a mapping line for it`)
     }
   }
 }
@@ -193,9 +193,9 @@ const wholeOf = ({ attribute, extension }: AttributePath): AttributeRef =>
 const maxLength = 256 * 1024
 
 /**
- * The base with the schemas that the parameter declares, each as JSON or YAML text. One with the id of the core schema or
- * of an extension that is there adds attributes to it; any other is an extension. What is wrong is reported at the
- * parameter, and left out.
+ * Extends the base with the schemas of the parameter, each as JSON or YAML text. A schema with the id of the core schema
+ * or of an existing extension adds attributes to it; any other is a new extension. Problems are reported at the parameter,
+ * and the schema is left out.
  */
 export function readSchemas(params: Params, name: string, base: ResourceSchema, issues: Issues): ResourceSchema {
   let schema = base
@@ -207,9 +207,11 @@ export function readSchemas(params: Params, name: string, base: ResourceSchema, 
     }
     const declared = readText(text, report)
     if (declared === undefined) continue
-    const promised = declared.attributes.filter(isUnique)
-    for (const { name: attribute } of promised) {
-      issues.warning(at, `"${name}": values of "${attribute}" are not kept unique; its "uniqueness" is told as none`)
+    for (const { name: attribute } of declared.attributes.filter(isUnique)) {
+      issues.warning(
+        at,
+        `"${name}": values of "${attribute}" are not checked for uniqueness, so its "uniqueness" is shown as none`,
+      )
     }
     const kept = { ...declared, attributes: declared.attributes.map(notUnique) }
     schema = extendResourceSchema(schema, [kept], ([, ...path], message) => report(path, message))
@@ -217,7 +219,7 @@ export function readSchemas(params: Params, name: string, base: ResourceSchema, 
   return schema
 }
 
-/** Only a target could promise it, and none is asked to. */
+/** Only a target could guarantee it. */
 const isUnique = ({ uniqueness, subAttributes }: SchemaAttribute): boolean =>
   uniqueness !== 'none' || subAttributes.some(isUnique)
 
@@ -241,7 +243,7 @@ function readText(text: string, report: ReportProblem): Schema | undefined {
   return readSchema(plainValue(document), report)
 }
 
-/** Null, which is no schema, for a text that unfolds beyond all measure. */
+/** Null, which is not a schema, for a text with aliases, which could expand without limit. */
 function plainValue(document: ReturnType<typeof parseDocument>): JsonValue {
   try {
     return document.toJS({ maxAliasCount: 0 })

@@ -177,7 +177,7 @@ const create = async (resource: JsonObject = {}): Promise<{ address: string; bod
   return { address: `/Users/${String(body['id'])}`, body }
 }
 
-describe('what is stored', () => {
+describe('storing', () => {
   test('is named like the SCIM path, and never the password', async () => {
     const userName = unique()
     await create({
@@ -216,7 +216,7 @@ describe('what is stored', () => {
     expect((await stack.directory.findByLogin(userName))?.attributes.names()).toEqual(['userName'])
   })
 
-  test('what others wrote is shown as far as it fits, and kept', async () => {
+  test('values of other writers are shown as far as they fit, and kept', async () => {
     const userName = unique()
     await stack.directory.create({
       userID: userName,
@@ -247,7 +247,7 @@ describe('what is stored', () => {
   })
 })
 
-describe('what is shown', () => {
+describe('showing', () => {
   test('the groups of the user, and the extensions among the schemas', async () => {
     const userName = unique()
     const { address } = await create({ userName, [badgeUrn]: { doors: ['1'] } })
@@ -265,7 +265,7 @@ describe('what is shown', () => {
     expect(body['schemas']).toEqual([userSchema.id, badgeUrn])
   })
 
-  test('never what is never returned; on request what is returned on request', async () => {
+  test('hides attributes that are never returned, and shows others on request', async () => {
     const { address, body } = await create({ [badgeUrn]: { secret: 's3cret', note: 'n', doors: ['1'] } })
     expect(body[badgeUrn]).toEqual({ doors: ['1'] })
     const asked = await stack.send('GET', `${address}?attributes=${badgeUrn}:note,${badgeUrn}:secret`)
@@ -280,7 +280,7 @@ describe('what is shown', () => {
     expect(await stored('secret')).toEqual([])
   })
 
-  test('what is immutable stays, and another value is refused', async () => {
+  test('an immutable attribute keeps its value, and another value is refused', async () => {
     const { address, body } = await create({ [badgeUrn]: { printer: 'P1' } })
     const userName = body['userName'] ?? ''
     const other = await stack.send('PUT', address, { userName, [badgeUrn]: { printer: 'P2' } })

@@ -37,7 +37,7 @@ test('is changed and deleted as that user', async () => {
   expect((await send('GET', '/Me')).status).toBe(404)
 })
 
-test('is nobody where the caller is none of the users', async () => {
+test('is 404 if the caller does not match any user', async () => {
   const { send, workflows } = await openGateway(scimGateway)
   for (const method of ['GET', 'HEAD', 'DELETE']) expect((await send(method, '/Me')).status).toBe(404)
   for (const method of ['PUT', 'PATCH']) expect((await send(method, '/Me', replaceLast)).status).toBe(404)

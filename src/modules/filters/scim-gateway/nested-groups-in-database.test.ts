@@ -135,7 +135,7 @@ describe('groups as members', () => {
     expect(membersIn((await stack.send('GET', `/Groups/${a.id}`)).body)).toEqual([])
   })
 
-  test('of two gateways that close a circle at the same time, one is told', async () => {
+  test('of two gateways that close a circle at the same time, one gets an error', async () => {
     for (let round = 0; round < 5; round++) {
       const [a, b] = [await create(), await create()]
       const answers = await Promise.all([
@@ -184,7 +184,7 @@ describe('names', () => {
     }
   })
 
-  test('where they are shared, two groups have one displayName and are told apart by their ids', async () => {
+  test('with shared names, two groups have one displayName and different ids', async () => {
     const [send = stack.send] = sharing
     const group = (externalId: string) => ({ displayName: 'Sales', externalId, members: [{ value: ids[3] ?? '' }] })
     const answers = await Promise.all(

@@ -3,19 +3,19 @@ import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { sourceTypes } from '#sdk/mapping.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
 
-/** What truly differs between clients of SCIM; everything else is understood from all of them. */
+/** Where SCIM clients expect different behavior; everything else is accepted from all of them. */
 export interface ClientProfile {
-  /** The answer to a PATCH of a group: 204, which costs the same in a group of any size, or the whole group. */
+  /** The answer to a PATCH of a group: the whole group, or 204, whose cost does not depend on the group's size. */
   readonly groupPatch: 'resource' | 'noContent'
-  /** A POST for a user who is there and inactive: brings the user back, or is a conflict as for an active one. */
+  /** Whether a POST for an inactive user reactivates it or is a conflict, as for an active one. */
   readonly rehire: 'reactivate' | 'refuse'
-  /** `remove` of `members` that names none, which empties the group. */
+  /** Whether `remove` of `members` without values, which empties the group, is allowed. */
   readonly removeAllMembers: 'allow' | 'refuse'
-  /** Booleans in quotes, unknown attributes and schemas are errors instead of being understood or ignored. */
+  /** Booleans in quotes, unknown attributes and unknown schemas are errors instead of accepted or ignored. */
   readonly strict: boolean
-  /** What the client calls attributes in filters, in lower case, and the attributes that it means. */
+  /** Attributes by the client's own names for them in filters, in lower case. */
   readonly aliases: ReadonlyMap<string, string>
-  /** A media type of JSON that the client uses beside those of SCIM, in lower case. */
+  /** A JSON media type that the client uses besides those of SCIM, in lower case. */
   readonly mediaType?: RegExp
 }
 
@@ -35,16 +35,16 @@ export const clientProfiles = {
   onelogin: { ...tolerant, removeAllMembers: 'refuse' },
   jumpcloud: tolerant,
   google: tolerant,
-  /** Clients written for the SCIM API of AWS IAM Identity Center, which refuses a change of all members at once. */
+  /** For the SCIM API of AWS IAM Identity Center, which refuses a change of all members at once. */
   aws: { ...tolerant, rehire: 'refuse', removeAllMembers: 'refuse' },
-  /** Clients written for GitHub's SCIM API, which knows `external_id` in filters and a media type of its own. */
+  /** For GitHub's SCIM API, which has `external_id` in filters and its own media type. */
   github: {
     ...tolerant,
     rehire: 'refuse',
     aliases: new Map([['external_id', 'externalId']]),
     mediaType: /^application\/vnd\.github(?:\.[a-z0-9-]+)*\+json$/,
   },
-  /** Clients written for Slack's SCIM API, which knows `email` in filters. */
+  /** For Slack's SCIM API, which has `email` in filters. */
   slack: { ...tolerant, aliases: new Map([['email', 'emails']]) },
   strict: { ...tolerant, groupPatch: 'resource', rehire: 'refuse', strict: true },
 } as const satisfies Record<string, ClientProfile>

@@ -12,7 +12,7 @@ async function open() {
 const named = (list: unknown): unknown[] => (list as JsonObject[]).map(({ name }) => name)
 
 describe('discovery', () => {
-  test('says what is supported, no more', async () => {
+  test('shows exactly what is supported', async () => {
     const { send } = await open()
     const { body } = await send('GET', '/ServiceProviderConfig')
     expect(body).toMatchObject({
@@ -33,7 +33,7 @@ describe('discovery', () => {
     })
   })
 
-  test('versions are offered where changes can be bound to them', async () => {
+  test('offers versions if changes can be bound to them', async () => {
     const people = Object.assign(new People(), { keepsVersions: true })
     const { send } = await openGateway(scimGateway, { people })
     expect((await send('GET', '/ServiceProviderConfig')).body).toMatchObject({ etag: { supported: true } })
@@ -49,7 +49,7 @@ describe('discovery', () => {
     expect((await send('GET', '/ResourceTypes/Device')).status).toBe(404)
   })
 
-  test('schemas list what this gateway keeps', async () => {
+  test('/Schemas lists the attributes that this gateway stores', async () => {
     const { send } = await open()
     const list = (await send('GET', '/Schemas')).body
     expect(list).toMatchObject({ totalResults: 2, itemsPerPage: 2 })
@@ -98,7 +98,7 @@ describe('HTTP', () => {
     expect([status, headers['allow']]).toEqual([405, allow])
   })
 
-  test('HEAD is GET without its body, OPTIONS tells the methods, a slash at the end does not count', async () => {
+  test('HEAD is GET without its body, OPTIONS lists the methods, a slash at the end does not count', async () => {
     const { send } = await open()
     expect(await send('HEAD', '/Users/ann')).toMatchObject({ status: 200, body: {} })
     const length = Buffer.byteLength(JSON.stringify((await send('GET', '/Users/ann')).body))

@@ -4,11 +4,11 @@ import { acceptsJson } from '#protocols/scim/message.ts'
 import { scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http.ts'
-import { BulkEndpoint } from './bulk-endpoint.ts'
-import { DiscoveryEndpoint } from './discovery-endpoint.ts'
+import { bulkHandler } from './bulk-endpoint.ts'
+import { discoveryHandlers } from './discovery-endpoint.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { GroupEndpoint } from './group-endpoint.ts'
-import { RootSearch } from './lists.ts'
+import { rootSearch } from './lists.ts'
 import { afterWorkflow } from './lookups.ts'
 import { ChangePending } from './run-workflow.ts'
 import { answer, callOf, type Handler, type Methods, notSupported, type Route, type ScimCall } from './scim-call.ts'
@@ -65,27 +65,26 @@ type Places = ReadonlyMap<string, Place>
 function createPlaces(parts: GatewayParts): Places {
   const users = new UserEndpoint(parts)
   const groups = new GroupEndpoint(parts)
-  const discovery = new DiscoveryEndpoint(parts)
-  const root = new RootSearch(
-    parts.config,
-    (call, list) => users.search(call, list),
-    (call, list) => groups.search(call, list),
-  )
+  const discovery = discoveryHandlers(parts)
+  const root = rootSearch(parts.config, {
+    users: (call, list) => users.search(call, list),
+    groups: (call, list) => groups.search(call, list),
+  })
   const resources: Places = new Map([
     ['Users', resource(users)],
     ['Groups', resource(groups)],
   ])
-  const bulk = new BulkEndpoint((path) => findRoute(resources, path), parts.log)
+  const bulk = bulkHandler((path) => findRoute(resources, path), parts.log)
   return new Map<string, Place>([
     ['Users', { ...resource(users), search: searchBy((call) => users.list(call)) }],
     ['Groups', { ...resource(groups), search: searchBy((call) => groups.list(call)) }],
-    ['', { methods: new Map([['GET', (call) => root.list(call)]]) }],
-    ['.search', { methods: searchBy((call) => root.list(call)) }],
+    ['', { methods: new Map([['GET', root]]) }],
+    ['.search', { methods: searchBy(root) }],
     ['Me', { methods: ownResource(parts, users) }],
-    ['Bulk', { methods: new Map([['POST', (call) => bulk.run(call)]]) }],
-    ['ServiceProviderConfig', { methods: new Map([['GET', (call) => discovery.serviceProviderConfig(call)]]) }],
-    ['ResourceTypes', documents((call) => discovery.resourceTypes(call))],
-    ['Schemas', documents((call) => discovery.schemas(call))],
+    ['Bulk', { methods: new Map([['POST', bulk]]) }],
+    ['ServiceProviderConfig', { methods: new Map([['GET', discovery.serviceProviderConfig]]) }],
+    ['ResourceTypes', documents(discovery.resourceTypes)],
+    ['Schemas', documents(discovery.schemas)],
   ])
 }
 

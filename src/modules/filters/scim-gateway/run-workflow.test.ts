@@ -20,7 +20,7 @@ function work(failures: number, code: 'VERSION_MISMATCH' | 'TARGET_FAILED' = 'VE
   }
 }
 
-test.each([{}, { ifMatch: ' * ' }])('does it again on what is there by then (%j)', async (headers) => {
+test.each([{}, { ifMatch: ' * ' }])('repeats the work on the present version (%j)', async (headers) => {
   expect(await retryWhileChanged(call(headers), work(4))).toBe(5)
 })
 

@@ -13,7 +13,7 @@ import {
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { decoder, emptyMark, encodeList } from '#protocols/scim/stored-value.ts'
 
-/** Values that were stored before a limit was lowered are still shown. */
+/** The limit is higher than for clients, so that values stored before a limit was lowered are still shown. */
 export const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
 
 /** Where the values of a SCIM attribute are stored. */
@@ -37,11 +37,11 @@ export interface AttributeLocation {
 /** One internal attribute of the mapping. */
 interface Slot {
   readonly name: string
-  /** The attribute, or the part of a single complex one, that it holds. */
+  /** The SCIM attribute, or the part of a single complex one, that it stores. */
   readonly path: AttributePath
-  /** Clients may set it; otherwise it is only shown. */
+  /** Whether clients can set it; otherwise it is only shown. */
   readonly taken: boolean
-  /** Beside a list of complex values: the values of their default sub-attribute, which stores can search. */
+  /** For a list of complex values: a second attribute with the values of their default sub-attribute, for searches. */
   readonly values?: { readonly name: string; readonly sub: SchemaAttribute }
 }
 
@@ -49,24 +49,24 @@ type Report = (error: unknown) => void
 
 interface View {
   readonly show: (resource: ScimResource, values: readonly string[], report: Report) => void
-  /** Of the stored values, those that are not shown though others of the attribute are, or could be. */
+  /** The stored values that are not shown, if others of the attribute are or could be. */
   readonly hidden: (values: readonly string[]) => readonly string[]
 }
 
 export interface Exclusions {
-  /** SCIM attributes that are mapped by other means, or not at all. */
+  /** SCIM attributes that are not mapped here. */
   readonly paths: (path: AttributePath) => boolean
-  /** Internal attributes, in lower case, that something else makes. */
+  /** Internal attributes, in lower case, that are produced elsewhere. */
   readonly names: ReadonlySet<string>
 }
 
 /**
- * The built-in mapping of a schema onto internal attributes: one for each attribute or part of a single complex one,
- * lists of complex values as one JSON text for each element. What a client stores by it comes back as it was. It is
- * compiled once, since showing users is what a gateway does most.
+ * The built-in mapping of a schema to internal attributes: one for each attribute or part of a single complex one, and for
+ * a list of complex values one JSON text per element. Clients read back what they wrote. It is compiled once, since showing
+ * users is the most frequent work of a gateway.
  */
 export class SchemaMapping {
-  /** Internal attributes that it makes of what clients send. */
+  /** The internal attributes that it produces. */
   readonly produces: readonly string[]
   readonly taken: readonly AttributePath[]
   readonly shown: readonly AttributePath[]
@@ -101,12 +101,12 @@ export class SchemaMapping {
     return this.#slots.length === 0
   }
 
-  /** Where filters find the values; undefined for a path that is not mapped here. */
+  /** Undefined for a path that is not mapped here. */
   locate(path: AttributePath): AttributeLocation | undefined {
     return this.#locations.get(pathKey(path))
   }
 
-  /** Puts what the resource holds into the attributes; what it does not hold stays as it is there. */
+  /** Writes the values of the resource to the attributes; other attributes stay as they are. */
   store(resource: JsonObject, attributes: Attributes): void {
     for (const { name, path, taken, values } of this.#slots) {
       if (!taken) continue
@@ -121,7 +121,7 @@ export class SchemaMapping {
     }
   }
 
-  /** Puts what the attributes hold into the resource. A value that does not fit is left out and told to `report`. */
+  /** Writes the stored values to the resource. A value that does not fit is left out and passed to `report`. */
   show(resource: ScimResource, attributes: Attributes, report: (attribute: string, error: unknown) => void): void {
     for (const [name, values] of attributes) {
       const view = this.#views.get(name) ?? this.#views.get(name.toLowerCase())
@@ -134,7 +134,7 @@ export class SchemaMapping {
     }
   }
 
-  /** The stored values of an internal attribute that `show` leaves out; undefined where this mapping does not make it. */
+  /** The stored values that `show` leaves out; undefined if this mapping does not produce the attribute. */
   hidden(name: string, values: readonly string[]): readonly string[] | undefined {
     return this.#names.has(name) ? this.#views.get(name)?.hidden(values) : undefined
   }
@@ -170,15 +170,15 @@ export class SchemaMapping {
     }
   }
 
-  /** For what others wrote: reads it as leniently as what clients send. Throws when that cannot be done. */
+  /** Reads values from other writers as leniently as values from clients. Throws if that fails. */
   #convert(leaf: SchemaAttribute, text: string): JsonValue | undefined {
     return readSingle(this.#schema, leaf, leaf.type === 'complex' ? jsonOrText(text) : text, storedValues)
   }
 }
 
 /**
- * A value from a store as its attribute shows it. Elements of a list that do not fit are left out, the first of them is
- * reported. Throws when a single value does not fit.
+ * Converts a stored value to the type of its attribute. Elements of a list that do not fit are left out, and the first of
+ * them is reported. Throws if a single value does not fit.
  */
 export function readStored(
   schema: ResourceSchema,
@@ -248,7 +248,7 @@ function locationsOf(slots: readonly Slot[]): ReadonlyMap<string, AttributeLocat
   return held
 }
 
-/** Lists of plain texts cannot tell whether all of them are empty. */
+/** A store cannot evaluate whether all values of a list of texts are empty. */
 function locationOf(name: string, leaf: SchemaAttribute): AttributeLocation {
   if (leaf.type === 'complex') return { names: [name], isEmpty: emptyList }
   if (!isText(leaf)) return { names: [name] }
@@ -259,12 +259,12 @@ const emptyText = (attribute: string): Filter => ({ kind: 'equal', attribute, va
 
 const emptyList = (attribute: string): Filter => ({ kind: 'substring', attribute, initial: emptyMark, any: [] })
 
-/** The text of an element shows which value the part has. */
+/** Whether the JSON text of an element shows the value of the part. */
 const inJson = (part: SchemaAttribute): boolean => !part.multiValued && (isText(part) || part.type === 'boolean')
 
 const isText = ({ type }: SchemaAttribute): boolean => type === 'string' || type === 'reference' || type === 'binary'
 
-/** The primary one first, since lists are sorted by it. Empty texts are no values to be found by. */
+/** The primary value first, since lists are sorted by it. Empty texts are left out. */
 function plain(elements: readonly JsonValue[], sub: SchemaAttribute): string[] {
   const primary: string[] = []
   const others: string[] = []
@@ -276,7 +276,7 @@ function plain(elements: readonly JsonValue[], sub: SchemaAttribute): string[] {
   return [...primary, ...others]
 }
 
-/** All of them, or undefined when one is not as the mapping writes it. */
+/** Undefined if the mapping did not write one of the values. */
 function decodeAll(
   values: readonly string[],
   decode: (text: string) => JsonValue | undefined,
@@ -295,7 +295,7 @@ function partOf(value: JsonValue | undefined, sub: SchemaAttribute | undefined):
   return isJsonObject(value) ? value[sub.name] : undefined
 }
 
-/** The object under the name, made where there is none. The resource is under construction, so it may be changed. */
+/** The object of this name, created if absent. The resource is under construction, so it may be changed in place. */
 function part(resource: ScimResource, name: string): ScimResource {
   const present = resource[name]
   if (isJsonObject(present)) return present as ScimResource

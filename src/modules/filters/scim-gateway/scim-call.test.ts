@@ -14,7 +14,7 @@ describe('requireMatch', () => {
     expect(requireMatch(call(), '7')).toBeUndefined()
   })
 
-  test('another version is 412, and told', () => {
+  test('another version is 412 with the present ETag', () => {
     expect(() => requireMatch(call('W/"6"'), '7')).toThrow(
       expect.objectContaining({ status: 412, headers: { etag: 'W/"7"' } }),
     )
@@ -37,7 +37,7 @@ describe('GET', () => {
     return openGateway(scimGateway, { people })
   }
 
-  test('the version is the ETag, whatever is shown', async () => {
+  test('the version is the ETag, for every projection', async () => {
     const { send } = await open()
     const all = await send('GET', '/Users/ann')
     expect(all).toMatchObject({ headers: { etag: 'W/"7"' }, body: { meta: { version: 'W/"7"' } } })
@@ -71,7 +71,7 @@ test.each([
   expect(resourceAddress('https://x/scim', 'User', id)).toBe(address)
 })
 
-test('is the encoded id, whatever it is', () => {
+test('is the encoded id', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (id) => {
       expect(resourceAddress('', 'Group', id)).toBe(`/Groups/${encodeURIComponent(id)}`)

@@ -59,7 +59,7 @@ describe('reading a user', () => {
     expect((await send('GET', '/Users/mmosley')).status).toBe(404)
   })
 
-  test('by the login where that is configured to be the id', async () => {
+  test('by the login if it is configured as the id', async () => {
     const { send } = await open(someone({ ownIds: true }), { ...tutorialParams, idAttributeName: 'userName' })
     expect((await send('GET', '/Users/mmosley')).body).toMatchObject({ id: 'mmosley' })
   })
@@ -98,7 +98,7 @@ describe('reading a user', () => {
     expect(body).toMatchObject({ id: 'a/b ?ü@x', meta: { location: `${base}/Users/a%2Fb%20%3F%C3%BC%40x` } })
   })
 
-  test('only what was asked for', async () => {
+  test('returns only the requested attributes', async () => {
     const { send } = await open()
     const { body } = await send('GET', '/Users/mmosley?attributes=name.givenName')
     expect(Object.keys(body).sort()).toEqual(['id', 'name', 'schemas'])
@@ -149,7 +149,7 @@ describe('searching users', () => {
     expect(body['totalResults']).toBe(expected.length)
   })
 
-  test('what the store can decide, it decides', async () => {
+  test('the store evaluates what it can', async () => {
     const { people } = await search('emails.value eq "x" and active eq true', '&startIndex=3&count=5')
     expect(people.searches).toEqual([expect.objectContaining({ offset: 2, limit: 5 })])
   })
@@ -183,7 +183,7 @@ describe('searching users', () => {
 })
 
 describe('creating a user', () => {
-  test('runs the workflow, keeps memberships, and answers what the target holds', async () => {
+  test('runs the workflow, keeps memberships, and answers what the target stores', async () => {
     const { send, workflows } = await open()
     const { status, headers, body } = await send('POST', '/Users', { ...jjackson, password: 'pw', groups: [] })
     expect(status).toBe(201)
@@ -232,7 +232,7 @@ describe('creating a user', () => {
     expect([status, body['scimType']]).toEqual([409, 'uniqueness'])
   })
 
-  test('a workflow that creates nobody is a failure, not a success', async () => {
+  test('a workflow that creates no user fails the request', async () => {
     const { send, workflows } = await open()
     workflows.override = async () => {}
     const { status, body } = await send('POST', '/Users', jjackson)
@@ -260,7 +260,7 @@ describe('creating a user', () => {
 })
 
 describe('changing a user', () => {
-  test('PATCH runs the workflow with what changed and keeps what clients cannot see', async () => {
+  test('PATCH runs the workflow with the changes and keeps values that clients cannot see', async () => {
     const { send, workflows } = await open()
     const { status, body } = await send(
       'PATCH',
@@ -293,7 +293,7 @@ describe('changing a user', () => {
     expect(people.people.get('mmosley')?.attributes.has('mail')).toBe(false)
   })
 
-  test('a change to what is there already runs nothing', async () => {
+  test('a change to the present value runs nothing', async () => {
     const { send, workflows } = await open()
     const same = patchOp(
       { op: 'replace', path: 'name.givenName', value: 'Matt' },
@@ -310,7 +310,7 @@ describe('changing a user', () => {
     expect(JSON.stringify(body)).not.toContain('new')
   })
 
-  test('all operations or none', async () => {
+  test('applies all operations or none', async () => {
     const { send, workflows } = await open()
     const mixed = patchOp({ op: 'replace', path: 'active', value: false }, { op: 'replace', path: 'id', value: 'x' })
     const { status, body } = await send('PATCH', '/Users/mmosley', mixed)
@@ -318,7 +318,7 @@ describe('changing a user', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('a rename is refused; another letter case is none', async () => {
+  test('a rename is refused, another letter case is not', async () => {
     const { send } = await open()
     const rename = (value: string) =>
       send('PATCH', '/Users/mmosley', patchOp({ op: 'replace', path: 'userName', value }))
@@ -326,7 +326,7 @@ describe('changing a user', () => {
     expect((await rename('MMosley')).status).toBe(200)
   })
 
-  test('PUT clears what is left out, keeps what clients cannot see, and takes the id from the address', async () => {
+  test('PUT clears attributes that are left out, keeps values that clients cannot see, and takes the id from the address', async () => {
     const { send, people } = await open()
     const { status, body } = await send('PUT', '/Users/mmosley', {
       userName: 'mmosley',
@@ -364,13 +364,13 @@ describe('changing a user', () => {
     expect(workflows.calls.map(({ name }) => name)).toEqual(['delete-user'])
   })
 
-  test.each(['PATCH', 'PUT', 'DELETE'])('%s of nobody is 404', async (method) => {
+  test.each(['PATCH', 'PUT', 'DELETE'])('%s of an unknown user is 404', async (method) => {
     const { send } = await open()
     const body = method === 'PATCH' ? patchOp({ op: 'remove', path: 'title' }) : method === 'PUT' ? jjackson : undefined
     expect((await send(method, '/Users/nobody', body)).status).toBe(404)
   })
 
-  test('what is not configured is 501', async () => {
+  test('a change without a configured workflow is 501', async () => {
     const { deleteUserWorkflowName: _, groupWorkflow: __, ...params } = tutorialParams
     const { send } = await open(someone(), params)
     expect((await send('DELETE', '/Users/mmosley')).status).toBe(501)

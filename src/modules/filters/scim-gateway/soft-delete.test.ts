@@ -78,7 +78,7 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
     expect(first.body).toMatchObject({ totalResults: 1, Resources: [{ userName: 'ben' }] })
   })
 
-  test('a user who is only deactivated stays', async () => {
+  test('a user that is only deactivated stays', async () => {
     const send = await open()
     const id = await create('ann')
     expect((await send('PATCH', `/Users/${id}`, inactive)).status).toBe(200)
@@ -117,7 +117,7 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
     expect((await send('GET', `/Users/${id}`)).body).toMatchObject({ active: false })
   })
 
-  test('a user whom someone else activates is there again, also after a deactivation', async () => {
+  test('a deleted user that someone else activates is visible again, also after a deactivation', async () => {
     const send = await open()
     const id = await create('ann')
     await send('DELETE', `/Users/${id}`)
@@ -153,7 +153,7 @@ test('of a DELETE and a POST at the same time, the POST brings the user back or 
   }
 })
 
-test('a deleted user is no member of a group', async () => {
+test('a deleted user is not a member of a group', async () => {
   stack = await openStack(scimGateway, { workflows: { 'delete-user': deactivate() } })
   const { body } = await stack.send('POST', '/Users', { userName: 'ann', active: true })
   const group = await stack.directory.createGroup('crew', new Map())
@@ -220,7 +220,7 @@ test('more marked users than a filter can name are left out of lists by the gate
   expect(await page()).toEqual([4, ['ann', 'ben', 'cid', 'dan']])
 }, 60_000)
 
-test('users who are deleted while a client reads by cursor neither end the list nor hide others', async () => {
+test('users that are deleted while a client reads by cursor neither end the list nor hide others', async () => {
   stack = await openStack(scimGateway, { params: builtInParams, workflows: { 'delete-user': deactivate() } })
   const marks = new StoredMarks(await stack.marks(), () => new Date())
   const ids: string[] = []

@@ -109,7 +109,7 @@ test('userFilterScim2Ldap and groupFilterScim2Ldap name the attributes that filt
   expect(JSON.stringify(people.searches)).toContain('"badge"')
 })
 
-test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name what is run', async () => {
+test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflow name the workflows', async () => {
   const people = new People()
   people.add('bob')
   people.addGroup('red', 'bob')

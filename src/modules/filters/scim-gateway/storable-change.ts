@@ -18,9 +18,9 @@ import type { StoredSchema } from './stored-schema.ts'
 export type ChangeKind = 'create' | 'patch' | 'put'
 
 /**
- * The wanted resource without what can't be stored. A change of such an attribute is refused: by invalidPath in a PATCH,
- * by invalidValue in a PUT. It's dropped where the gateway ignores it, where a PUT leaves out what it couldn't change
- * anyway, and at a creation, whose answer shows what was kept. An account without a mapped `active` is active.
+ * The wanted resource without attributes that cannot be stored. A change of such an attribute is refused: with invalidPath
+ * in a PATCH, with invalidValue in a PUT. It is dropped if the gateway ignores the attribute, if a PUT leaves the attribute
+ * out, and in a create, whose answer shows what was stored. An account without a mapped `active` is active.
  */
 export function storableChange(
   stored: StoredSchema,
@@ -43,20 +43,20 @@ export function storableChange(
   return result
 }
 
-/** Names that clients are known to send beside what they mean: nothing is lost with them. */
+/** Names that some clients always send and that carry nothing. */
 const habits = [/^http:\/\/schemas\.microsoft\.com\//i]
 
 const commonStart = /^urn:ietf:params:scim:schemas:(?:extension:)?/i
 
-/** Whether a URN is that of a known schema, spelled wrong, rather than that of a schema that no one here knows. */
+/** Whether a URN is a misspelling of a known schema, rather than that of an unknown one. */
 function isMisspelled(urn: string, { core, extensions }: ResourceSchema): boolean {
   const ids = [core, ...extensions].map(({ id }) => id.replace(commonStart, ''))
   return nearestName(urn.replace(commonStart, ''), ids) !== undefined
 }
 
 /**
- * Refuses names that no schema has, and says which one is near. At a creation they are dropped, as what isn't mapped is; but
- * a URN that is spelled wrong would take a whole extension with it.
+ * Refuses names that are not in any schema, and suggests a similar one. In a create they are dropped, like attributes that
+ * are not mapped, except for a misspelled URN, which would drop a whole extension.
  */
 export const refuseUnknown =
   (schema: ResourceSchema, kind: ChangeKind, ignored: IgnoredAttributes) =>
@@ -79,7 +79,6 @@ export const refuseUnknown =
     throw scimError(kind === 'patch' ? 'invalidPath' : isUrn ? 'invalidSyntax' : 'invalidValue', text)
   }
 
-/** What was there before a change, and after it. */
 export interface Effect {
   readonly before: JsonObject
   readonly wanted: JsonObject
@@ -88,8 +87,8 @@ export interface Effect {
 }
 
 /**
- * Throws WORKFLOW_FAILED where an attribute was to change and neither what clients see of it nor what is stored of it has:
- * no client must take that for success.
+ * Throws WORKFLOW_FAILED if an attribute was to change, but neither its SCIM value nor its stored values did. Without this,
+ * the client would take the request for successful.
  */
 export function requireEffect(stored: StoredSchema, schema: ResourceSchema, workflow: string, effect: Effect): void {
   const { before, wanted, after } = effect
@@ -103,13 +102,13 @@ export function requireEffect(stored: StoredSchema, schema: ResourceSchema, work
       .some((name) => !sameValue(effect.stored.before.values(name), effect.stored.after.values(name)))
     if (isStored) continue
     const name = internalName(path)
-    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but "${name}" is what it was`, {
-      publicText: `"${name}" is still what it was: workflow "${workflow}" ended without changing it. Check its tasks and the mapping of "${name}".`,
+    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without changing "${name}"`, {
+      publicText: `"${name}" did not change: workflow "${workflow}" ended without writing it. Check its tasks and the mapping of "${name}".`,
     })
   }
 }
 
-/** Throws where the mapping makes the same of the new values as of the old ones, so that nothing would be stored. */
+/** Throws if the mapping converts the new values to the same internal values as the old ones, so nothing would change. */
 export function requireMappedChange(
   stored: StoredSchema,
   schema: ResourceSchema,
@@ -119,16 +118,16 @@ export function requireMappedChange(
 ): void {
   for (const path of changedPaths(schema, before, wanted)) {
     const leaf = path.sub ?? path.attribute
-    // A PUT repeats lists as the client has them, of which a mapping may keep a part.
+    // A PUT repeats lists as the client has them, and a mapping may store only a part of them.
     if (isCore(path, 'userName') || leaf.returned === 'never' || (kind === 'put' && leaf.multiValued)) continue
     if (!stored.isShown(path) || isSame(leaf, valueAt(before, path), valueAt(wanted, path))) continue
     const name = internalName(path)
-    const text = `"${name}" cannot be changed to this: the mapping makes the same of it as of the present value.`
+    const text = `"${name}" cannot be changed to this value: the mapping stores it like the present one. Send another value, or change the mapping.`
     throw scimError(kind === 'patch' ? 'invalidPath' : 'invalidValue', text)
   }
 }
 
-/** Attributes that differ; parts of them where a complex value has no `value` that stands for it. */
+/** The attributes that differ; of a complex attribute without `value`, its parts that differ. */
 function changedPaths(schema: ResourceSchema, before: JsonObject, after: JsonObject): AttributePath[] {
   return Array.from(schema.attributes()).flatMap((ref: AttributeRef): AttributePath[] => {
     const { attribute } = ref
@@ -157,7 +156,7 @@ function putAt(resource: ScimResource, path: AttributePath, value: JsonValue | u
   writeAttribute(resource, ref, value === undefined ? others : { ...others, [sub.name]: value })
 }
 
-/** Whether a client would call it the same: letter case, order and what is said beside a `value` don't count. */
+/** Equal to a client: letter case, order and the parts besides `value` do not count. */
 function isSame(leaf: SchemaAttribute, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   return sameValue(essence(leaf, a), essence(leaf, b))
 }

@@ -87,7 +87,7 @@ describe('an `active` that no line maps', () => {
     expect((await send('GET', '/Users?filter=userName%20eq%20%22never%22')).body['totalResults']).toBe(0)
   })
 
-  test('is ignored where the configuration says so', async () => {
+  test('is ignored if it is configured', async () => {
     const { send } = await stack.gateway({ ...threeLines, ignoreUnmapped: ['active', 'externalId'] })
     const address = await created(send, { active: false })
     expect((await send('PATCH', address, replace('active', false))).status).toBe(200)
@@ -126,7 +126,7 @@ describe('other attributes that are not stored', () => {
 })
 
 describe('passwords', () => {
-  test('are announced where the workflow sets them, and refused in a change where it does not', async () => {
+  test('are announced if the workflow sets them, and otherwise refused in a change', async () => {
     const { send: without } = stack
     const { send: sets } = await stack.gateway({ ...builtInParams, workflowName: 'with-password' })
     expect((await without('GET', '/ServiceProviderConfig')).body).toMatchObject({
@@ -188,7 +188,7 @@ describe('names that no schema has', () => {
     expect((await send('GET', address)).body).toMatchObject({ name })
   })
 
-  test('what clients are known to send is understood, or passed over', async () => {
+  test('known habits of clients are accepted or ignored', async () => {
     const { send } = await stack.gateway({ ...builtInParams, ignoreUnmapped: 'urn:example:other' })
     const address = await created(send, {
       'urn:ietf:params:scim:schemas:extension:enterprise:2.0User': { department: 'D' },
@@ -228,7 +228,7 @@ const writesAll: WorkflowWrites = {
   passwords: [],
 }
 
-describe('what the target can store', () => {
+describe('attributes that the target can store', () => {
   const storable = { users: new Set(['username', 'title', 'name.givenname']), groups: new Set(['description']) }
   const params = { ...builtInParams, groupCreateWorkflow: 'create-group', groupUpdateWorkflow: 'update-group' }
   const open = () =>
@@ -272,7 +272,7 @@ describe('a run that ends without effect', () => {
     const { send, workflows } = await openGateway(scimGateway, { people, params: tutorialParams })
     workflows.override = async () => {}
     const { status, body } = await send('PATCH', '/Users/ann', replace('active', false))
-    expect([status, body['detail']]).toEqual([500, expect.stringMatching(/"active" is still what it was.*sync-user/)])
+    expect([status, body['detail']]).toEqual([500, expect.stringMatching(/"active" did not change.*sync-user/)])
     workflows.override = undefined
     expect((await send('PATCH', '/Users/ann', replace('active', false))).status).toBe(200)
   })
@@ -292,7 +292,7 @@ describe('a run that ends without effect', () => {
     expect((await send('PATCH', '/Groups/team', replace('externalId', 'x'))).status).toBe(500)
   })
 
-  test('members who neither join nor leave, and a group that is still there, are errors', async () => {
+  test('members that did not join or leave, and a group that was not deleted, are errors', async () => {
     const people = new People({ ownIds: true, versions: true })
     people.add('ann')
     people.add('bob')
@@ -347,7 +347,7 @@ describe('check', () => {
       .prepared.flow?.check?.(() => writes)
       .map(({ message }) => message)
 
-  test('warns where nothing maps `active`, with the remedy', () => {
+  test('warns if nothing maps `active`, with the remedy', () => {
     expect(problems(threeLines)).toEqual([
       expect.stringMatching(/nothing maps "active".*scim2tremolo.*tremolo2scim.*ignoreUnmapped/),
     ])
@@ -355,7 +355,7 @@ describe('check', () => {
     expect(problems(builtInParams)).toEqual([])
   })
 
-  test('warns where the workflow does not write what `active` becomes', () => {
+  test('warns if the workflow does not write the attribute of `active`', () => {
     expect(problems(tutorialParams, writesAll)).toEqual([])
     const none = { ...writesAll, ofUser: () => [] }
     expect(problems(tutorialParams, none)).toEqual([expect.stringMatching(/"enabled".*does not write/)])

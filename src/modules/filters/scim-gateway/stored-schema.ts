@@ -8,17 +8,18 @@ import { hasPasswords, type StorableAttributes } from '#sdk/target.ts'
 import { type AttributeWrite, unknownWrites, type WorkflowWrites } from '#sdk/workflow-writes.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
+import type { SchemaMapping } from './schema-mapping.ts'
 
 /**
- * What this gateway stores of one resource type. An attribute is stored when the mapping makes an internal attribute of
- * it, the workflow writes that, and a target that it's written to can store it.
+ * What this gateway stores of one resource type. An attribute is stored if the mapping produces an internal attribute from
+ * it, the workflow writes that, and a target of the workflow can store it.
  */
 export interface StoredSchema {
-  /** Exactly what is stored and shown, for `/Schemas`. */
+  /** Exactly the attributes that are stored or shown, for `/Schemas`. */
   readonly announced: ResourceSchema
-  /** Why the attribute can't be stored, with the remedy; undefined where it can be. */
+  /** Why the attribute cannot be stored, and what to do; undefined if it can. */
   whyNot(path: AttributePath): string | undefined
-  /** The internal attributes that the mapping makes of it. */
+  /** The internal attributes that the mapping produces from it. */
   namesOf(path: AttributePath): readonly string[]
   /** Whether a client can read the attribute. */
   isShown(path: AttributePath): boolean
@@ -26,7 +27,7 @@ export interface StoredSchema {
   readonly unstorable: readonly string[]
 }
 
-/** Which internal attributes are made of which SCIM attribute. */
+/** The internal attributes that are produced from each SCIM attribute. */
 class Sources {
   readonly #names = new Map<string, string[]>()
 
@@ -35,12 +36,12 @@ class Sources {
     if (!known.includes(name)) this.#names.set(pathKey(path), [...known, name])
   }
 
-  /** What is made of this very attribute or part. */
+  /** From exactly this attribute or part. */
   at(path: AttributePath): readonly string[] {
     return this.#names.get(pathKey(path)) ?? []
   }
 
-  /** What is made of it, of what it is a part of, or of its parts. */
+  /** From this attribute, from the one it is a part of, or from its parts. */
   of(path: AttributePath): readonly string[] {
     const { sub, ...whole } = path
     const parts = sub === undefined ? whole.attribute.subAttributes.map((one) => ({ ...whole, sub: one })) : [whole]
@@ -48,10 +49,7 @@ class Sources {
   }
 }
 
-export function userSources({
-  users,
-  toInternal,
-}: Pick<GatewayConfig, 'toInternal'> & { users: Pick<GatewayConfig['users'], 'schema' | 'mapping'> }): Sources {
+function userSources({ users, toInternal }: GatewayConfig): Sources {
   const sources = builtInSources(users.mapping)
   for (const read of toInternal.reads) {
     const path = users.schema.resolveAttribute(read.attribute)
@@ -70,7 +68,7 @@ function groupSources({ schema, mapping, filterNames }: GatewayConfig['groups'])
   return sources
 }
 
-function builtInSources(mapping: GatewayConfig['users']['mapping']): Sources {
+function builtInSources(mapping: SchemaMapping): Sources {
   const sources = new Sources()
   for (const path of mapping.taken) {
     const name = internalName(path)
@@ -80,17 +78,29 @@ function builtInSources(mapping: GatewayConfig['users']['mapping']): Sources {
 }
 
 type Storable = ReadonlyMap<string, StorableAttributes>
-type Kind = keyof StorableAttributes
 
-/** Asks the targets what they can store, and remembers what follows from that. */
+/** What the schemas of users and of groups have in common. */
+interface ResourceStorage {
+  readonly kind: keyof StorableAttributes
+  readonly mapping: SchemaMapping
+  readonly sources: Sources
+  /** The keys of the paths that are shown without the built-in mapping. */
+  readonly named: ReadonlySet<string>
+  /** Attributes that the gateway handles itself. */
+  readonly own: readonly string[]
+  readonly workflow: string
+  readonly writesOf: (attribute: string) => readonly AttributeWrite[] | 'unknown'
+}
+
+/** Asks the targets what they can store, and caches the schemas that follow from it. */
 export class GatewayStorage {
-  /** The workflow sets passwords, and a target takes them. */
+  /** The workflow sets passwords, and a target accepts them. */
   readonly setsPasswords: boolean
   readonly #config: GatewayConfig
   readonly #lookups: Pick<Lookups, 'renamesUsers' | 'groupIdIsName'>
   readonly #targets: TargetSource
-  readonly #writes: { readonly users: WorkflowWrites; readonly groups: WorkflowWrites }
-  readonly #asked: readonly string[]
+  readonly #storages: { readonly users: ResourceStorage; readonly groups: ResourceStorage }
+  readonly #targetNames: readonly string[]
   #known: { readonly answers: readonly (StorableAttributes | undefined)[]; readonly schemas: Schemas } | undefined
 
   constructor(
@@ -98,27 +108,44 @@ export class GatewayStorage {
     lookups: Pick<Lookups, 'renamesUsers' | 'groupIdIsName'>,
     host: { readonly targets: TargetSource; workflowWrites(workflow: string): WorkflowWrites },
   ) {
-    const { workflows, lookup } = config
+    const { workflows, lookup, users, groups } = config
     this.#config = config
     this.#lookups = lookups
     this.#targets = host.targets
-    const ofGroups = workflows.updateGroup ?? workflows.createGroup
-    this.#writes = {
-      users: host.workflowWrites(workflows.user),
-      groups: ofGroups === undefined ? unknownWrites : host.workflowWrites(ofGroups),
+    const groupWorkflow = workflows.updateGroup ?? workflows.createGroup
+    const userWrites = host.workflowWrites(workflows.user)
+    const groupWrites = groupWorkflow === undefined ? unknownWrites : host.workflowWrites(groupWorkflow)
+    this.#storages = {
+      users: {
+        kind: 'users',
+        mapping: users.mapping,
+        sources: userSources(config),
+        named: new Set(Array.from(config.scimPaths.values(), pathKey)),
+        own: ['userName'],
+        workflow: workflows.user,
+        writesOf: (name) => userWrites.ofUser(name),
+      },
+      groups: {
+        kind: 'groups',
+        mapping: groups.mapping,
+        sources: groupSources(groups),
+        named: new Set(groups.filterNames.keys()),
+        own: ['displayName', 'members'],
+        workflow: groupWorkflow ?? '',
+        writesOf: (name) => groupWrites.ofGroup(name),
+      },
     }
-    const { passwords } = this.#writes.users
+    const { passwords } = userWrites
     this.setsPasswords = passwords === 'unknown' || passwords.some((name) => hasPasswords(host.targets.get(name)))
     const written = [
-      ...config.users.produces.map((name) => this.#writes.users.ofUser(name)),
-      ...config.groups.mapping.produces.map((name) => this.#writes.groups.ofGroup(name)),
-      ...[...config.groups.filterNames.values()].map((name) => this.#writes.groups.ofGroup(name)),
+      ...users.produces.map((name) => userWrites.ofUser(name)),
+      ...[...groups.mapping.produces, ...groups.filterNames.values()].map((name) => groupWrites.ofGroup(name)),
     ]
     const names = written.flatMap((writes) => (writes === 'unknown' ? [] : writes.map(({ target }) => target)))
-    this.#asked = [...new Set([...names, ...(lookup.kind === 'target' ? [lookup.name] : [])])]
+    this.#targetNames = [...new Set([...names, ...(lookup.kind === 'target' ? [lookup.name] : [])])]
   }
 
-  /** Throws TARGET_UNREACHABLE while a target can't say what it stores. */
+  /** Throws TARGET_UNREACHABLE while a target cannot report what it stores. */
   async users(): Promise<StoredSchema> {
     return (await this.#schemas()).users
   }
@@ -128,80 +155,50 @@ export class GatewayStorage {
   }
 
   async #schemas(): Promise<Schemas> {
-    const answers = await inParallel(this.#asked, 8, async (name) => this.#targets.get(name).storable?.())
+    const names = this.#targetNames
+    const answers = await inParallel(names, 8, async (name) => this.#targets.get(name).storable?.())
     const known = this.#known
     if (known?.answers.every((answer, i) => answer === answers[i])) return known.schemas
-    const storable = new Map(this.#asked.flatMap((name, i) => (answers[i] === undefined ? [] : [[name, answers[i]]])))
+    const storable = new Map(names.flatMap((name, i) => (answers[i] === undefined ? [] : [[name, answers[i]]])))
     const schemas = { users: this.#userSchema(storable), groups: this.#groupSchema(storable) }
     this.#known = { answers, schemas }
     return schemas
   }
 
   #userSchema(storable: Storable): StoredSchema {
-    const { users, toInternal, scimPaths, workflows } = this.#config
-    const sources = userSources(this.#config)
-    const lines = new Set(Array.from(scimPaths.values(), pathKey))
-    const builtIn = new Set(users.mapping.shown.map(pathKey))
-    const holds = (path: AttributePath): boolean => this.#holds(storable, 'users', internalName(path))
-    const names = new Names((name) => this.#writes.users.ofUser(name), storable, 'users', workflows.user)
-    const isOwn = (path: AttributePath): boolean => isCore(path, 'userName')
-    const whyNot = (path: AttributePath): string | undefined => {
-      if (isOwn(path) || path.attribute.mutability === 'readOnly') return undefined
-      if (isCore(path, 'password')) return this.setsPasswords ? undefined : noPassword(workflows.user)
-      return toInternal.opaque ? undefined : names.whyNot(path, sources.of(path))
-    }
-    const reads = (path: AttributePath): boolean =>
-      lines.has(pathKey(path)) || (builtIn.has(pathKey(path)) && holds(path))
-    const announced = cut(users.schema, {
-      whole: (path) => isOwn(path) || (isCore(path, 'groups') && !users.mapping.isEmpty),
-      reads,
+    const { users, toInternal } = this.#config
+    const storage = this.#storages.users
+    const { sources, named, workflow } = storage
+    const stored = storedAttributes(storage, storable, this.#config.lookup)
+    const announced = announcedSchema(users.schema, {
+      whole: (path) => stored.isOwn(path) || (isCore(path, 'groups') && !users.mapping.isEmpty),
+      reads: stored.reads,
       writes: (path) => {
         if (isCore(path, 'password')) return this.setsPasswords
-        if (sources.at(path).length > 0) return names.whyNot(path, sources.at(path)) === undefined
-        return toInternal.opaque && lines.has(pathKey(path))
+        return sources.at(path).length > 0 ? stored.writes(path) : toInternal.opaque && named.has(pathKey(path))
       },
     })
     return {
+      ...stored,
       announced: this.#lookups.renamesUsers ? announced : withCore(announced, 'userName', { mutability: 'immutable' }),
-      whyNot,
-      namesOf: (path) => sources.of(path),
-      isShown: (path) => isOwn(path) || isShownIn(reads, path),
-      unstorable: users.mapping.produces.filter((name) => names.isUnstorable(name)),
+      whyNot: (path) => {
+        if (isCore(path, 'password')) return this.setsPasswords ? undefined : noPassword(workflow)
+        return toInternal.opaque ? undefined : stored.whyNot(path)
+      },
     }
   }
 
   #groupSchema(storable: Storable): StoredSchema {
-    const { groups, workflows } = this.#config
-    const sources = groupSources(groups)
-    const workflow = workflows.updateGroup ?? workflows.createGroup ?? ''
-    const names = new Names((name) => this.#writes.groups.ofGroup(name), storable, 'groups', workflow)
-    const isOwn = (path: AttributePath): boolean => isCore(path, 'displayName') || isCore(path, 'members')
-    const kept = new Set([...groups.mapping.shown.map(pathKey), ...groups.filterNames.keys()])
-    const builtIn = new Set(groups.mapping.shown.map(pathKey))
-    const reads = (path: AttributePath): boolean =>
-      kept.has(pathKey(path)) && (!builtIn.has(pathKey(path)) || this.#holds(storable, 'groups', internalName(path)))
-    const listed = cut(groups.schema, {
-      whole: isOwn,
-      reads,
-      writes: (path) => sources.at(path).length > 0 && names.whyNot(path, sources.at(path)) === undefined,
-    })
+    const { groups, workflows, lookup } = this.#config
+    const stored = storedAttributes(this.#storages.groups, storable, lookup)
+    const { isOwn: whole, reads, writes } = stored
     const uniqueness = groups.sharesNames ? 'none' : 'server'
     const fixed = this.#lookups.groupIdIsName ? ({ mutability: 'immutable' } as const) : {}
-    return {
-      announced: limitedGroups(withCore(listed, 'displayName', { uniqueness, ...fixed }), workflows),
-      whyNot: (path) =>
-        isOwn(path) || path.attribute.mutability === 'readOnly' ? undefined : names.whyNot(path, sources.of(path)),
-      namesOf: (path) => sources.of(path),
-      isShown: (path) => isOwn(path) || isShownIn(reads, path),
-      unstorable: groups.mapping.produces.filter((name) => names.isUnstorable(name)),
-    }
-  }
-
-  /** Whether users are read from something that may hold the attribute. */
-  #holds(storable: Storable, kind: Kind, name: string): boolean {
-    const { lookup } = this.#config
-    const held = lookup.kind === 'target' ? storable.get(lookup.name)?.[kind] : undefined
-    return held === undefined || held === 'any' || held.has(name.toLowerCase())
+    const listed = withCore(announcedSchema(groups.schema, { whole, reads, writes }), 'displayName', {
+      uniqueness,
+      ...fixed,
+    })
+    return { ...stored, announced: limitedGroups(listed, workflows) }
   }
 }
 
@@ -210,66 +207,60 @@ interface Schemas {
   readonly groups: StoredSchema
 }
 
-/** What becomes of internal attributes. */
-class Names {
-  readonly #writes: (attribute: string) => readonly AttributeWrite[] | 'unknown'
-  readonly #storable: Storable
-  readonly #kind: Kind
-  readonly #workflow: string
-
-  constructor(
-    writes: (attribute: string) => readonly AttributeWrite[] | 'unknown',
-    storable: Storable,
-    kind: Kind,
-    workflow: string,
-  ) {
-    this.#writes = writes
-    this.#storable = storable
-    this.#kind = kind
-    this.#workflow = workflow
+function storedAttributes(storage: ResourceStorage, storable: Storable, lookup: GatewayConfig['lookup']) {
+  const { kind, mapping, sources, named, own, workflow, writesOf } = storage
+  const builtIn = new Set(mapping.shown.map(pathKey))
+  const canStore = (target: string, attribute: string): boolean => {
+    const known = storable.get(target)?.[kind]
+    return known === undefined || known === 'any' || known.has(attribute.toLowerCase())
   }
-
-  isUnstorable(name: string): boolean {
-    const writes = this.#writes(name)
-    return writes !== 'unknown' && writes.length > 0 && !writes.some((write) => this.#takes(write))
-  }
-
-  whyNot(path: AttributePath, names: readonly string[]): string | undefined {
+  const isStored = ({ target, attribute }: AttributeWrite): boolean => canStore(target, attribute)
+  const isOwn = (path: AttributePath): boolean => own.some((name) => isCore(path, name))
+  const reads = (path: AttributePath): boolean =>
+    named.has(pathKey(path)) ||
+    (builtIn.has(pathKey(path)) && (lookup.kind !== 'target' || canStore(lookup.name, internalName(path))))
+  const problem = (path: AttributePath, names: readonly string[]): string | undefined => {
     const shown = internalName(path)
     const ignore = `or list "${shown}" in ignoreUnmapped`
     if (names.length === 0) {
       const remedy =
-        this.#kind === 'users'
+        kind === 'users'
           ? `Add a line of scim2tremolo that reads "${shown}", ${ignore}.`
           : `Give it a name by groupFilterScim2Ldap, ${ignore}.`
       return `"${shown}" is not mapped, so it cannot be stored. ${remedy}`
     }
-    const writes = names.map((name) => [name, this.#writes(name)] as const)
-    if (writes.some(([, to]) => to === 'unknown' || to.some((write) => this.#takes(write)))) return undefined
+    const writes = names.map(writesOf)
+    if (writes.some((to) => to === 'unknown' || to.some(isStored))) return undefined
     const [first = shown] = names
-    const isWritten = writes.some(([, to]) => to.length > 0)
-    return isWritten
+    return writes.some((to) => to.length > 0)
       ? `"${shown}" cannot be stored: the target has no place for "${first}". Give it one, ${ignore}.`
-      : `"${shown}" cannot be stored: workflow "${this.#workflow}" does not write "${first}". Add it to a provision task, ${ignore}.`
+      : `"${shown}" cannot be stored: workflow "${workflow}" does not write "${first}". Add it to a provision task, ${ignore}.`
   }
-
-  #takes({ target, attribute }: AttributeWrite): boolean {
-    const held = this.#storable.get(target)?.[this.#kind]
-    return held === undefined || held === 'any' || held.has(attribute.toLowerCase())
+  return {
+    isOwn,
+    reads,
+    writes: (path: AttributePath): boolean =>
+      sources.at(path).length > 0 && problem(path, sources.at(path)) === undefined,
+    whyNot: (path: AttributePath): string | undefined =>
+      isOwn(path) || path.attribute.mutability === 'readOnly' ? undefined : problem(path, sources.of(path)),
+    namesOf: (path: AttributePath): readonly string[] => sources.of(path),
+    isShown: (path: AttributePath): boolean => {
+      const { sub, ...whole } = path
+      const parts = sub === undefined ? whole.attribute.subAttributes.map((one) => ({ ...whole, sub: one })) : [path]
+      return isOwn(path) || [whole, ...parts].some(reads)
+    },
+    unstorable: mapping.produces.filter((name) => {
+      const writes = writesOf(name)
+      return writes !== 'unknown' && writes.length > 0 && !writes.some(isStored)
+    }),
   }
 }
 
 const noPassword = (workflow: string): string =>
   `"password" cannot be stored: workflow "${workflow}" sets none. Add setPassword to a provision task, or list "password" in ignoreUnmapped.`
 
-const isShownIn = (reads: (path: AttributePath) => boolean, { sub, ...whole }: AttributePath): boolean =>
-  reads(whole) ||
-  (sub === undefined
-    ? whole.attribute.subAttributes.some((one) => reads({ ...whole, sub: one }))
-    : reads({ ...whole, sub }))
-
-/** What `check` has to say about deactivation: providers deprovision by it. */
-export function deactivationProblem(
+/** A warning of `check`: identity providers deprovision users by deactivating them. */
+function deactivationProblem(
   config: GatewayConfig,
   writesOf: (workflow: string) => WorkflowWrites,
 ): { readonly path: Path; readonly message: string } | undefined {
@@ -291,7 +282,7 @@ export function deactivationProblem(
   return { path: at, message }
 }
 
-/** Changes are offered as far as there are workflows that make them. */
+/** Attributes can be changed only if there is a workflow for it. */
 function limitedGroups(listed: ResourceSchema, workflows: GatewayConfig['workflows']): ResourceSchema {
   const given = workflows.createGroup === undefined ? 'readOnly' : 'immutable'
   const own = workflows.updateGroup === undefined ? given : undefined
@@ -317,7 +308,7 @@ function withCore({ core, extensions }: ResourceSchema, name: string, more: Part
   return new ResourceSchema({ ...core, attributes }, extensions)
 }
 
-/** The name of a member is that of the user or group, so clients can't set it; groups are members where they nest. */
+/** The display name of a member is that of the user or group, so clients cannot set it. */
 const memberAttribute = (members: SchemaAttribute, nests: boolean): SchemaAttribute => ({
   ...members,
   subAttributes: members.subAttributes.map((part) => {
@@ -332,13 +323,14 @@ const memberAttribute = (members: SchemaAttribute, nests: boolean): SchemaAttrib
 })
 
 interface Support {
-  /** The attribute is listed as the schema has it. */
+  /** The attribute is listed as in the full schema. */
   readonly whole: (path: AttributePath) => boolean
   readonly reads: (path: AttributePath) => boolean
   readonly writes: (path: AttributePath) => boolean
 }
 
-function cut(full: ResourceSchema, support: Support): ResourceSchema {
+/** The schema without attributes that are neither read nor written. */
+function announcedSchema(full: ResourceSchema, support: Support): ResourceSchema {
   const cutSchema = (schema: Schema, extension?: string): Schema => ({
     ...schema,
     attributes: schema.attributes.flatMap((attribute) =>

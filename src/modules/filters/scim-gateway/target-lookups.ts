@@ -25,7 +25,7 @@ import {
   ResourceIds,
 } from './lookups.ts'
 
-/** Throws INTERNAL when the target cannot be asked. */
+/** Throws INTERNAL if the target has no lookups. */
 export function targetLookups(target: Target, config: GatewayConfig): Lookups {
   if (!hasLookups(target)) throw new GatewayError('INTERNAL', 'the lookupTarget has no look-ups')
   return new TargetLookups(target, config)
@@ -36,13 +36,13 @@ class TargetLookups implements Lookups {
   readonly #config: GatewayConfig
   /** A user's SCIM id is the login. */
   readonly #loginIsId: boolean
-  /** The attribute that holds a user's SCIM id, where that is neither the target's own id nor the login. */
+  /** The attribute of a user's SCIM id, if that is neither the target's own id nor the login. */
   readonly #idAttribute: string | undefined
   readonly names: Lookups['names']
   readonly groupIdIsName: boolean
   readonly renamesUsers: boolean
   readonly ids: ResourceIds
-  /** The attributes whose values members are shown by. */
+  /** The attributes of the display names of members. */
   readonly #display: { readonly users: string; readonly groups: string }
 
   constructor(target: LookupTarget, config: GatewayConfig) {
@@ -67,7 +67,7 @@ class TargetLookups implements Lookups {
     }
   }
 
-  /** Asked each time: a target may come to know it when its system answers. */
+  /** Read each time: a target may only know it once its system has answered. */
   get keepsVersions(): boolean {
     return this.#target.keepsVersions === true
   }
@@ -96,7 +96,7 @@ class TargetLookups implements Lookups {
     return user && this.#found(user)
   }
 
-  /** A value that two users have names neither: acting on the wrong one would be worse. */
+  /** If two users have the value, neither is found: it is better to fail than to change the wrong one. */
   async #userWith(attribute: string, value: string): Promise<FoundUser | undefined> {
     const filter = { kind: 'equal', attribute, value, caseExact: true } as const
     const { items } = await this.#target.searchUsers({ filter, offset: 0, limit: 2 })
@@ -153,7 +153,7 @@ class TargetLookups implements Lookups {
     const idsAreKnown = isOwnId && groupMembersAreIds !== this.#loginIsId
     const isNamed = memberDisplays !== undefined || !names || members.length > maxNamed
     if (idsAreKnown && isNamed) {
-      // A login is a name too, but only where the store had none.
+      // The login serves as the display name if the store has none.
       const fallback = memberDisplays !== undefined && !groupMembersAreIds
       return members.map((id, i) => member(this.ids.ofUser(id), memberDisplays?.[i] ?? (fallback ? id : undefined)))
     }
@@ -238,7 +238,7 @@ class TargetLookups implements Lookups {
   }
 }
 
-/** Members of one group that are looked up for their names alone. */
+/** The most members of a group that are looked up only for their names. */
 const maxNamed = 100
 
 const member = (id: string, display: string | undefined): Member => ({
@@ -247,7 +247,7 @@ const member = (id: string, display: string | undefined): Member => ({
   ...(display === undefined ? {} : { display }),
 })
 
-/** The internal attribute that holds the displayName of users, where one holds it; else the usual one. */
+/** The internal attribute of the displayName of users; `displayName` if none is mapped. */
 export function displayNameAttribute({ users }: GatewayConfig): string {
   const path = users.schema.resolveAttribute('displayName')
   const internal =

@@ -78,7 +78,7 @@ describe('versions', () => {
 })
 
 describe('another userName', () => {
-  test('renames the user, who keeps id and attributes', async () => {
+  test('renames the user, which keeps id and attributes', async () => {
     const { id, address } = await create({ title: 'T', emails: [{ value: 'e@example.com' }] })
     const userName = unique()
     const { status, body } = await stack.send('PATCH', address, replace('userName', userName))
@@ -105,7 +105,7 @@ describe('another userName', () => {
     expect((await stack.send('GET', address)).body['userName']).toBe(before['userName'])
   })
 
-  test('is refused where logins are ids', async () => {
+  test('is refused if logins are ids', async () => {
     const { send } = await stack.gateway({ ...builtInParams, idAttributeName: 'userName' })
     const { body } = await create()
     const answer = await send('PATCH', `/Users/${String(body['userName'])}`, replace('userName', unique()))
@@ -121,7 +121,7 @@ test('a PUT without active leaves an account on or off as it is', async () => {
   }
 })
 
-describe('who comes back', () => {
+describe('users that return', () => {
   test('by the same userName is reactivated with the new values and the old id', async () => {
     const userName = unique()
     const { id, address } = await create({ userName, title: 'old', nickName: 'gone' })
@@ -178,7 +178,7 @@ describe('strict clients', () => {
   })
 })
 
-test('of many who make different users of one name, in several processes, exactly one does', async () => {
+test('of many requests in several processes that create one name, exactly one succeeds', async () => {
   const gateways = await Promise.all(Array.from({ length: 8 }, () => stack.gateway(builtInParams)))
   const userName = unique()
   const answers = await Promise.all(
@@ -239,7 +239,7 @@ describe('a strict client', () => {
     expect((await send('GET', `?filter=${filter}`)).body['totalResults']).toBe(0)
   })
 
-  test('replaces what is there, or gets noTarget', async () => {
+  test('replaces the present value, or gets noTarget', async () => {
     const { send } = await stack.gateway({ ...builtInParams, client: 'strict' })
     const { address } = await create()
     const first = replace('emails[type eq "work"].value', 'a@example.com')

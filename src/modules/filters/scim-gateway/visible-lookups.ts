@@ -15,15 +15,15 @@ import { maxCandidates } from './lists.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
 import type { UserMapping } from './user-mapping.ts'
 
-/** Look-ups that know nothing of users whom a delete workflow only deactivated. */
+/** Lookups without the users that a delete workflow only deactivated. */
 export class VisibleLookups implements Lookups {
   readonly marks: DeletedMarks
-  /** As the target holds them, deleted users included. */
+  /** With the deleted users. */
   readonly all: Lookups
   readonly #view: UserMapping
-  /** `active` is shown; otherwise no user can be seen to be inactive. */
+  /** Whether `active` is shown; otherwise no user is known to be inactive. */
   readonly #showsActive: boolean
-  /** True where `active` isn't false; undefined where the store can't tell. */
+  /** Matches users whose `active` is not false; undefined if the store cannot evaluate that. */
   readonly #notInactive: Filter | undefined
 
   constructor(all: Lookups, marks: DeletedMarks, config: GatewayConfig, view: UserMapping) {
@@ -39,7 +39,7 @@ export class VisibleLookups implements Lookups {
     this.#notInactive = exact ? filter : undefined
   }
 
-  /** Undefined where it isn't shown. */
+  /** Undefined if `active` is not shown. */
   async isActive(found: FoundUser): Promise<boolean | undefined> {
     if (!this.#showsActive) return undefined
     const { active } = await this.#view.resource(found, '')
@@ -58,7 +58,7 @@ export class VisibleLookups implements Lookups {
     return this.#visible(await this.all.userByLogin(login))
   }
 
-  /** `byPosition`: the `next` of the page is asked for, and has to hold while users are deleted. */
+  /** With `byPosition`, the `next` of the page must stay valid while users are deleted. */
   async searchUsers(query: Query, byPosition = false): Promise<SearchPage<FoundUser>> {
     const marked = this.#showsActive ? await this.marks.filter(this.names.userId[0] ?? '') : undefined
     if (marked === undefined) return this.all.searchUsers(query)
@@ -149,8 +149,8 @@ export class VisibleLookups implements Lookups {
   }
 
   /**
-   * Positions of the target belong to a filter, which must not change with every user who is deleted: the target is asked
-   * without the marks, and a page may have fewer users than asked for. Undefined where the target gives no positions.
+   * Positions of the target belong to a filter, which must not change with every delete. So the search does not exclude the
+   * marks, and a page may have fewer users than requested. Undefined if the target has no positions.
    */
   async #pageByPosition(query: Query, marked: Filter | 'many'): Promise<SearchPage<FoundUser> | undefined> {
     if (query.offset > 0) return undefined
@@ -182,9 +182,10 @@ export class VisibleLookups implements Lookups {
     return new Set(inactive.flat())
   }
 
-  /** Reads everything that matches, where there are more deleted users than the target can be asked to leave out. */
+  /** Reads all matches, if there are more deleted users than a filter of the target can exclude. */
   async #searchHere({ offset, limit, after, ...query }: Query): Promise<SearchPage<FoundUser>> {
-    if (after !== undefined) throw new GatewayError('BAD_REQUEST', 'a position from before so many users were deleted')
+    if (after !== undefined)
+      throw new GatewayError('BAD_REQUEST', 'the position is older than the delete of many users')
     const found: FoundUser[] = []
     for (let place: Pick<Query, 'offset' | 'after'> | undefined = { offset: 0 }; place !== undefined; ) {
       const { items, total, next }: SearchPage<FoundUser> = await this.all.searchUsers({
@@ -207,35 +208,34 @@ export class VisibleLookups implements Lookups {
 }
 
 /**
- * Marks of users whom a delete workflow deactivated and did not delete. Clients were told that such a user is gone, so
- * the gateway answers as if it were, for as long as it is inactive.
+ * Marks of users that a delete workflow deactivated instead of deleting. To clients the delete succeeded, so the gateway
+ * hides such a user for as long as it is inactive.
  */
 export interface DeletedMarks {
   has(found: FoundUser): Promise<boolean>
-  /** The user as the delete workflow is to get it. */
+  /** The user for the delete workflow. */
   marked(user: User): User
-  /** After the delete workflow. Throws WORKFLOW_FAILED when the mark isn't set. */
+  /** Called after the delete workflow. Throws WORKFLOW_FAILED if the mark is not set. */
   set(found: FoundUser): Promise<void>
-  /** Attributes that the user workflow is to clear, so that the user has no mark any more. */
+  /** Attributes that the user workflow must clear to remove the mark. */
   clearedFor(user: User): readonly string[]
-  /** To be called beside the user workflow. */
+  /** Called in addition to the user workflow. */
   remove(id: string): Promise<void>
-  /** True of the marked users; undefined when there are none, `many` when there are more than a filter can name. */
+  /** Matches the marked users; undefined if there are none, `many` if there are more than a filter can name. */
   filter(idAttribute: string): Promise<Filter | 'many' | undefined>
-  /** The filter is another one with every mark, and `among` knows the marked users. */
+  /** The filter changes with every mark, and `among` finds the marked users. */
   readonly filterVaries: boolean
-  /** Of these users, the ones that may be marked. */
+  /** Those of the users that may be marked. */
   among<T extends { readonly id: string }>(users: readonly T[]): Promise<readonly T[]>
 }
 
-/** How many users a filter names: half of the clauses that stores take, so that the client's own filter fits beside. */
+/** The most users that a filter names: half of the clauses that stores accept, which leaves room for the client's filter. */
 export const maxNamed = 100
 const marksPage = 1000
 
 /**
- * Marks in Gatehouse's own database, under what the gateway looks users up in: they survive restarts, hold for every
- * process, and for every gateway on the same target. There is a user of the directory for each mark. Its login is a
- * hash, since ids may be longer than logins, and letter case counts in them.
+ * Marks in the database of Gatehouse, shared by all processes and all gateways on the same target. Each mark is a user of
+ * a directory. Its login is a hash, since ids may be longer than logins and are case-sensitive.
  */
 export class StoredMarks implements DeletedMarks {
   readonly filterVaries = true
@@ -261,7 +261,7 @@ export class StoredMarks implements DeletedMarks {
     try {
       await this.#marks.create({ userID: secretHash(id), attributes, groups: [] })
     } catch (error) {
-      // Another process has set the same mark.
+      // Another process set the same mark.
       if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
     }
   }
@@ -297,7 +297,7 @@ export class StoredMarks implements DeletedMarks {
   }
 }
 
-/** Marks in an attribute of the target (`deletedAttributeName`), which the workflows write. Any number of them. */
+/** Marks in an attribute of the target (`deletedAttributeName`), which the workflows write. */
 export class AttributeMarks implements DeletedMarks {
   readonly filterVaries = false
   readonly #attribute: string
@@ -323,7 +323,7 @@ export class AttributeMarks implements DeletedMarks {
     const text = `the delete workflow deactivated the user and did not write "${this.#attribute}"`
     throw new GatewayError('WORKFLOW_FAILED', text, {
       publicText:
-        'The delete workflow deactivated the user, but did not write the attribute of deletedAttributeName, so the user would still be shown.',
+        'The delete workflow deactivated the user, but did not write the attribute of deletedAttributeName, so the user would still be shown. Add the attribute to the workflow.',
     })
   }
 
@@ -337,7 +337,7 @@ export class AttributeMarks implements DeletedMarks {
     return { kind: 'present', attribute: this.#attribute }
   }
 
-  /** Members are read without their attributes, so the delete workflow has to end the memberships. */
+  /** Members are read without their attributes, so the delete workflow must end the memberships. */
   async among<T extends { readonly id: string }>(): Promise<readonly T[]> {
     return []
   }

@@ -90,7 +90,7 @@ describe('refused as a whole, before anything is done', () => {
     )
   })
 
-  test('another message is none', () => {
+  test('another message is refused', () => {
     expect(() => readBulkRequest({ schemas: ['urn:x'], Operations: [] })).toThrow(
       expect.objectContaining({ keyword: 'invalidSyntax' }),
     )

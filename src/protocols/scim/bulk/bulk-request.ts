@@ -1,10 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { member, requireMessageOf, textMember, wholeMember } from '#protocols/scim/message.ts'
+import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 export const bulkRequestSchema = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest'
-const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 
 export const maxBulkOperations = 1000
 export const maxBulkPayload = 4 * 1024 * 1024
@@ -17,7 +17,7 @@ export interface BulkOperation {
   readonly method: BulkMethod
   /** Below the service's address, with its slash. */
   readonly path: string
-  /** By which other operations can refer to what a POST creates. */
+  /** Other operations can refer to the created resource by it. */
   readonly bulkId: string | undefined
   /** As in If-Match. */
   readonly version: string | undefined
@@ -31,7 +31,7 @@ export interface BulkRequest {
   readonly failOnErrors: number | undefined
 }
 
-/** RFC 7644 3.7. Throws BODY_TOO_LARGE, invalidSyntax or invalidValue, in which case nothing is to be done at all. */
+/** RFC 7644 3.7. Throws BODY_TOO_LARGE, invalidSyntax or invalidValue; no operation is performed then. */
 export function readBulkRequest(body: JsonValue): BulkRequest {
   const message = requireMessageOf(body, bulkRequestSchema)
   const failOnErrors = wholeMember(message, 'failOnErrors')

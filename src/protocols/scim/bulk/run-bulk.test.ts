@@ -45,7 +45,7 @@ test('RFC 7644 3.7.2: a group refers to a user of the same request', async () =>
   expect(lines()[1]?.[2]).toEqual({ displayName: 'Tour Guides', members: [{ type: 'User', value: '1' }] })
 })
 
-test('what is referred to comes first; the answer keeps the order of the request', async () => {
+test('referenced resources are created first; the answer keeps the order of the request', async () => {
   const { run, lines } = service()
   const results = await run([
     { method: 'PATCH', path: '/Users/bulkId:u', data: { a: 1 } },
@@ -110,7 +110,7 @@ describe('RFC 7644 3.7.1: circles', () => {
     expect(done.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST', 'PATCH'])
   })
 
-  test('where the other cannot be created, 409 says so, with the address of what was created', async () => {
+  test('if the other resource cannot be created, the outcome is 409 with the location of the created one', async () => {
     const { run } = service()
     const results = await run([
       post('a', { displayName: 'bad', members: ['bulkId:b'] }),
@@ -123,7 +123,7 @@ describe('RFC 7644 3.7.1: circles', () => {
     expect(results[1]?.['response']).not.toHaveProperty('scimType')
   })
 
-  test('where it cannot be completed, the reason is told', async () => {
+  test('if the resource cannot be completed, the outcome has the reason', async () => {
     const { run } = service()
     const results = await run([
       post('a', { members: ['bulkId:b'] }),
@@ -145,7 +145,7 @@ describe('errors', () => {
     ])
   })
 
-  test('what is referred to failed: 409', async () => {
+  test('a reference to a resource that was not created is 409', async () => {
     const { run, done } = service()
     const results = await run([
       post('a', { userName: 'bad' }, '/Users'),
@@ -156,7 +156,7 @@ describe('errors', () => {
     expect(done).toHaveLength(1)
   })
 
-  test('failOnErrors stops, and what was not reached is not listed', async () => {
+  test('failOnErrors stops, and operations that were not reached are not listed', async () => {
     const operations = [post('a', { n: 'bad' }), post('b', {}), post('c', { n: 'bad' }), post('d', {})]
     expect(statuses(await service().run(operations, { failOnErrors: 2 }))).toEqual([
       ['a', '400'],
@@ -221,7 +221,7 @@ test('a reference in a path', () => {
   expect(resolvePath('/Users/bulkId:x', 'a/b')).toBe('/Users/a%2Fb')
 })
 
-test('what refers to something open is put in later: whole attributes, values of lists, parts of extensions', () => {
+test('open references are added later: whole attributes, values of lists, parts of extensions', () => {
   const data = {
     displayName: 'A',
     members: [{ value: 'bulkId:open' }, { value: 'u1' }, { value: 'bulkId:known' }],

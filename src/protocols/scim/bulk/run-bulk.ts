@@ -15,7 +15,7 @@ export interface BulkOutcome {
   readonly response?: JsonObject
 }
 
-/** Does one operation, without references; never throws. */
+/** Performs one operation without references; never throws. */
 export type Perform = (operation: BulkOperation) => Promise<BulkOutcome>
 
 /** The BulkResponse of RFC 7644 3.7. Operations that were not reached are not listed. */
@@ -41,17 +41,17 @@ function describe({ method, bulkId }: BulkOperation, { status, location, version
   }
 }
 
-/** What a created resource still lacks, since it refers to one that was not there yet. */
+/** What is missing in a created resource, because it refers to one that did not exist yet. */
 interface Completion {
   readonly index: number
   readonly operations: readonly JsonObject[]
-  /** The bulkIds whose creation is not over. */
+  /** The bulkIds that are not created yet. */
   readonly open: Set<string>
 }
 
 /**
- * Does operations in their order, except that what creates a resource comes before what refers to it. Where resources
- * refer to each other in a circle, one is created without the reference and completed by a PATCH (RFC 7644 3.7.1).
+ * Performs operations in order, except that a resource is created before operations that refer to it. If resources refer to
+ * each other in a circle, one is created without the reference and completed by a PATCH (RFC 7644 3.7.1).
  */
 class BulkJob {
   readonly #operations: readonly BulkOperation[]
@@ -59,12 +59,12 @@ class BulkJob {
   readonly #perform: Perform
   readonly #isStopped: () => boolean
   readonly #outcomes: (BulkOutcome | undefined)[]
-  /** Operations that were begun; those without an outcome wait for another. */
+  /** Operations that were started; those without an outcome wait for another. */
   readonly #begun = new Set<number>()
   readonly #creators = new Map<string, number>()
   readonly #ids = new Map<string, string>()
   readonly #completions = new Set<Completion>()
-  /** The same by what they wait for. */
+  /** The completions by the bulkId that they wait for. */
   readonly #awaiting = new Map<string, Completion[]>()
   #errors = 0
 
@@ -108,7 +108,7 @@ class BulkJob {
     if (operation.method === 'POST') await this.#created(operation.bulkId ?? '')
   }
 
-  /** Why what is referred to will not come: nothing creates it, or that failed. */
+  /** Why a reference cannot be resolved: no operation creates the resource, or that operation failed. */
   #refusal(open: ReadonlySet<string>): BulkOutcome | undefined {
     for (const bulkId of open) {
       const creator = this.#creators.get(bulkId)
@@ -121,7 +121,7 @@ class BulkJob {
     return undefined
   }
 
-  /** What is open is being created further up, so this operation is part of a circle, and a POST. */
+  /** With open references, this operation is a POST in a circle of references. */
   async #create(
     index: number,
     operation: BulkOperation,
@@ -150,7 +150,7 @@ class BulkJob {
     }
   }
 
-  /** Completes those that waited for this alone, whether it went well or not. */
+  /** Completes resources that waited only for this one, whether it was created or not. */
   async #created(bulkId: string): Promise<void> {
     for (const completion of this.#awaiting.get(bulkId) ?? []) {
       completion.open.delete(bulkId)
@@ -186,13 +186,13 @@ class BulkJob {
   }
 }
 
-/** The resource is there, without what was to be added once the others were there. */
+/** The resource was created, but its references could not be added. */
 function incomplete({ status, response }: BulkOutcome): BulkOutcome {
   const detail = String(response?.['detail'] ?? '')
   return { status, response: { ...response, detail: `The resource was created, but not completed: ${detail}` } }
 }
 
-/** What is referred to could not be created; where the resource itself was, its address says so. */
+/** A referenced resource was not created. If the resource itself was, its location shows it. */
 const conflict = (created: BulkOutcome = { status: 409 }, bulkId?: string): BulkOutcome => ({
   ...(created.location === undefined ? {} : { location: created.location }),
   ...failure(
@@ -211,10 +211,10 @@ const failure = (status: 400 | 409, detail: string): BulkOutcome => ({
   },
 })
 
-/** `bulkId:x` in place of an id stands for the resource that the operation with bulkId x creates (RFC 7644 3.7.2). */
+/** `bulkId:x` in place of an id refers to the resource that the operation with bulkId x creates (RFC 7644 3.7.2). */
 const prefix = 'bulkId:'
 
-/** The bulkIds that a value refers to. Depth is that of the body, which is bounded where it is parsed. */
+/** The bulkIds that a value refers to. The parser of the body limits the depth, and so the recursion. */
 export function referencesIn(value: JsonValue, into = new Set<string>()): Set<string> {
   if (typeof value === 'string') {
     if (value.startsWith(prefix)) into.add(value.slice(prefix.length))
@@ -226,7 +226,7 @@ export function referencesIn(value: JsonValue, into = new Set<string>()): Set<st
   return into
 }
 
-/** The value with ids in place of those references that are known. */
+/** Replaces the references whose ids are known. */
 export function resolveReferences(value: JsonValue, ids: ReadonlyMap<string, string>): JsonValue {
   if (typeof value === 'string') {
     return value.startsWith(prefix) ? (ids.get(value.slice(prefix.length)) ?? value) : value
@@ -238,7 +238,7 @@ export function resolveReferences(value: JsonValue, ids: ReadonlyMap<string, str
 export const resolveObject = (object: JsonObject, ids: ReadonlyMap<string, string>): JsonObject =>
   Object.fromEntries(Object.entries(object).map(([name, item]) => [name, resolveReferences(item, ids)]))
 
-/** The bulkId in the place of an id at the end of a path. */
+/** The bulkId at the end of a path. */
 export function pathReference(path: string): string | undefined {
   const last = path.slice(path.lastIndexOf('/') + 1)
   const match = /^bulkId(?::|%3A)(.*)$/is.exec(last)?.[1]
@@ -254,13 +254,13 @@ export const resolvePath = (path: string, id: string): string =>
   path.slice(0, path.lastIndexOf('/') + 1) + encodeURIComponent(id)
 
 export interface Deferred {
-  /** What can be created at once. */
+  /** The part that can be created now. */
   readonly data: JsonObject
   /** Operations of a PATCH that add the rest. */
   readonly operations: readonly JsonObject[]
 }
 
-/** Parts a resource that refers to what is not there yet: whole attributes, and of lists the values that refer to it. */
+/** Splits off what refers to resources that do not exist yet: whole attributes, or single values of a list. */
 export function deferReferences(data: JsonObject, open: ReadonlySet<string>): Deferred {
   const operations: JsonObject[] = []
   const part = (object: JsonObject, path: (name: string) => string, outer: boolean): JsonObject =>

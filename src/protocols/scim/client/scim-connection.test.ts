@@ -82,7 +82,7 @@ test.each([
   expect(seen).toHaveLength(1)
 })
 
-test('what a server says is cut, and a secret call tells nothing of it', async () => {
+test('the text of a server is cut, and left out for a secret call', async () => {
   const { connection } = await connect(json(400, { detail: 'x'.repeat(10_000), scimType: 'y'.repeat(10_000) }))
   const told = await connection.call({ method: 'POST', path: '/Users', body: {} }).catch((error: unknown) => error)
   expect(told).toMatchObject({ publicText: 'x'.repeat(300), keyword: undefined })
@@ -92,7 +92,7 @@ test('what a server says is cut, and a secret call tells nothing of it', async (
   expect(String((secret as Error).message)).not.toContain('xxx')
 })
 
-test('429 is tried again after Retry-After, whatever the method', async () => {
+test('429 is retried after Retry-After, for every method', async () => {
   const { connection, seen } = await connect((request, response, nth) =>
     nth < 3
       ? json(429, {}, { 'retry-after': '0' })(request, response, nth)
@@ -102,7 +102,7 @@ test('429 is tried again after Retry-After, whatever the method', async () => {
   expect(seen).toHaveLength(3)
 })
 
-test('a Retry-After beyond the time there is, is told at once', async () => {
+test('a Retry-After beyond the timeout fails at once', async () => {
   const { connection, seen } = await connect(json(503, {}, { 'retry-after': '120' }))
   const started = performance.now()
   await expect(connection.call({ method: 'GET', path: '/Users' })).rejects.toMatchObject({
@@ -183,7 +183,7 @@ test('a token that is not believed any more is replaced once', async () => {
   expect(seen).toHaveLength(4)
 })
 
-test('a server that is not there is unreachable, and no token is told', async () => {
+test('an absent server is unreachable, and the error has no token', async () => {
   const pool = openHttpPool()
   onTestFinished(() => pool.close())
   const connection = new ScimConnection(pool.send, {

@@ -14,14 +14,14 @@ export interface ScimRequest {
   readonly body?: JsonObject
   /** The version that the resource must have. */
   readonly ifMatch?: string | undefined
-  /** The body is in no error. */
+  /** The body must not appear in errors. */
   readonly secret?: boolean
   readonly signal?: AbortSignal | undefined
 }
 
 export interface ScimAnswer {
   readonly status: number
-  /** Undefined where the answer has no body. */
+  /** Undefined if the answer has no body. */
   readonly body: JsonObject | undefined
   readonly etag: string | undefined
 }
@@ -29,7 +29,7 @@ export interface ScimAnswer {
 /** The value of the Authorization header. */
 export interface Credentials {
   header(signal: AbortSignal): Promise<string>
-  /** What was given last is not believed any more. False when there is nothing else to give. */
+  /** The last header was rejected. Returns false if there is no other. */
   renew(): boolean
 }
 
@@ -38,7 +38,7 @@ export interface ConnectionOptions {
   /** The target, in words for errors. */
   readonly name: string
   readonly credentials: Credentials
-  /** How long a call may take, with everything that is tried again. */
+  /** How long a call may take, with all retries. */
   readonly timeoutMillis: number
   readonly clock: Clock
 }
@@ -50,10 +50,9 @@ const maxReads = 3
 const firstPause = 200
 
 /**
- * Calls of one SCIM service. 429 and 503 are tried again as Retry-After says while there is time, reading also after a
- * lost answer. Everything else that is not a success is thrown: TARGET_UNREACHABLE where it is not known what came of
- * the call or where a later one may succeed, TARGET_FAILED where somebody has to mend something, and what RFC 7644 3.12
- * says otherwise.
+ * Calls one SCIM service. Retries 429 and 503 after Retry-After while there is time, and reads also after a lost answer.
+ * Throws TARGET_UNREACHABLE if the outcome is unknown or a later call may succeed, TARGET_FAILED if an operator has to fix
+ * something, and otherwise the error by RFC 7644 3.12.
  */
 export class ScimConnection {
   readonly #send: HttpSend
@@ -117,9 +116,9 @@ export class ScimConnection {
 
   #pauseBefore({ status, headers }: HttpAnswer, attempt: number): number | undefined {
     if (status !== 429 && status !== 503) return undefined
-    const told = readRetryAfter(headers['retry-after'], this.#options.clock())
-    // A 503 that says nothing of another time is a failure like any other.
-    return told ?? (status === 429 ? firstPause * 2 ** attempt : undefined)
+    const wait = readRetryAfter(headers['retry-after'], this.#options.clock())
+    // A 503 without Retry-After is a failure like any other.
+    return wait ?? (status === 429 ? firstPause * 2 ** attempt : undefined)
   }
 
   async #pause(request: ScimRequest, millis: number, signal: AbortSignal): Promise<void> {
@@ -146,7 +145,8 @@ export class ScimConnection {
     const { etag } = headers
     if (answer.body.trim() === '') return { status, body: undefined, etag }
     const body = parsed(answer.body)
-    if (!isJsonObject(body)) throw new GatewayError('TARGET_FAILED', `${call} answered what is no JSON object`)
+    if (!isJsonObject(body))
+      throw new GatewayError('TARGET_FAILED', `${call} answered something other than a JSON object`)
     return { status, body, etag }
   }
 
@@ -175,15 +175,14 @@ function parsed(text: string): JsonValue | undefined {
   }
 }
 
-/** What a server refused with. */
 export interface Refusal {
-  /** The call, in words for the log: whose it was, method and path. */
+  /** The call for the log: target, method and path. */
   readonly call: string
   readonly status: number
   readonly body: JsonValue | undefined
   /** Seconds. */
   readonly retryAfter?: number | undefined
-  /** What was sent must not be told, and the server may repeat it. */
+  /** The server's text is left out, since it may repeat a secret from the request. */
   readonly secret?: boolean
 }
 
@@ -198,12 +197,12 @@ const codes: Readonly<Record<number, ErrorCode>> = {
   501: 'NOT_SUPPORTED',
 }
 
-/** Codes whose reason is about what the client sent, so that it may be told. */
-const tellable: ReadonlySet<ErrorCode> = new Set(['BAD_REQUEST', 'CONFLICT'])
+/** Codes whose reason is about the client's request, so that the client may see it. */
+const publicCodes: ReadonlySet<ErrorCode> = new Set(['BAD_REQUEST', 'CONFLICT'])
 
 const maxDetail = 300
 
-/** A refused call by the status (RFC 7644 3.12). What the server says of it is cut to a line. */
+/** The error for a status (RFC 7644 3.12). The server's text is cut to one line. */
 export function answerError({ call, status, body, retryAfter, secret = false }: Refusal): GatewayError {
   const message = isJsonObject(body) ? body : {}
   const detail = secret ? '' : line(message['detail'])
@@ -212,7 +211,7 @@ export function answerError({ call, status, body, retryAfter, secret = false }: 
   const code = isTaken ? 'CONFLICT' : (codes[status] ?? (status >= 500 ? 'TARGET_UNREACHABLE' : 'TARGET_FAILED'))
   const options: GatewayErrorOptions = {
     ...(retryAfter === undefined ? {} : { retryAfter: Math.ceil(retryAfter) }),
-    ...(tellable.has(code) && detail !== '' ? { publicText: detail } : {}),
+    ...(publicCodes.has(code) && detail !== '' ? { publicText: detail } : {}),
     ...(code === 'CONFLICT' ? { keyword: 'uniqueness' } : knownKeyword(code, keyword)),
   }
   return new GatewayError(code, `${call} answered ${status}${detail === '' ? '' : `: ${detail}`}`, options)

@@ -28,7 +28,7 @@ test('a service that does not describe itself has PATCH, filters, the standard s
   expect(features.groups.resolveAttribute('displayName', true)).toBeDefined()
 })
 
-test('what it says is kept for a while, asked by one for all, and asked again behind what is known', async () => {
+test('features are cached, read once for all callers, and refreshed in the background', async () => {
   const { discovery, documents, calls, time } = discover({ '/ServiceProviderConfig': { etag: { supported: true } } })
   await Promise.all([discovery.features(), discovery.features(), discovery.features()])
   expect(calls).toHaveLength(3)

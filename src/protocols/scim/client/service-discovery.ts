@@ -12,7 +12,7 @@ const keptMillis = 10 * 60_000
 const retryMillis = 30_000
 const paths = ['/ServiceProviderConfig', '/ResourceTypes', '/Schemas'] as const
 
-/** What the service says it can do (RFC 7644 4), asked once in a while. */
+/** The features that the service describes (RFC 7644 4), read from time to time. */
 export class ServiceDiscovery {
   readonly #connection: ScimConnection
   readonly #clock: Clock
@@ -27,12 +27,12 @@ export class ServiceDiscovery {
     this.#log = log
   }
 
-  /** What was read last; undefined before that. */
+  /** The features that were read last; undefined before the first read. */
   get known(): ServiceFeatures | undefined {
     return this.#known
   }
 
-  /** Throws TARGET_UNREACHABLE while nothing is known of a service that does not answer. */
+  /** Throws TARGET_UNREACHABLE if the service does not answer and was never read. */
   async features(): Promise<ServiceFeatures> {
     const known = this.#known
     if (known !== undefined && this.#clock().getTime() < this.#until) return known
@@ -40,7 +40,7 @@ export class ServiceDiscovery {
       this.#asked = undefined
     })
     if (known === undefined) return this.#asked
-    // What is known serves until there is something newer.
+    // The known features serve until the new ones are read.
     this.#asked.catch(() => {})
     return known
   }
@@ -58,7 +58,7 @@ export class ServiceDiscovery {
     }
   }
 
-  /** Undefined where the service does not tell; `refused` where it may tell when somebody has mended something. */
+  /** Undefined if the service has no such document; `refused` if it may return it after an operator fixed something. */
   async #document(path: string): Promise<JsonObject | 'refused' | undefined> {
     try {
       return (await this.#connection.call({ method: 'GET', path })).body
@@ -70,10 +70,9 @@ export class ServiceDiscovery {
   }
 }
 
-/** What a service says it can do. */
 export interface ServiceFeatures {
   readonly patch: boolean
-  /** Undefined where there is no bulk endpoint. */
+  /** Undefined without a bulk endpoint. */
   readonly bulk: { readonly maxOperations: number; readonly maxPayload: number } | undefined
   readonly filter: boolean
   readonly sort: boolean
@@ -86,7 +85,7 @@ export interface ServiceFeatures {
 const standardUsers = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const standardGroups = new ResourceSchema(groupSchema)
 
-/** What the documents of RFC 7644 4 say; what they do not say, or say wrongly, is as RFC 7644 has it without them. */
+/** Reads the documents of RFC 7644 4. Missing or invalid entries get the defaults of RFC 7644. */
 export function readFeatures(
   config: JsonObject | undefined,
   resourceTypes: JsonObject | undefined,
@@ -139,7 +138,7 @@ function extensionsOf(types: readonly JsonObject[], name: string): ReadonlySet<s
   return new Set(uris.filter((uri) => typeof uri === 'string').map((uri) => uri.toLowerCase()))
 }
 
-/** The standard schemas with what the service has beyond them. */
+/** The standard schemas, extended with those of the service. */
 function declared(
   standard: ResourceSchema,
   documents: readonly JsonObject[],
@@ -158,7 +157,7 @@ const attributeKeys = [
   ...['uniqueness', 'subAttributes'],
 ]
 
-/** Services describe themselves with more or less care: an attribute that cannot be read is not there. */
+/** Services describe themselves with varying accuracy, so attributes that cannot be read are left out. */
 function readLeniently({ id, attributes }: JsonObject): Schema[] {
   const read = (Array.isArray(attributes) ? attributes : []).slice(0, maxAttributes).flatMap((raw: JsonValue) => {
     const document = { id, attributes: [knownPart(raw)] }

@@ -28,7 +28,7 @@ test.each(['members ne "x"', 'members eq null', 'not (members pr)', 'userName pr
   (text) => expect(settle(text)).toBeUndefined(),
 )
 
-test('what is not known stays', () => {
+test('conditions whose outcome is unknown stay', () => {
   const kept = parseFilter('userName eq "a"', schema)
   expect(settle('userName eq "a" or members pr')).toEqual(kept)
   expect(settle('meta.resourceType eq "User" and userName eq "a"')).toEqual(kept)

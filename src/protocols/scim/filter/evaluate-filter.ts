@@ -4,7 +4,6 @@ import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
 import { dateTimeMillis, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
-/** Whether a resource, or an element of one, satisfies a filter. */
 export type FilterTest = (object: JsonObject) => boolean
 
 const compiled = new WeakMap<ScimFilter, FilterTest>()
@@ -52,7 +51,7 @@ function prepareCompare(operator: CompareOperator, path: AttributePath, value: C
   const negative = operator === 'ne' || (operator === 'eq' && value === null)
   const test = value === null ? isPresent : compareWith(negative ? 'eq' : operator, path.sub ?? path.attribute, value)
   const some = someValue(path, test)
-  // "ne null" is presence, which is what the test already says.
+  // "ne null" is presence, which the test already checks.
   return negative && !(operator === 'ne' && value === null) ? (object) => !some(object) : some
 }
 
@@ -80,9 +79,9 @@ function compareWith(operator: CompareOperator, leaf: SchemaAttribute, wanted: s
   if (typeof wanted === 'boolean') return (value) => operator === 'eq' && value === wanted
   if (typeof wanted === 'number') return (value) => typeof value === 'number' && ordered(operator, value, wanted)
   if (leaf.type === 'dateTime') {
-    const moment = dateTimeMillis(wanted)
+    const millis = dateTimeMillis(wanted)
     const asked = timeOperator(operator, wanted)
-    return (value) => typeof value === 'string' && ordered(asked, dateTimeMillis(value), moment)
+    return (value) => typeof value === 'string' && ordered(asked, dateTimeMillis(value), millis)
   }
   const folded = foldBySchema(leaf, wanted)
   return (value) => typeof value === 'string' && compareTexts(operator, foldBySchema(leaf, value), folded)
@@ -116,7 +115,7 @@ function ordered<T extends string | number>(operator: CompareOperator, a: T, b: 
 export const foldBySchema = (leaf: SchemaAttribute, text: string): string =>
   leaf.caseExact ? text : text.toLowerCase()
 
-/** Equal as the attribute's case rule has it. */
+/** Equal by the attribute's case rule. */
 export const equalBySchema = (leaf: SchemaAttribute, a: JsonValue, b: JsonValue): boolean =>
   typeof a === 'string' && typeof b === 'string' ? foldBySchema(leaf, a) === foldBySchema(leaf, b) : a === b
 
@@ -127,7 +126,7 @@ function isPresent(value: JsonValue): boolean {
   return isJsonObject(value) ? Object.values(value).some(isPresent) : true
 }
 
-/** True of nothing. */
+/** Matches nothing. */
 export const never: ScimFilter = { kind: 'or', filters: [] }
 
 export const isNever = (filter: ScimFilter | undefined): boolean => filter?.kind === 'or' && filter.filters.length === 0
@@ -135,8 +134,8 @@ export const isNever = (filter: ScimFilter | undefined): boolean => filter?.kind
 type Settled = ScimFilter | boolean
 
 /**
- * The filter without the conditions that are known beforehand, since every resource has the same value of the
- * attribute: the one in `known`, or none. Undefined when nothing remains to be tested, `never` when nothing matches.
+ * The filter without conditions whose outcome is known, since every resource has the same value of the attribute: the one
+ * in `known`, or none. Undefined if no condition remains, `never` if nothing matches.
  */
 export function settleFilter(
   filter: ScimFilter,
@@ -174,8 +173,8 @@ function settle(
 }
 
 /**
- * The operator for a comparison in milliseconds with the time in `text`. A time with more digits stands for its whole
- * millisecond, which `gt` and `lt` then include: stored times lost those digits, and no resource may be missed for that.
+ * The operator for a comparison in milliseconds with the time in `text`. If the time has more digits, `gt` and `lt` include
+ * its whole millisecond: stored times lost those digits, and no resource may be missed because of that.
  */
 export function timeOperator(operator: CompareOperator, text: string): CompareOperator {
   if (!/\.\d{3}\d*[1-9]/.test(text)) return operator

@@ -2,7 +2,7 @@ import { type AttributePath, type AttributeRef, internalName } from '#protocols/
 
 export type CompareOperator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le'
 
-/** Typed as the attribute is: a boolean attribute is compared with a boolean, whatever quotes the client used. */
+/** Of the attribute's type: a boolean attribute is compared with a boolean, even if the client used quotes. */
 export type CompareValue = string | number | boolean | null
 
 /**
@@ -26,7 +26,7 @@ export type ScimFilter =
 export const conjuncts = (filter: ScimFilter): readonly ScimFilter[] =>
   filter.kind === 'and' ? filter.filters.flatMap(conjuncts) : [filter]
 
-/** RFC 7644 3.4.2.2 text, which reads back as the same filter. Lists of nothing have no such form and are not printed. */
+/** RFC 7644 3.4.2.2 text, which parses to the same filter. Empty lists have no such form, and throw. */
 export function printScimFilter(filter: ScimFilter): string {
   switch (filter.kind) {
     case 'and':
@@ -45,11 +45,11 @@ export function printScimFilter(filter: ScimFilter): string {
   }
 }
 
-/** A list of one is itself; others stand in parentheses inside one another. */
+/** Nested lists are in parentheses, except lists of one. */
 function printPart(filter: ScimFilter): string {
   const text = printScimFilter(filter)
   return (filter.kind === 'and' || filter.kind === 'or') && filter.filters.length > 1 ? `(${text})` : text
 }
 
-/** As JSON has it, which is how RFC 7644 has it. */
+/** RFC 7644 writes values as JSON. */
 const printValue = (value: CompareValue): string => JSON.stringify(value)

@@ -15,7 +15,7 @@ const operators: ReadonlySet<string> = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'g
 
 const keywords: ReadonlySet<string> = new Set(['and', 'or', 'not'])
 const operatorList = 'eq, ne, co, sw, ew, pr, gt, ge, lt or le'
-/** A text without quotes. One in single quotes is refused: a client would conclude from no match that there is no such user. */
+/** A text without quotes. Single quotes are refused: from an empty result, a client would conclude that the user does not exist. */
 const bareWord = /^(?!')[\p{L}\p{N}_.:@+'/-]{1,256}$/u
 const textTypes: ReadonlySet<AttributeType> = new Set(['string', 'reference', 'dateTime', 'binary'])
 
@@ -25,9 +25,9 @@ type Scope = (name: string) => AttributePath | undefined
 export interface FilterOptions {
   /** RFC 7644's grammar to the letter: texts in quotes, booleans without, extensions' attributes with their URN. */
   readonly strict?: boolean
-  /** Extensions' attributes without their URN even then. */
+  /** Allows extensions' attributes without their URN even then. */
   readonly unqualified?: boolean
-  /** Further names of attributes, in lower case, where the schema has no attribute of such a name. */
+  /** Other names of attributes, in lower case, unless the schema has an attribute of that name. */
   readonly aliases?: ReadonlyMap<string, string>
 }
 
@@ -204,7 +204,7 @@ export type Token =
   | { readonly kind: 'word'; readonly text: string }
   | { readonly kind: 'string'; readonly value: string }
 
-/** The text in parts. Throws when a string is not closed or not JSON, and tells where, since what it holds may be secret. */
+/** Throws if a string is not closed or not JSON. The error gives its position only, since its content may be secret. */
 export function tokenize(text: string, errorType: ScimErrorType): Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -231,7 +231,7 @@ export function tokenize(text: string, errorType: ScimErrorType): Token[] {
 
 const isDelimiter = (char: string): boolean => ' \t()[]"'.includes(char)
 
-/** The position behind the closing quote; -1 without one. */
+/** The position after the closing quote; -1 without one. */
 function stringEnd(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === '\\') at++
@@ -255,7 +255,7 @@ function readString(text: string, start: number, end: number, errorType: ScimErr
 const ordering: ReadonlySet<CompareOperator> = new Set(['gt', 'ge', 'lt', 'le'])
 const textual: ReadonlySet<CompareOperator> = new Set(['co', 'sw', 'ew'])
 
-/** The value in the attribute's type, or why the comparison makes no sense. Strictly, quotes make it a text. */
+/** The value in the attribute's type, or why it cannot be compared. With `strict`, a value in quotes is a text. */
 export function readCompareValue(
   attribute: SchemaAttribute,
   operator: CompareOperator,
@@ -294,7 +294,7 @@ export function readCompareValue(
       break
   }
   if (typeof value !== 'string') return { problem: `${name} must be compared with a text in double quotes.` }
-  // No attribute can hold these, and not every store can be asked for them.
+  // No attribute can have these characters, and not every store accepts them.
   return value.isWellFormed() && !value.includes('\0')
     ? { value }
     : { problem: `${name}: the value contains NUL or half of a surrogate pair. Remove that character.` }

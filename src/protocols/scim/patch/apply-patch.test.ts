@@ -42,7 +42,7 @@ const one = (op: string, path: string | undefined, value?: JsonValue): JsonValue
 ]
 
 describe('add (RFC 7644 3.5.2.1)', () => {
-  test('without a path merges, and does not repeat what is there', () => {
+  test('without a path merges, and does not repeat present values', () => {
     const after = patch(one('add', undefined, { emails: [home, { value: 'new@example.com' }], nickName: 'Babs' }))
     expect(after['emails']).toEqual([work, home, { value: 'new@example.com' }])
     expect(after['nickName']).toBe('Babs')
@@ -127,7 +127,7 @@ describe('remove (RFC 7644 3.5.2.2)', () => {
     ])
   })
 
-  test('what is not there is no error', () => {
+  test('removing an absent value succeeds', () => {
     expect(patch(one('remove', 'ims[type eq "x"]'))).toEqual(user)
     expect(patch(one('remove', 'nickName'))).toEqual(user)
   })
@@ -242,18 +242,18 @@ describe('refused', () => {
     expect(() => parsePatch(schema, { Operations: operations })).toThrow(expect.objectContaining({ status: 413 }))
   })
 
-  test('a body that is no object, or has schemas that are no list', () => {
+  test('rejects a body that is not an object, or whose schemas are not a list', () => {
     expect(() => parsePatch(schema, [])).toThrow(expect.objectContaining({ keyword: 'invalidSyntax' }))
     expect(() => parsePatch(schema, { schemas: 'x', Operations: [] })).toThrow(GatewayError)
   })
 
-  test('a member is what it is', () => {
+  test('a member cannot be changed', () => {
     const group = { displayName: 'G', members: [{ value: 'u1' }] }
     expect(refusal(one('replace', 'members[value eq "u1"].value', 'u2'), group, groups)).toBe('mutability')
   })
 })
 
-test('names what changed', () => {
+test('names the changed attributes', () => {
   const { changed } = applyPatch(
     schema,
     user,
@@ -264,7 +264,7 @@ test('names what changed', () => {
   expect(changed.map(({ attribute }) => attribute.name)).toEqual(['active', 'department'])
 })
 
-describe('whatever is sent', () => {
+describe('any input', () => {
   const path = fc.constantFrom(
     ...[
       'userName',
@@ -310,7 +310,7 @@ describe('whatever is sent', () => {
     )
   })
 
-  test('applying the same replace twice is applying it once, unless it took away what its filter picks', () => {
+  test('applying the same replace twice equals applying it once, unless it removed what its filter picks', () => {
     fc.assert(
       fc.property(path, value, (where, what) => {
         const operations = one('replace', where, what as JsonValue)

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
 import { conjuncts, type ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import { identityOf, isPrimary, joinElements, meantBy, twoPrimaries } from '#protocols/scim/patch/elements.ts'
+import { elementMatcher, identityOf, isPrimary, joinElements, twoPrimaries } from '#protocols/scim/patch/elements.ts'
 import type { PatchOperation, PatchTarget } from '#protocols/scim/patch/parse-patch.ts'
 import { maxValues } from '#protocols/scim/read-resource.ts'
 import { isUnassigned, readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
@@ -12,16 +12,16 @@ import { scimError } from '#protocols/scim/scim-error.ts'
 
 export interface PatchResult {
   readonly resource: ScimResource
-  /** Top-level attributes whose value is another than before. */
+  /** Top-level attributes whose value changed. */
   readonly changed: readonly AttributeRef[]
 }
 
-/** How many values all operations together may look at; each looks at every value of its attribute. */
+/** The most values that all operations together may visit; each visits every value of its attribute. */
 const maxVisits = 2_000_000
 
 /**
- * Applies all operations to a copy; the given resource never changes. Throws mutability, noTarget or invalidValue,
- * and then nothing was done. Immutable and required attributes are judged by the outcome, not on the way.
+ * Applies all operations to a copy. Throws mutability, noTarget or invalidValue. Immutable and required attributes are
+ * checked in the outcome, not after each operation.
  */
 export function applyPatch(
   schema: ResourceSchema,
@@ -47,7 +47,7 @@ export function changedAttributes(schema: ResourceSchema, before: JsonObject, af
   )
 }
 
-/** Values are never changed in place: each step writes new ones, so what `before` holds stays as it is. */
+/** Values are never changed in place, so the values of `before` stay as they are. */
 function applyOperation(resource: ScimResource, operation: PatchOperation, options: ApplyOptions): number {
   const { target } = operation
   const { attribute, sub } = target
@@ -83,9 +83,9 @@ function without(value: JsonValue | undefined, sub: SchemaAttribute): JsonObject
 }
 
 export interface ApplyOptions {
-  /** How many values a multi-valued attribute may come to have. */
+  /** The most values of a multi-valued attribute. */
   readonly maxValues?: number
-  /** A replace whose filter picks nothing fails even where it names a sub-attribute (RFC 7644 3.5.2.3). */
+  /** A replace whose filter matches nothing fails even with a sub-attribute (RFC 7644 3.5.2.3). */
   readonly strict?: boolean
 }
 
@@ -100,7 +100,7 @@ export function applyToElements(
   const after =
     operation.op === 'remove' ? removed(operation, elements, options) : written(operation, elements, options)
   if (after.length > most && after.length > elements.length) {
-    throw scimError('invalidValue', `${attribute.name} would have more than ${most} values.`)
+    throw scimError('invalidValue', `${attribute.name} would have more than ${most} values. Remove some first.`)
   }
   return after
 }
@@ -112,8 +112,8 @@ function removed(operation: Removal, elements: readonly JsonValue[], { strict }:
   const { target, values, replaces } = operation
   const { attribute, filter, sub } = target
   if (values !== undefined) {
-    const meant = meantBy(attribute, values, elements.length)
-    return elements.filter((element) => !meant(element))
+    const isNamed = elementMatcher(attribute, values, elements.length)
+    return elements.filter((element) => !isNamed(element))
   }
   const picked = picker(filter)
   const mustPick = replaces === true && filter !== undefined && (sub === undefined || strict === true)
@@ -123,7 +123,7 @@ function removed(operation: Removal, elements: readonly JsonValue[], { strict }:
     if (!picked(element) || !isJsonObject(element) || element[sub.name] === undefined) return [element]
     if (sub.mutability === 'immutable') throw cannotChange(sub)
     const rest = Object.fromEntries(Object.entries(element).filter(([name]) => name !== sub.name))
-    // What is left of an element without its value says nothing.
+    // An element without its value has no use.
     if (sub.name === 'value' || isUnassigned(rest)) return []
     if (sub.required)
       throw scimError('mutability', `${sub.name} is required and cannot be removed. Replace it instead.`)
@@ -158,7 +158,7 @@ function written(operation: Writing, elements: readonly JsonValue[], options: Ap
   return onePrimary(attribute, joined.elements, joined.touched)
 }
 
-/** What becomes of a picked element, or of the beginning of a new one. */
+/** The change of a picked element, or of the template of a new one. */
 function changeOf({ attribute, sub }: PatchTarget, value: JsonValue): (element: JsonValue) => JsonValue {
   if (attribute.type !== 'complex') return () => value
   const part = sub === undefined ? objectOf(value) : { [sub.name]: value }
@@ -166,8 +166,8 @@ function changeOf({ attribute, sub }: PatchTarget, value: JsonValue): (element: 
 }
 
 /**
- * What a new element starts from where none was picked. A `replace` of whole elements must find one (RFC 7644 3.5.2.3);
- * of a sub-attribute it creates, as an `add` does, since that is how clients write the first value.
+ * The start of a new element if none was picked. A `replace` of whole elements must find one (RFC 7644 3.5.2.3). A `replace`
+ * of a sub-attribute creates one, like an `add`, since clients write the first value like this.
  */
 function template(
   { filter, sub, attribute }: PatchTarget,
@@ -178,14 +178,14 @@ function template(
   const mustExist = op === 'replace' && (sub === undefined || strict === true)
   const element = mustExist ? undefined : elementFromFilter(filter)
   if (element === undefined) throw nothingPicked(attribute)
-  // The operation may say otherwise of what the filter looked for.
+  // The operation sets this part itself.
   return Object.fromEntries(Object.entries(element).filter(([name]) => name !== sub?.name))
 }
 
 const nothingPicked = ({ name }: SchemaAttribute) =>
   scimError('noTarget', `${name}: no value matches the filter of the path. Read the resource, or use "add".`)
 
-/** A change can make a value the same as another one; the first stands for both, or the one just made primary. */
+/** A change can make two values equal; the first stays, or the one that just became primary. */
 function distinct(
   attribute: SchemaAttribute,
   elements: readonly JsonValue[],
@@ -200,7 +200,7 @@ function distinct(
   return kept.size === elements.length ? elements : elements.filter((element, i) => kept.get(keys[i] ?? '') === element)
 }
 
-/** A value that an operation just made primary takes that from the others; two at once are a contradiction. */
+/** A value that becomes primary replaces the former primary value; two at once are an error. */
 function onePrimary(
   attribute: SchemaAttribute,
   elements: readonly JsonValue[],
@@ -222,8 +222,8 @@ const picker =
     filter === undefined || evaluateFilter(filter, isJsonObject(element) ? element : { value: element })
 
 /**
- * The element that a filter describes: `type eq "work" and primary eq true` is `{type: "work", primary: true}`.
- * Undefined when it does not describe exactly one, as with `or` or `co`, or one that a client cannot make.
+ * The element that a filter describes: `type eq "work" and primary eq true` is `{type: "work", primary: true}`. Undefined
+ * if it does not describe exactly one, as with `or` or `co`, or one that clients cannot create.
  */
 export function elementFromFilter(filter: ScimFilter): Record<string, JsonValue> | undefined {
   const element: Record<string, JsonValue> = {}
@@ -238,8 +238,8 @@ export function elementFromFilter(filter: ScimFilter): Record<string, JsonValue>
 }
 
 /**
- * A complex value with some of its parts written anew. Where its `value` becomes another, what the service or an address
- * said of the old one goes. Throws mutability when a part that cannot change would.
+ * A complex value with some of its parts replaced. If its `value` changes, readOnly parts and the address of the old one
+ * are dropped. Throws mutability if an immutable part would change.
  */
 export function mergeParts(attribute: SchemaAttribute, before: JsonObject, parts: JsonObject): JsonObject {
   const value = defaultSubAttribute(attribute)?.name

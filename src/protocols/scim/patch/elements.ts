@@ -4,9 +4,9 @@ import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schem
 import { scimError } from '#protocols/scim/scim-error.ts'
 
 /**
- * Which values of a multi-valued attribute are the same value. RFC 7643 2.4 knows one by `type` and `value`; one whose
- * `value` cannot change, as a member's, by that alone; one without a `value` by all its parts. Everything here goes by
- * keys, so that a list of any length costs its length.
+ * A key that is equal for values of a multi-valued attribute that are the same value. RFC 7643 2.4 identifies a value by
+ * `type` and `value`; one whose `value` cannot change, such as a member, by that alone; one without `value` by all its
+ * parts. Keys make the cost linear in the length of a list.
  */
 export function identityOf(attribute: SchemaAttribute, element: JsonValue): string {
   if (!isJsonObject(element)) return keyOf(attribute, element)
@@ -15,7 +15,7 @@ export function identityOf(attribute: SchemaAttribute, element: JsonValue): stri
   return isReference(attribute) ? value : `${value.length}:${value}${typeKey(attribute, element) ?? ''}`
 }
 
-/** A value that cannot change is what the element is, not something said of it. */
+/** A value that cannot change identifies the element. */
 export const isReference = (attribute: SchemaAttribute): boolean =>
   defaultSubAttribute(attribute)?.mutability === 'immutable'
 
@@ -37,7 +37,7 @@ function typeKey(attribute: SchemaAttribute, element: JsonObject): string | unde
   return sub === undefined ? undefined : partKey(sub, element)
 }
 
-/** The parts that a value names, and what they say; an element that says the same there covers it. */
+/** The parts that a value has. An element with the same values in these parts covers it. */
 function shapeOf(attribute: SchemaAttribute, value: JsonObject): readonly SchemaAttribute[] {
   return attribute.subAttributes.filter(({ name }) => value[name] !== undefined)
 }
@@ -48,36 +48,39 @@ function shapeKey(shape: readonly SchemaAttribute[], element: JsonObject): strin
   return JSON.stringify(shape.map((sub) => partKey(sub, element)))
 }
 
-/** How many keys one operation may make where values are told apart by parts of their own choice. */
+/** The most keys that one operation may create if values are identified by arbitrary parts. */
 const maxShapeKeys = 250_000
 
 function requireFewKeys(attribute: SchemaAttribute, keys: number): void {
   if (keys <= maxShapeKeys) return
-  throw scimError('invalidValue', `The values of ${attribute.name} are of too many different shapes.`)
+  throw scimError(
+    'invalidValue',
+    `${attribute.name}: the values have too many different combinations of parts. Split the request.`,
+  )
 }
 
-/** The places of elements by what they are. */
+/** The positions of elements by their identity. */
 export class ElementIndex {
   readonly #attribute: SchemaAttribute
   readonly #elements: readonly JsonValue[]
   readonly #byIdentity = new Map<string, number>()
-  /** By shape: the parts named, then what they say. */
   #shapeKeys = 0
+  /** By shape, the combination of parts, and then by the values of these parts. */
   readonly #byShape = new Map<string, { shape: readonly SchemaAttribute[]; places: Map<string, number> }>()
 
-  /** Sees what is pushed onto `elements` later once `added` is called. */
+  /** `added` must be called after each push to `elements`. */
   constructor(attribute: SchemaAttribute, elements: readonly JsonValue[]) {
     this.#attribute = attribute
     this.#elements = elements
     for (let at = 0; at < elements.length; at++) this.#note(at)
   }
 
-  /** The place of the same value. */
+  /** The position of the same value. */
   same(value: JsonValue): number | undefined {
     return this.#byIdentity.get(identityOf(this.#attribute, value))
   }
 
-  /** The same, or one that has everything that a value without a type, or without a `value`, says of itself. */
+  /** The same, or, for a value without type or without `value`, an element that has all its parts. */
   covering(value: JsonValue): number | undefined {
     const same = this.same(value)
     if (same !== undefined || !isJsonObject(value)) return same
@@ -117,8 +120,8 @@ export class ElementIndex {
   }
 }
 
-/** Tells the elements that one of the values means: by `value` and, where given, `type`; without a `value`, by every part. */
-export function meantBy(
+/** Matches elements by the `value` and, if given, `type` of one of the values; without `value`, by all its parts. */
+export function elementMatcher(
   attribute: SchemaAttribute,
   values: readonly JsonValue[],
   elements: number,
@@ -151,13 +154,13 @@ export function meantBy(
 
 export interface Joined {
   readonly elements: JsonValue[]
-  /** Those that are new or other than before. */
+  /** The elements that are new or changed. */
   readonly touched: ReadonlySet<JsonValue>
 }
 
 /**
- * The elements with the given values added. One that is there is not repeated: what the value says beside its identity
- * is taken over, but a reference stays as it is. `covered` lets a value without a type be any of its kind.
+ * Adds the given values to the elements. A value that exists is not repeated: its other parts are updated, except for a
+ * reference. With `covered`, a value without a type matches any type.
  */
 export function joinElements(
   attribute: SchemaAttribute,
@@ -187,7 +190,7 @@ export function joinElements(
   return { elements: after, touched }
 }
 
-/** A list as a client sent it whole: each value once. Throws invalidValue when more than one is primary. */
+/** Each value of a list once. Throws invalidValue if more than one is primary. */
 export const distinctElements = (attribute: SchemaAttribute, values: readonly JsonValue[]): JsonValue[] =>
   joinElements(attribute, [], values, 'same').elements
 

@@ -9,20 +9,20 @@ export type MemberType = 'User' | 'Group'
 /** A member as a client names it. */
 export interface MemberReference {
   readonly value: string
-  /** By `type` or `$ref`; undefined where the client says neither. */
+  /** From `type` or `$ref`; undefined if the client sent neither. */
   readonly type: MemberType | undefined
 }
 
 /**
- * What operations on `members` do, as sets, so that a change of one member costs the same in a group of any size.
- * Those in neither set stay as they are.
+ * The effect of operations on `members`, as sets, so that a change of one member costs the same in a group of any size.
+ * Members in neither set stay.
  */
 export interface MemberChange<M> {
   readonly add: ReadonlySet<M>
   readonly remove: ReadonlySet<M>
 }
 
-/** Whether the change can only be told by looking at the present members: everyone goes, or a filter is not by value. */
+/** Whether the change depends on the present members: all are removed, or a filter is not by value. */
 export function needsPresentMembers(operations: readonly PatchOperation[]): boolean {
   return operations.some(
     (operation) =>
@@ -33,7 +33,7 @@ export function needsPresentMembers(operations: readonly PatchOperation[]): bool
   )
 }
 
-/** Every member that the operations name. Throws invalidValue for one that can't be understood. */
+/** Every member that the operations name. Throws invalidValue for an invalid reference. */
 export function memberReferences(operations: readonly PatchOperation[]): MemberReference[] {
   return operations.flatMap((operation) => {
     if (operation.op !== 'remove') return elementsOf(operation).map(readReference)
@@ -43,12 +43,12 @@ export function memberReferences(operations: readonly PatchOperation[]): MemberR
   })
 }
 
-/** How many members all filters together may be tried on. */
+/** The most members that all filters together may be evaluated on. */
 const maxTests = 2_000_000
 
 /**
- * `present` is consulted only where `needsPresentMembers` says so. All operations are on `members`. `resolve` gives the
- * same object for every reference to the same member.
+ * All operations are on `members`. `present` is used only if `needsPresentMembers` is true. `resolve` returns the same
+ * object for every reference to the same member.
  */
 export function memberChange<M>(
   operations: readonly PatchOperation[],
@@ -68,7 +68,7 @@ export function memberChange<M>(
     }
   }
   const takeAll = (): void => {
-    // Once is enough: members that were added since are in `add`.
+    // Once is enough: members that were added later are in `add`.
     if (!allTaken) take(present.map(readReference))
     allTaken = true
     for (const member of add.keys()) remove.add(member)
@@ -113,7 +113,7 @@ const unchangeable = () =>
 const elementsOf = ({ value }: { readonly value: JsonValue }): readonly JsonValue[] =>
   Array.isArray(value) ? value : [value]
 
-/** Throws invalidValue when the element has no value, or says two things about what the member is. */
+/** Throws invalidValue if the element has no value, or if its type and address contradict each other. */
 export function readReference(element: JsonValue): MemberReference {
   const { value, type, $ref } = isJsonObject(element) ? element : {}
   if (typeof value !== 'string' || value === '')
@@ -132,16 +132,16 @@ export function readReference(element: JsonValue): MemberReference {
 function memberType(type: string, value: string): MemberType {
   const known = (['User', 'Group'] as const).find((name) => name.toLowerCase() === type.toLowerCase())
   if (known !== undefined) return known
-  throw scimError('invalidValue', `The member ${quoted(value)} has type ${quoted(type)}; members are User or Group.`)
+  throw scimError('invalidValue', `members: ${quoted(value)} has type ${quoted(type)}. Send User or Group.`)
 }
 
-/** What an address such as `../Groups/5` or `https://…/Users/7` names; undefined for any other. */
+/** The type in an address such as `../Groups/5` or `https://…/Users/7`; undefined for any other. */
 function readAddress(address: string): { readonly type: MemberType } | undefined {
   const kind = /(?:^|\/)(User|Group)s\/[^/?#]+\/?(?:[?#].*)?$/i.exec(address)?.[1]?.toLowerCase()
   return kind === undefined ? undefined : { type: kind === 'user' ? 'User' : 'Group' }
 }
 
-/** The ids in `value eq "a"` or several joined by `or`; undefined for any other filter. */
+/** The ids in `value eq "a"`, or in several joined by `or`; undefined for any other filter. */
 function filterValues(filter: ScimFilter | undefined): readonly MemberReference[] | undefined {
   if (filter === undefined) return undefined
   const named: MemberReference[] = []

@@ -25,7 +25,7 @@ export function parsePatch(
   if (!Array.isArray(list) || list.length === 0)
     throw scimError('invalidSyntax', 'Operations is required: a list with at least one operation.')
   if (list.length > maxOperations) {
-    const text = `There are more than ${maxOperations} operations in the request.`
+    const text = `Operations: there are more than ${maxOperations}. Split the request.`
     throw new GatewayError('BODY_TOO_LARGE', text, { publicText: text })
   }
   const reader = new OperationReader(schema, options)
@@ -99,12 +99,13 @@ class OperationReader {
     })
   }
 
-  /** Nothing for a whole extension takes it away, as it does for an attribute. */
+  /** A null for a whole extension removes it, as for an attribute. */
   #extension(op: Op, path: PatchPath & { kind: 'schema' }, value: JsonValue | undefined): PatchOperation[] {
     if (op === 'add' && value === null) return []
     if (op !== 'remove' && value !== null) return this.#keys(op, this.#objectIn(value), `${path.schema.id}:`)
     const { extension } = path
-    if (extension === undefined) throw scimError('mutability', 'The core schema cannot be removed.')
+    if (extension === undefined)
+      throw scimError('mutability', 'path: the core schema cannot be removed. Name an attribute.')
     return path.schema.attributes
       .filter((attribute) => attribute.mutability !== 'readOnly')
       .map((attribute) => ({ op: 'remove', target: { attribute, extension } }))
@@ -132,7 +133,7 @@ class OperationReader {
     return []
   }
 
-  /** An element that came as JSON in its `value`: part by part, its value last, since the path may pick it by that. */
+  /** An element that was sent as JSON in its `value`: part by part, the value last, since the path may filter by it. */
   #parts(op: 'add' | 'replace', target: PatchTarget, written: JsonObject): PatchOperation[] {
     const read = readSingle(this.#schema, target.attribute, written, this.#options)
     if (!isJsonObject(read)) return []
@@ -201,12 +202,12 @@ export function parsePath(text: string, schema: ResourceSchema, options: FilterO
 const malformed = (text: string) =>
   scimError('invalidPath', `path: ${quoted(text)} is malformed. Use attr, attr.sub, attr[filter] or attr[filter].sub.`)
 
-/** What one operation points at: an attribute, the elements of it that a filter picks, or a sub-attribute of either. */
+/** The target of an operation: an attribute, the elements that a filter picks, or a sub-attribute of either. */
 export interface PatchTarget extends AttributePath {
   readonly filter?: ScimFilter
 }
 
-/** Normalised: names resolved, the value in the schema's form. A `replace` with nothing has become a `remove`. */
+/** Normalized: names are resolved, the value has the schema's form, and a `replace` without a value is a `remove`. */
 export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly target: PatchTarget; readonly value: JsonValue }
   /** With values, only those are removed from a multi-valued attribute. */
@@ -214,6 +215,6 @@ export type PatchOperation =
       readonly op: 'remove'
       readonly target: PatchTarget
       readonly values?: readonly JsonValue[]
-      /** The client sent a `replace` with nothing, whose filter must pick something where that of a `remove` need not. */
+      /** The client sent a `replace` without a value; its filter must match something, unlike that of a `remove`. */
       readonly replaces?: true
     }

@@ -136,8 +136,8 @@ function attempt(before: JsonObject, operations: readonly JsonObject[]): JsonObj
 vi.setConfig({ testTimeout: 30_000 })
 const runs = { numRuns: 400 }
 
-describe('whatever is sent', () => {
-  test('is applied or refused with 400; what was given stays as it was', () => {
+describe('any input', () => {
+  test('is applied or refused with 400, and the given resource does not change', () => {
     let applied = 0
     fc.assert(
       fc.property(stored, fc.array(operation, { minLength: 1, maxLength: 4 }), (before, operations) => {
@@ -152,7 +152,7 @@ describe('whatever is sent', () => {
     expect(applied).toBeGreaterThan(runs.numRuns / 10)
   })
 
-  test('values stay unique, at most one is primary where an operation made one so, and none is empty', () => {
+  test('values stay unique, at most one is primary if an operation set it, and none is empty', () => {
     fc.assert(
       fc.property(stored, operation, (before, one) => {
         const after = attempt(before, [one])
@@ -172,7 +172,7 @@ describe('whatever is sent', () => {
   })
 })
 
-describe('a PATCH and what follows it', () => {
+describe('a PATCH and the requests after it', () => {
   test('the outcome, sent back by PUT, is the outcome', () => {
     fc.assert(
       fc.property(stored, fc.array(operation, { minLength: 1, maxLength: 3 }), (before, operations) => {
@@ -184,7 +184,7 @@ describe('a PATCH and what follows it', () => {
     )
   })
 
-  test('the same change by PUT on what was there before is the same', () => {
+  test('the same change by PUT has the same outcome', () => {
     fc.assert(
       fc.property(stored, fc.array(operation, { minLength: 1, maxLength: 3 }), (before, operations) => {
         const after = attempt(before, operations)
@@ -224,7 +224,7 @@ describe('a PATCH and what follows it', () => {
     )
   })
 
-  test('names exactly what changed', () => {
+  test('names exactly the changed attributes', () => {
     fc.assert(
       fc.property(stored, operation, (before, one) => {
         try {

@@ -201,7 +201,7 @@ describe('deep and long input', () => {
     }
   })
 
-  test('the longest filters of many branches are tested in a moment (no normal form that explodes)', () => {
+  test('the longest filters with many branches are evaluated quickly (no normal form that explodes)', () => {
     const clause = '(userName eq "a" or title eq "b")'
     const text = Array.from({ length: 100 }, () => clause).join(' and ')
     const filter = parseFilter(text, user)
@@ -219,7 +219,7 @@ describe('deep and long input', () => {
     expect(found).toBe(5555)
   })
 
-  test('names of JavaScript anywhere are no names of ours', () => {
+  test('names of the JavaScript prototype are never attributes', () => {
     const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty']
     for (const name of names) {
       const value = JSON.parse(`{"${name}": {"polluted": 1, "${name}": {"polluted": 1}}, "title": "t"}`)

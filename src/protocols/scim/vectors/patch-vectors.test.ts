@@ -699,7 +699,7 @@ describe('scim.md 6: what public engines get wrong', () => {
 
   test('no prototype was touched', () => expect(({} as Record<string, unknown>)['x']).toBeUndefined())
 
-  test('of a name that stands twice in a JSON object the last counts, as JSON.parse has it', () => {
+  test('of a repeated name in a JSON object the last value counts, as in JSON.parse', () => {
     const twice = JSON.parse('{"title":"first","title":"last"}')
     expect(run(user, babs, add(undefined, twice))).toMatchObject({ title: 'last' })
   })
@@ -750,7 +750,7 @@ describe('strictly', () => {
     true,
   )
 
-  test('a message must say what it is', () => {
+  test('a message must name its schema', () => {
     const strict = { ...clientValues, strict: true }
     const Operations = [{ op: 'remove', path: 'title' }]
     for (const schemas of [undefined, null, 'x', [], ['urn:other']]) {
