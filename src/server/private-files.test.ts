@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmodSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -149,6 +150,15 @@ test('a symbolic link of our own is followed to its file; one that someone else 
   expect(modeOf(elsewhere)).toBe('644')
   openDataFolder(folder, { log })
   expect(modeOf(elsewhere)).toBe('600')
+})
+
+test('what is neither a file nor a folder is refused, and keeps its mode, also behind a link', () => {
+  mkdirSync(join(folder, 'keys'), { recursive: true })
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', ['-m', '666', pipe])
+  symlinkSync(pipe, join(folder, 'keys', 'workflow-secret.key'))
+  expect(() => openDataFolder(folder, { log })).toThrow(`${pipe}: is not a file`)
+  expect(modeOf(pipe)).toBe('666')
 })
 
 test('a private file of someone else in our folder is refused, even where it can be read', () => {

@@ -109,6 +109,8 @@ class Closing {
       this.close(realpathSync(path), mode)
       return
     }
+    // A link may lead to a device that the whole machine uses.
+    if (!found.isFile() && !found.isDirectory()) throw new Error(`${path}: is not a file. Remove it`)
     if ((found.mode & otherUsers) === 0) return
     const problem = `${path}: other users can access it (mode ${modeText(found)}), and its mode cannot be changed here`
     const remedy = `Run "chmod ${mode.toString(8)} ${path}" as its owner`

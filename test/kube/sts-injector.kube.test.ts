@@ -141,6 +141,13 @@ onKubernetes('the injector as a webhook of a real API server', (cluster) => {
     }
   })
 
+  test('a pod that is too large to be read is refused with the reason', async () => {
+    const many = Object.fromEntries(Array.from({ length: 5001 }, (_, i) => [`example.com/a${i}`, '']))
+    const { status, body } = await create(cluster, namespace, { labels, annotations: many }, plainSpec)
+    expect(status).toBe(422)
+    expect(body.message).toContain('has an object of more than 5,000 members')
+  })
+
   test('A4, A5: the sidecar has its own credential and none for the API server, with and without automount', async () => {
     for (const automountServiceAccountToken of [true, false]) {
       const spec = { ...plainSpec, automountServiceAccountToken }

@@ -52,6 +52,12 @@ export function parseReview(body: Buffer): AdmissionRequest {
   return { uid, operation, kind, subResource, namespace, dryRun: dryRun === true, object }
 }
 
+const head =
+  /^\{"kind":"AdmissionReview","apiVersion":"admission\.k8s\.io\/v1","request":\{"uid":"([-0-9A-Za-z]{1,64})"/
+
+/** The uid of a review that `parseReview` throws for, if it is written as API servers write it: with the uid first. */
+export const reviewUid = (body: Buffer): string | undefined => head.exec(body.toString('latin1', 0, 256))?.[1]
+
 /** Searches without recursion: the depth is bounded, but the caller's stack is not known. */
 function structureProblem(root: unknown): string | undefined {
   const pending = [root]

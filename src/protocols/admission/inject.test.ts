@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { parseTemplate } from '#kernel/template.ts'
 import { inject } from '#protocols/admission/inject.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
@@ -278,6 +279,11 @@ describe('what cannot be done is told, and nothing is thrown', () => {
     ['Windows by every term', podOf({ spec: { affinity: affinity([['In', 'windows']], 2) } }), 'Windows'],
     ['a container of that name', podOf({ spec: { initContainers: [{ name: 'sts-creds-sidecar' }] } }), 'no place'],
     ['a volume of that name', podOf({ spec: { volumes: [{ name: 'sts-identity', emptyDir: {} }] } }), 'no place'],
+    [
+      'a projected volume of that name without the sidecar',
+      podOf({ spec: { volumes: [{ name: 'sts-identity', projected: { sources: [] } }] } }),
+      'no place',
+    ],
   ])('%s: the pod stays as it is', (_, given, text) => {
     const { pod, faults, endpoints: given2 } = run(given)
     expect(pod).toEqual(given)
@@ -397,6 +403,23 @@ describe('users, groups and modes (A7)', () => {
   test('a configured mode is taken', () => {
     expect(mode(run(podOf(), { fileMode: '0440' }).pod)).toBe('0440')
   })
+})
+
+test('a fallback of a setting that is not plain text is reported by the name of the setting', () => {
+  const fallback = parseTemplate('${saname}', { keys: false, attributes: true })
+  const setting = { name: 'session', main: false, form: /^/, example: 'x', needed: false, fallback }
+  const account = { ...cartAccount, name: 'a\nb' }
+  const { faults } = inject(podOf(), [{ ...awsEndpoint, settings: [setting] }], injectorSettings, account)
+  expect(faults).toEqual([expect.stringContaining('the setting "session" of the endpoint is too long or not plain')])
+})
+
+test('a mount that hides a token is reported', () => {
+  const mounted = (mountPath: string) =>
+    run(podOf({ spec: { containers: [{ name: 'app', volumeMounts: [{ name: 'other', mountPath }] }] } })).faults
+  expect(mounted('/var/run/secrets/gatehouse/claude')).toEqual([])
+  for (const path of ['/var/run/secrets/gatehouse/aws', '/var/run/secrets/gatehouse/./aws/token']) {
+    expect(mounted(path)).toEqual([`container "app" mounts another volume at ${path}, which hides the token of "aws"`])
+  }
 })
 
 describe('A15: create-volume', () => {

@@ -91,7 +91,8 @@ function obstacleOf(pod: Pod): string | undefined {
     return `a container of the pod is named "${sidecarName}", so there is no place for the sidecar, and no token`
   }
   const volume = pod.spec.volumes?.find(({ name }) => name === identityVolume)
-  if (volume !== undefined && !Object.hasOwn(volume, 'projected')) {
+  // A pod that was injected before brings it with the sidecar.
+  if (volume !== undefined && (container === undefined || !Object.hasOwn(volume, 'projected'))) {
     return `a volume of the pod is named "${identityVolume}", so there is no place for the sidecar's, and no token`
   }
   return undefined

@@ -187,14 +187,12 @@ function readEndpoint(
       if (setting.needed) missing.set(setting.name, complaint(endpoint, setting, setting.main ? label : long, account))
       continue
     }
+    const what = place === undefined ? `setting "${setting.name}" of the endpoint` : `annotation "${place.name}"`
     if ((place !== undefined && value.length > maxValue) || !isPlainText(value)) {
-      faults.push(
-        `the annotation "${place?.name}" is too long or not plain text, so there is no token of "${endpoint.name}"`,
-      )
+      faults.push(`the ${what} is too long or not plain text, so there is no token of "${endpoint.name}"`)
       return []
     }
     if (!setting.form.test(value)) {
-      const what = place === undefined ? `setting "${setting.name}" of the endpoint` : `annotation "${place.name}"`
       faults.push(`the ${what} must be a value such as ${setting.example}, so there is no token of "${endpoint.name}"`)
       return []
     }

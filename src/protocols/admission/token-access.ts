@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { fileOf, tokenFileOf, tokenFolder, tokenVolume } from '#protocols/admission/injector-names.ts'
 import type { Container, EnvironmentVariable } from '#protocols/admission/pod.ts'
@@ -14,6 +15,14 @@ export function giveTokens(container: Container, wanted: readonly WantedEndpoint
   if (present !== undefined && present.name !== tokenVolume) {
     faults.push(`container "${container.name}" mounts another volume at ${tokenFolder}, so it gets no token`)
     return
+  }
+  for (const { endpoint } of wanted) {
+    const folder = posix.dirname(tokenFileOf(endpoint.name))
+    const cover = mounts.find(({ mountPath }) => `${posix.normalize(mountPath)}/`.startsWith(`${folder}/`))
+    if (cover === undefined) continue
+    faults.push(
+      `container "${container.name}" mounts another volume at ${cover.mountPath}, which hides the token of "${endpoint.name}"`,
+    )
   }
   if (present === undefined) {
     container.volumeMounts = [...mounts, { name: tokenVolume, mountPath: tokenFolder, readOnly: true }]

@@ -1,5 +1,4 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { pino } from 'pino'
@@ -154,8 +153,13 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
 /** A configuration can bring a text for whoever starts it: `welcome.txt`, with `#[NAME]` replaced. */
 function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
   const file = join(configFolder, 'welcome.txt')
-  if (!existsSync(file)) return
-  const text = readSmallFileSync(file).trimEnd()
+  let text: string
+  try {
+    text = readSmallFileSync(file).trimEnd()
+  } catch {
+    // Absent, or of no use: a gateway that listens must not end because of it.
+    return
+  }
   io.stdout('')
   io.stdout(text.replace(/#\[(\w+)\]/g, (whole, name: string) => values[name] ?? whole))
 }

@@ -103,6 +103,29 @@ describe('keeping keys', () => {
     expect(puts).toBe(4)
   })
 
+  test('a process that was suspended while it wrote, and replaced newer documents, writes again', async () => {
+    await keeper.pass(issuer)
+    const other = tokenKeyRings({ store, clock, given, rows, log, issuers: [issuer] })
+    let isSuspended = true
+    const slow: typeof open = (destination) => ({
+      async put(files, signal) {
+        if (isSuspended) {
+          isSuspended = false
+          clock.pass(121)
+          await other.rotate('aws')
+          await keeperOf('two', other).pass(issuer)
+        }
+        await open(destination).put(files, signal)
+      },
+    })
+    const parts = { rings, store, clock: clock.read, log, meter, random: () => 0 }
+    const suspended = new KeyKeeper({ ...parts, worker: 'three', open: slow })
+    expect(await suspended.pass(issuer)).toBeUndefined()
+    expect((await published()).keys).toHaveLength(1)
+    await suspended.pass(issuer)
+    expect((await published()).keys).toHaveLength(2)
+  })
+
   test('C5: rotates without a moment at which a consumer refuses, from publication to the end', async () => {
     await keeper.pass(issuer)
     const first = (await rings.active('aws')).kid

@@ -71,7 +71,7 @@ export class KeyKeeper {
   }
 
   /**
-   * Undefined when another process is at it. With `force` everything is written and read, due or not. What is being
+   * Undefined when another process is at it, or took over meanwhile; the next pass then writes everything again. With `force` everything is written and read, due or not. What is being
    * written ends with the signal, and counts as failed.
    */
   async pass(issuer: TokenIssuer, force = false, stop?: AbortSignal): Promise<PassOutcome | undefined> {
@@ -91,8 +91,10 @@ export class KeyKeeper {
       // Keys that went, or came, are published at once.
       const changed = after.keys.map(({ kid }) => kid).join() !== ring.keys.map(({ kid }) => kid).join()
       if (changed) await this.#publish(issuer, after, publications, { force: false, stop })
-      await store.record(endpoint, worker, publicationRecord(publications))
-      return { ring: after, publications }
+      if (await store.record(endpoint, worker, publicationRecord(publications))) return { ring: after, publications }
+      // The process was suspended for longer than its lease, and may have replaced newer documents by older ones.
+      this.#written.delete(endpoint)
+      return undefined
     } finally {
       await store.release(endpoint, worker)
     }

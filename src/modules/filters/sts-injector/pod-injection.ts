@@ -11,6 +11,7 @@ import {
   maxReviewBytes,
   parseReview,
   reviewResponse,
+  reviewUid,
 } from '#protocols/admission/admission-review.ts'
 import { type Injection, inject } from '#protocols/admission/inject.ts'
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
@@ -34,7 +35,20 @@ export function createInjection(config: InjectorConfig, host: ModuleHost): Filte
       if (request.method !== 'POST') {
         throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
       }
-      const review = parseReview(await bodyOf(request))
+      const body = await bodyOf(request)
+      let review: AdmissionRequest
+      try {
+        review = parseReview(body)
+      } catch (error) {
+        // The creator of a pod sees the reason in a review; of any other answer the API server shows nothing.
+        const uid = reviewUid(body)
+        if (uid === undefined || !(error instanceof GatewayError)) throw error
+        return jsonAnswer(
+          reviewResponse(uid, {
+            refusal: { code: 422, message: `gatehouse cannot read the pod: ${error.publicText}` },
+          }),
+        )
+      }
       return jsonAnswer(reviewResponse(review.uid, await injection.answer(review, request.id)))
     },
   }
@@ -76,7 +90,7 @@ class PodInjection {
     if (review.operation !== 'CREATE' || review.subResource !== '') return {}
     const read = podSchema.safeParse(review.object)
     if (!read.success) {
-      const where = read.error.issues[0]?.path.join('.') ?? ''
+      const where = read.error.issues[0]?.path.join('.') || 'the object'
       return { refusal: { code: 422, message: `gatehouse cannot read the pod: ${where} is invalid` } }
     }
     const pod = read.data

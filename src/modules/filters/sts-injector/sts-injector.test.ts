@@ -176,6 +176,26 @@ describe('what is no admission review', () => {
     await expect(call({ body })).rejects.toMatchObject({ code })
   })
 
+  test.each([
+    [
+      'more members than are read',
+      '{"a":1}',
+      JSON.stringify(Object.fromEntries(Array.from({ length: 5001 }, (_, i) => [`k${i}`, 1]))),
+      '5,000 members',
+    ],
+    ['a prototype', '{"a":1}', '{"__proto__":1}', 'not an AdmissionReview'],
+  ])(
+    'a review of an API server with %s is refused with a reason that the API server shows',
+    async (_, from, to, reason) => {
+      const kind = { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' }
+      const { request } = JSON.parse(review({ a: 1 })) as { request: object }
+      const body = JSON.stringify({ ...kind, request }).replace(from, to)
+      expect(JSON.parse(String((await call({ body })).body))).toMatchObject({
+        response: { uid: 'u-1', allowed: false, status: { code: 422, message: expect.stringContaining(reason) } },
+      })
+    },
+  )
+
   test('another method, media type or path', async () => {
     await expect(call({ method: 'GET' })).rejects.toMatchObject({
       code: 'METHOD_NOT_ALLOWED',
