@@ -1,7 +1,8 @@
+import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
 import type { JournalEntry, JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlClient, SqlValue } from '#storage/client/sql-client.ts'
-import { columns, RowInsert, statement } from '#storage/client/statement.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { columns, dynamic, RowInsert, statement } from '#storage/client/statement.ts'
 import { isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
@@ -74,40 +75,23 @@ export class JournalStore {
     }
     const journals = query.journals?.filter(isStorable)
     if (journals?.length === 0) return { entries: [] }
-    const { text, values } = search({ ...query, ...(journals === undefined ? {} : { journals }), limit: limit + 1 })
-    const select = statement<typeof values, StoredRow>(text).query(this.#client.dialect, values)
-    // Not prepared by name: the text depends on the query.
-    const found = await this.#client.query({ ...select, name: undefined })
+    const conditions = [...searchConditions({ ...query, ...(journals === undefined ? {} : { journals }) })]
+    const select = sql`select seq, ${raw(columns(stored))} from journal
+      ${conditions.length === 0 ? empty : sql`where ${join(conditions, ' and ')}`} order by seq desc limit ${limit + 1}`
+    const found = await this.#client.query(dynamic<StoredRow>(this.#client.dialect, select))
     const entries = found.slice(0, limit).map(fromRow)
     const last = entries.at(-1)
     return found.length > limit && last !== undefined ? { entries, next: String(last.id) } : { entries }
   }
 }
 
-function search({ journals, failed, status, since, after, limit }: JournalQuery) {
-  const values: Record<string, SqlValue> = { limit }
-  const conditions: string[] = []
-  const add = (condition: string, more: Record<string, SqlValue> = {}): void => {
-    conditions.push(condition)
-    Object.assign(values, more)
-  }
-  if (journals !== undefined) {
-    const named = journalPlaces(journals)
-    add(`journal in (${named.places})`, named.values)
-  }
-  if (failed === true) add('status >= 400')
-  if (status !== undefined) add('status = :status', { status })
-  if (since !== undefined) add('time >= :since', { since: since.getTime() })
-  if (after !== undefined) add('seq < :after', { after: Number(after) })
-  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
-  return { text: `select seq, ${columns(stored)} from journal ${where} order by seq desc limit :limit`, values }
+function* searchConditions({ journals, failed, status, since, after }: JournalQuery): Generator<Sql> {
+  if (journals !== undefined) yield sql`journal in (${join([...journals])})`
+  if (failed === true) yield sql`status >= 400`
+  if (status !== undefined) yield sql`status = ${status}`
+  if (since !== undefined) yield sql`time >= ${since.getTime()}`
+  if (after !== undefined) yield sql`seq < ${Number(after)}`
 }
-
-/** For `journal in (…)`: the places of the names, and their values. */
-export const journalPlaces = (journals: readonly string[]) => ({
-  places: journals.map((_, i) => `:journal${i}`).join(', '),
-  values: Object.fromEntries(journals.map((journal, i) => [`journal${i}`, journal])),
-})
 
 function toRow(journal: string, entry: JournalEntry): JournalRow {
   const { workflows, operations } = entry

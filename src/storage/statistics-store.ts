@@ -1,10 +1,10 @@
 import { setImmediate as otherWork } from 'node:timers/promises'
+import sql, { join, raw, type Sql } from 'sql-template-tag'
 import type { RunState } from '#domain/run.ts'
 import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { SqlClient, SqlDialect, SqlQuery } from '#storage/client/sql-client.ts'
-import { type DialectText, type Statement, statement } from '#storage/client/statement.ts'
+import { type DialectText, dynamic, type Statement, statement } from '#storage/client/statement.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
-import { journalPlaces } from '#storage/journal-store.ts'
 
 const maxNames = 100
 
@@ -192,16 +192,22 @@ export const statisticsStatements = {
   ),
 }
 
+/** The values of the call are in the text, since its list of journals has any length. */
+function callsWithin({ from, to }: SpanValues, journals: readonly string[] | undefined): Sql {
+  const time = sql`time >= cast(${from} as bigint) and time < cast(${to} as bigint)`
+  // An expression, because SQLite would read the whole journal by the index that begins with its name.
+  return journals === undefined ? time : sql`${time} and journal || '' in (${join([...journals])})`
+}
+
 export const countCalls = (
   dialect: SqlDialect,
   span: SpanValues,
   journals: readonly string[] | undefined,
 ): SqlQuery<InPart & CallCounts> =>
-  ofJournals(
+  dynamic(
     dialect,
-    (where) => `select ${partOf('time')}, ${countClasses} from journal where ${where} group by part`,
-    span,
-    journals,
+    sql`select (time - cast(${span.from} as bigint)) / cast(${span.width} as bigint) as part, ${raw(countClasses)}
+      from journal where ${callsWithin(span, journals)} group by part`,
   )
 
 export const countCallers = (
@@ -209,24 +215,8 @@ export const countCallers = (
   span: SpanAndMost,
   journals: readonly string[] | undefined,
 ): SqlQuery<OfCaller> =>
-  ofJournals(
+  dynamic(
     dialect,
-    (where) => `select journal, caller, ${countClasses} from journal where ${where}
-      group by journal, caller order by count(*) desc, journal, caller limit :most`,
-    span,
-    journals,
+    sql`select journal, caller, ${raw(countClasses)} from journal where ${callsWithin(span, journals)}
+      group by journal, caller order by count(*) desc, journal, caller limit ${span.most}`,
   )
-
-/** Not prepared by name: the text depends on the number of journals. */
-function ofJournals<R>(
-  dialect: SqlDialect,
-  select: (where: string) => string,
-  span: SpanValues,
-  journals: readonly string[] | undefined,
-): SqlQuery<R> {
-  const { places, values } = journalPlaces(journals ?? [])
-  // An expression, because SQLite would read the whole journal by the index that begins with its name.
-  const where = journals === undefined ? '' : ` and journal || '' in (${places})`
-  const query = statement<object, R>(select(within('time') + where)).query(dialect, { ...span, ...values })
-  return { ...query, name: undefined }
-}
