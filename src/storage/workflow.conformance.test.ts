@@ -1,30 +1,20 @@
-import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
-import { Databases, readAddress } from '#storage/client/databases.ts'
+import { Databases } from '#storage/client/databases.ts'
 import { approvalStoreConformance } from '#storage/conformance/approval-store.ts'
 import { auditChainConformance } from '#storage/conformance/audit-chain.ts'
-import { delegationStoreConformance } from '#storage/conformance/delegation-store.ts'
-import { grantStoreConformance } from '#storage/conformance/grant-store.ts'
-import { idempotencyStoreConformance } from '#storage/conformance/idempotency-store.ts'
-import { jobRunStoreConformance } from '#storage/conformance/job-run-store.ts'
-import { keyStoreConformance } from '#storage/conformance/key-store.ts'
 import { mailStoreConformance } from '#storage/conformance/mail-store.ts'
-import { portalStoreConformance } from '#storage/conformance/portal-store.ts'
 import { runClaimConformance } from '#storage/conformance/run-claims.ts'
 import { runStoreConformance } from '#storage/conformance/run-store.ts'
 import { runsWithinCallsConformance } from '#storage/conformance/runs-within-calls.ts'
-import { secondFactorStoreConformance } from '#storage/conformance/second-factor-store.ts'
-import { statisticsStoreConformance } from '#storage/conformance/statistics-store.ts'
 import { timerStoreConformance } from '#storage/conformance/timer-store.ts'
 import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
 import { insertMails, MailStore } from '#storage/mail-store.ts'
-import { openStorage, type Storage } from '#storage/open.ts'
 import type { WakeUp } from '#storage/runs/wake-up.ts'
 import { onEachDatabase } from '#testing/databases.ts'
-import { runSql } from '#testing/postgres.ts'
+import { openStores } from '#testing/stores.ts'
 
 async function storesAt(url: string): Promise<WorkflowStores> {
   const woken = { inside: [] as string[], after: [] as string[] }
@@ -34,22 +24,7 @@ async function storesAt(url: string): Promise<WorkflowStores> {
     },
     committed: (runs) => woken.after.push(...runs),
   }
-  const process = async (): Promise<Storage> => {
-    const storage = openStorage({ url, clock: systemClock, log: silentLogger, wake })
-    onTestFinished(() => storage.close())
-    await storage.ready()
-    return storage
-  }
-  const { dialect, address } = readAddress(url)
-  const [one, two] = [await process(), await process()]
-  return { one, two, dialect, woken, sql: dialect === 'sqlite' ? inFile(address) : (text) => runSql(url, text) }
-}
-
-function inFile(file: string): WorkflowStores['sql'] {
-  const database = new DatabaseSync(file)
-  onTestFinished(() => database.close())
-  database.exec('pragma busy_timeout = 2000')
-  return async (text) => database.prepare(text).all()
+  return { ...(await openStores(url, { wake })), woken }
 }
 
 const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => void>> = {
@@ -59,15 +34,7 @@ const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => v
   approvals: approvalStoreConformance,
   timers: timerStoreConformance,
   mails: mailStoreConformance,
-  grants: grantStoreConformance,
-  delegations: delegationStoreConformance,
-  'job runs': jobRunStoreConformance,
-  'idempotent calls': idempotencyStoreConformance,
   'audit chains': auditChainConformance,
-  'keys of endpoints': keyStoreConformance,
-  'what the portal remembers': portalStoreConformance,
-  'second factors': secondFactorStoreConformance,
-  statistics: statisticsStoreConformance,
 }
 
 for (const [name, suite] of Object.entries(suites)) {

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
-import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { auditRow } from '#storage/conformance/workflow-stores.ts'
 import type { NewStoredFactor } from '#storage/second-factor-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores, type Stores } from '#testing/stores.ts'
 
 const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFactor => ({
   id,
@@ -15,10 +17,10 @@ const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFacto
 
 const used = (id: string, owner: string, ownerName = `name of ${owner}`) => ({ id, owner, ownerName })
 
-/** `open` returns stores of an empty database. */
-export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>): void {
-  const ids = async ({ two }: WorkflowStores, owner = 'ann') =>
-    (await two.secondFactors.ofOwner(owner)).map(({ id }) => id)
+onEachDatabase('second factors', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
+  const ids = async ({ two }: Stores, owner = 'ann') => (await two.secondFactors.ofOwner(owner)).map(({ id }) => id)
 
   test('returns factors as they were added, to their owner only, in order', async () => {
     const stores = await open()
@@ -133,4 +135,4 @@ export function secondFactorStoreConformance(open: () => Promise<WorkflowStores>
     expect(await secondFactors.removeAllOfName('new name', [])).toBe(0)
     expect(await secondFactors.removeAllOfName('third name', [])).toBe(3)
   })
-}
+})

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { type Login, type LoginStore, loginsPerBrowser } from '#storage/login-store.ts'
+import { type Login, loginsPerBrowser } from '#storage/login-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const after = (seconds: number): Date => new Date(start + seconds * 1000)
@@ -15,8 +17,12 @@ const login = (id: string, more: Partial<Login> = {}): Login => ({
   ...more,
 })
 
-/** `open` returns two stores of one empty database. */
-export function loginStoreConformance(open: () => Promise<readonly [LoginStore, LoginStore]>): void {
+onEachDatabase('logins', (freshUrl) => {
+  const open = async () => {
+    const { one, two } = await openStores(await freshUrl())
+    return [one.logins, two.logins] as const
+  }
+
   const key = { id: 'a', browser: 'browser-hash', host: 'portal.test' }
 
   test('finds a login by its browser and host until it expires', async () => {
@@ -72,4 +78,4 @@ export function loginStoreConformance(open: () => Promise<readonly [LoginStore, 
     expect(await store.find({ ...key, id: `l${loginsPerBrowser}` }, after(30))).toBeDefined()
     expect(await store.find({ ...key, id: 'of-another', browser: 'another' }, after(30))).toBeDefined()
   })
-}
+})

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { type Session, touchEverySeconds } from '#domain/session.ts'
 import { entryIdentity } from '#identity/identity.ts'
-import { maxSessionsPerUser, type SessionStore } from '#storage/session-store.ts'
+import { maxSessionsPerUser } from '#storage/session-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const [alice, bob] = [entryIdentity('people', 'a'), entryIdentity('people', 'b')]
@@ -24,8 +26,9 @@ function session(id: string, more: Partial<Session> = {}): Session {
   }
 }
 
-/** What every SessionStore owes; `open` gives an empty one. */
-export function sessionStoreConformance(open: () => Promise<SessionStore>): void {
+onEachDatabase('sessions', (freshUrl) => {
+  const open = async () => (await openStores(await freshUrl())).one.sessions
+
   test('a session is found as it was created', async () => {
     const store = await open()
     const whole = session('a', { data: { list: ['x', { y: 1 }], nul: '\0', half: '\ud800' }, ends: after(3600) })
@@ -212,4 +215,4 @@ export function sessionStoreConformance(open: () => Promise<SessionStore>): void
     expect(await store.find('a\0', after(1))).toBeUndefined()
     expect(await store.delete('\ud800')).toBe(false)
   })
-}
+})

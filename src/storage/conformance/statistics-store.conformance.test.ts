@@ -1,7 +1,14 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { JournalEntry } from '#domain/journal.ts'
 import type { RunState } from '#domain/run.ts'
-import { auditRow, minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { Databases } from '#storage/client/databases.ts'
+import type { SqlQuery } from '#storage/client/sql-client.ts'
+import { auditRow, minute } from '#storage/conformance/workflow-stores.ts'
+import { countCallers, countCalls, statisticsStatements } from '#storage/statistics-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores, type Stores } from '#testing/stores.ts'
 
 const hour = 60 * minute
 const begin = Date.UTC(2030, 5, 1, 0, 30)
@@ -13,7 +20,7 @@ const noRuns = { ready: 0, running: 0, waiting: 0, incident: 0, completed: 0, fa
 
 let made = 0
 
-async function addRun({ sql }: WorkflowStores, name: string, state: RunState, millis: number): Promise<string> {
+async function addRun({ sql }: Stores, name: string, state: RunState, millis: number): Promise<string> {
   const id = `run-${made++}`
   await sql(`insert into runs (id, name, definition, state, subject, subject_key, requestor, requestor_key, data, attempt,
     fence, lease_until, due, touched, created, updated) values ('${id}', '${name}', 'd', '${state}', '${id}', '${id}', 'q', 'q',
@@ -28,7 +35,7 @@ interface Approved {
   readonly escalation?: number
 }
 
-async function addApproval({ sql }: WorkflowStores, run: string, approval: Approved): Promise<void> {
+async function addApproval({ sql }: Stores, run: string, approval: Approved): Promise<void> {
   const { state, opened, decided, escalation = 0 } = approval
   await sql(`insert into approvals (id, run, step, label, state, opened, decided, allow_self, rules, data, escalation, version)
     values ('approval-${made++}', '${run}', 1, 'l', '${state}', ${begin + opened},
@@ -46,8 +53,9 @@ const call = (caller: string, status: number, millis: number): JournalEntry => (
   workflows: [],
 })
 
-/** `open` returns stores of an empty database. */
-export function statisticsStoreConformance(open: () => Promise<WorkflowStores>): void {
+onEachDatabase('statistics', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
   test('returns no counts for an empty database', async () => {
     const { one } = await open()
     expect(await one.statistics.count(query)).toEqual({
@@ -163,4 +171,42 @@ export function statisticsStoreConformance(open: () => Promise<WorkflowStores>):
       expect(await one.statistics.count({ ...query, journals })).toMatchObject({ calls: [], callers: [] })
     }
   })
-}
+
+  test('scans no whole table', async () => {
+    const { client, release } = new Databases(systemClock, silentLogger).use(await freshUrl())
+    onTestFinished(release)
+    const { dialect } = client
+    const { requests, workflows, opened, decided, medians, tokens } = statisticsStatements
+    const span = { from: 1_000, to: 2_000, width: 10, most: 5 }
+    const journals = ['a', 'b']
+    const statements: Readonly<Record<string, SqlQuery<unknown>>> = {
+      runs_by_creation: requests.query(dialect, span),
+      'runs_by_creation by name': workflows.query(dialect, span),
+      approvals_by_opening: opened.query(dialect, span),
+      approvals_by_decision: decided.query(dialect, span),
+      'approvals_by_decision for the median': medians.query(dialect, span),
+      audit_tokens: tokens.query(dialect, span),
+      journal_by_time: countCalls(dialect, span, undefined),
+      'journal_by_time by caller': countCallers(dialect, span, undefined),
+      'journal_by_time of some': countCalls(dialect, span, journals),
+      'journal_by_time of some by caller': countCallers(dialect, span, journals),
+    }
+    for (const [name, { sql, params }] of Object.entries(statements)) {
+      const explain = dialect === 'sqlite' ? 'explain query plan' : 'explain'
+      const plan = await client.transaction(async (tx) => {
+        // Tables as small as these would be read as a whole, whatever indexes there are.
+        if (dialect === 'postgres') await tx.run({ sql: 'set local enable_seqscan = off', params: [], name: undefined })
+        return await tx.query({ sql: `${explain} ${sql}`, params, name: undefined })
+      })
+      const [index = ''] = name.split(' ')
+      const text = JSON.stringify(plan)
+      expect({ name, text }).toEqual({ name, text: expect.stringContaining(index) })
+      expect({ name, text }).toEqual({
+        name,
+        text: expect.not.stringMatching(/SCAN (?:runs|approvals|audit|journal)|Seq Scan/),
+      })
+      if (dialect === 'sqlite' && !name.endsWith('by caller'))
+        expect({ name, text }).toEqual({ name, text: expect.stringContaining('COVERING INDEX') })
+    }
+  })
+})

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
-import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { minute, noLease } from '#storage/conformance/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
-/** `open` returns stores of an empty database. */
-export function keyStoreConformance(open: () => Promise<WorkflowStores>): void {
+onEachDatabase('keys of endpoints', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
   test('inserts a ring once and returns it as it was written', async () => {
     const { one, two } = await open()
     expect(await one.keys.get('aws')).toBeUndefined()
@@ -60,4 +63,4 @@ export function keyStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(await one.keys.swap('aws', 1, { n: 1 })).toBe(true)
     expect(await one.keys.get('aws')).toMatchObject({ version: 2, ring: { n: 1 }, publications: { x: {} } })
   })
-}
+})

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import type { FailurePolicy, LoginFailureStore } from '#storage/login-failure-store.ts'
+import type { FailurePolicy } from '#storage/login-failure-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const after = (seconds: number): Date => new Date(start + seconds * 1000)
@@ -10,10 +12,12 @@ const policy: FailurePolicy = {
   forgetMillis: 600_000,
 }
 
-/** `open` returns two stores of one empty database. */
-export function loginFailureStoreConformance(
-  open: () => Promise<readonly [LoginFailureStore, LoginFailureStore]>,
-): void {
+onEachDatabase('failed logins', (freshUrl) => {
+  const open = async () => {
+    const { one, two } = await openStores(await freshUrl())
+    return [one.loginFailures, two.loginFailures] as const
+  }
+
   test('counts failures and locks the key after too many', async () => {
     const [store, other] = await open()
     expect(await store.count('a', policy, after(0))).toEqual({ failures: 1, lockedUntil: after(0), refused: false })
@@ -51,4 +55,4 @@ export function loginFailureStoreConformance(
     expect(await store.count('a', policy, after(1199))).toMatchObject({ failures: 1 })
     expect(await store.deleteForgotten(after(1799))).toBe(1)
   })
-}
+})

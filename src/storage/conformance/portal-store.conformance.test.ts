@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest'
 import type { UserRef } from '#identity/identity.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
-import { minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { minute } from '#storage/conformance/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores, type Stores } from '#testing/stores.ts'
 
 const url = (name: string) => ({ kind: 'url', name })
 const offer = (reference: string, parameters = { group: 'admins' }) => ({ reference, workflow: 'join', parameters })
 
-/** `open` returns stores of an empty database. */
-export function portalStoreConformance(open: () => Promise<WorkflowStores>): void {
-  const names = async ({ two }: WorkflowStores, user: UserRef, list: 'favourite' | 'recent') =>
+onEachDatabase('portal marks and offers', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
+  const names = async ({ two }: Stores, user: UserRef, list: 'favourite' | 'recent') =>
     (await two.portal.marks(user, list)).map(({ kind, name }) => `${kind} ${name}`)
 
   test('keeps each mark once, in order, up to a limit, for any login of the user', async () => {
@@ -61,4 +64,4 @@ export function portalStoreConformance(open: () => Promise<WorkflowStores>): voi
     expect(kept.map((each) => each?.reference)).toEqual([undefined, 'a2', 'a3', 'a4'])
     expect(await one.portal.offered(userRef('bob'), 'b')).toBeDefined()
   })
-}
+})

@@ -1,16 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { AuditStore } from '#storage/audit/audit-store.ts'
-import type { IdempotencyStore } from '#storage/idempotency-store.ts'
-import type { MailStore } from '#storage/mail-store.ts'
-import type { NewInvitation, RegistrationStore } from '#storage/registration-store.ts'
-
-export interface RegistrationStores {
-  readonly registrations: RegistrationStore
-  readonly mails: MailStore
-  readonly audit: AuditStore
-  readonly idempotency: IdempotencyStore
-}
+import type { NewInvitation } from '#storage/registration-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const hour = 3600_000
 const inAnHour = () => new Date(Date.now() + hour)
@@ -40,10 +32,12 @@ const invitation = (id: string, more: Partial<NewInvitation> = {}): NewInvitatio
   ...more,
 })
 
-/** `open` returns two stores of one empty database. */
-export function registrationStoreConformance(
-  open: () => Promise<readonly [RegistrationStores, RegistrationStores]>,
-): void {
+onEachDatabase('registrations', (freshUrl) => {
+  const open = async () => {
+    const { one, two } = await openStores(await freshUrl())
+    return [one, two] as const
+  }
+
   test('gives a value to one of a thousand concurrent callers', async () => {
     const stores = await open()
     const taken = await Promise.all(
@@ -175,4 +169,4 @@ export function registrationStoreConformance(
     expect(rest).toMatchObject({ invitations: [{ id: 'a' }] })
     expect(rest.next).toBeUndefined()
   })
-}
+})

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
-import { minute, newRun, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { minute, newRun, noLease } from '#storage/conformance/workflow-stores.ts'
 import type { IdempotentCall } from '#storage/idempotency-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const call = (run: string, more: Partial<IdempotentCall> = {}): IdempotentCall => ({
   scope: 'alice',
@@ -10,8 +12,9 @@ const call = (run: string, more: Partial<IdempotentCall> = {}): IdempotentCall =
   ...more,
 })
 
-/** Also tests RunStore.start with a key. `open` returns stores of an empty database. */
-export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>): void {
+onEachDatabase('idempotent calls', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
   test('starts one run for concurrent calls with one key and returns it to all of them', async () => {
     const { one, two } = await open()
     const started = await Promise.all(
@@ -85,4 +88,4 @@ export function idempotencyStoreConformance(open: () => Promise<WorkflowStores>)
       await expect(one.idempotency.reserve(call('a', more), minute)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     }
   })
-}
+})

@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import { auditRow, minute, newRun, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { reportViews } from '#sdk/report-sql/report-views.ts'
+import { auditRow, minute, newRun } from '#storage/conformance/workflow-stores.ts'
 import type { ReportRow, ReportStore } from '#storage/reports/report-store.ts'
-
-export type ReportStores = Pick<WorkflowStores, 'one' | 'two' | 'dialect' | 'sql'>
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores, type Stores } from '#testing/stores.ts'
 
 const patient = { limit: 1000, timeoutMillis: 20_000 }
 
-export async function allRows(
+async function allRows(
   reports: ReportStore,
   parts: readonly string[],
   values: readonly string[] = [],
@@ -28,8 +29,9 @@ export async function allRows(
 const endless = (views: number): string =>
   `select count(*) as n from ${Array.from({ length: views }, (_, i) => `report_approvers a${i}`).join(' cross join ')}`
 
-/** `open` returns stores of an empty database. */
-export function reportStoreConformance(open: () => Promise<ReportStores>): void {
+onEachDatabase('reports', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
   test('returns rows as text with column names, and binds values', async () => {
     const { one, two } = await open()
     const statement = ['select id, state as "The State", ended from report_requests where subject =', 'order by id']
@@ -228,10 +230,27 @@ export function reportStoreConformance(open: () => Promise<ReportStores>): void 
       ['Staff', 'Ann'],
     ])
   })
-}
+
+  test('has the views that statements are checked against, column by column', async () => {
+    const { one, dialect, sql } = await open()
+    const made = await sql(
+      dialect === 'sqlite'
+        ? "select name from sqlite_schema where type = 'view' order by name"
+        : 'select table_name as name from information_schema.views where table_schema = current_schema() order by 1',
+    )
+    const names = made.map(({ name }) => String(name)).filter((name) => name.startsWith('report_'))
+    expect(names).toEqual(Object.keys(reportViews).sort())
+    for (const [view, columns] of Object.entries(reportViews)) {
+      expect({ view, columns: (await allRows(one.reports, [`select * from ${view}`])).columns }).toEqual({
+        view,
+        columns,
+      })
+    }
+  })
+})
 
 /** Approvals of one run, each with one approver. */
-async function fill(sql: WorkflowStores['sql'], count: number): Promise<void> {
+async function fill(sql: Stores['sql'], count: number): Promise<void> {
   await sql(`insert into runs (id, name, definition, state, subject, subject_key, requestor, requestor_key, data, attempt,
     fence, lease_until, due, touched, created, updated) values ('r', 'n', 'd', 'waiting', 's', 's', 'q', 'q', '{}', 0, 0, 0, 0, 0,
     ${minute}, ${minute})`)

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { userRef } from '#storage/conformance/user-ref.ts'
-import { auditRow, minute, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { auditRow, minute } from '#storage/conformance/workflow-stores.ts'
 import type { Delegation } from '#storage/delegation-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const inMinutes = (minutes: number): Date => new Date(Date.now() + minutes * minute)
 
@@ -14,8 +16,9 @@ const delegation = (id: string, more: Partial<Delegation> = {}): Delegation => (
   ...more,
 })
 
-/** `open` returns stores of an empty database. */
-export function delegationStoreConformance(open: () => Promise<WorkflowStores>): void {
+onEachDatabase('delegations', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
   test('finds deputies and the users they represent during the period', async () => {
     const { one, two } = await open()
     const present = delegation('a')
@@ -61,4 +64,4 @@ export function delegationStoreConformance(open: () => Promise<WorkflowStores>):
       await expect(one.delegations.add(delegation('b', more))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     }
   })
-}
+})

@@ -3,8 +3,9 @@ import type { AuditEntry } from '#domain/audit.ts'
 import type { Session } from '#domain/session.ts'
 import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
-import type { Storage } from '#storage/open.ts'
 import type { ChangeOutcome, ResetLink } from '#storage/password-change-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const [ada, grace] = [entryIdentity('people', '1'), entryIdentity('people', '2')]
 
@@ -44,8 +45,12 @@ const session = (id: string, more: Partial<Session> = {}): Session => ({
   ...more,
 })
 
-/** `open` returns two stores of one empty database. */
-export function passwordChangeStoreConformance(open: () => Promise<readonly [Storage, Storage]>): void {
+onEachDatabase('password changes', (freshUrl) => {
+  const open = async () => {
+    const { one, two } = await openStores(await freshUrl())
+    return [one, two] as const
+  }
+
   const mail = { id: 'm', recipient: 'ada@corp.test', subject: 's', text: 't' }
   const ending = (except?: string): ChangeOutcome => ({
     ending: {
@@ -228,4 +233,4 @@ export function passwordChangeStoreConformance(open: () => Promise<readonly [Sto
     await store.addLink(link({ validMillis: -60_000, owner: grace }), 3, [], [])
     expect(await store.deleteExpired()).toBe(1)
   })
-}
+})

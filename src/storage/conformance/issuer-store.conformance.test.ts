@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import type { IssuerRecord, IssuerStore } from '#storage/issuer-store.ts'
+import type { IssuerRecord } from '#storage/issuer-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const start = Date.UTC(2030, 0, 1)
 const after = (seconds: number): Date => new Date(start + seconds * 1000)
@@ -12,8 +14,12 @@ const record = (id: string, more: Partial<IssuerRecord> = {}): IssuerRecord => (
   ...more,
 })
 
-/** `open` returns two stores of one empty database. */
-export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore, IssuerStore]>): void {
+onEachDatabase('issuer records', (freshUrl) => {
+  const open = async () => {
+    const { one, two } = await openStores(await freshUrl())
+    return [one.issuer, two.issuer] as const
+  }
+
   test('finds a record by its whole key only', async () => {
     const [store] = await open()
     const whole = record('a', { grantId: 'g', userCode: 'u' })
@@ -106,4 +112,4 @@ export function issuerStoreConformance(open: () => Promise<readonly [IssuerStore
     expect(await store.consume(record('\ud800'), after(1))).toBe(false)
     expect(await store.findByUserCode({ ...record('a'), userCode: '\0' }, after(1))).toBeUndefined()
   })
-}
+})

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { NewGrant } from '#domain/grant.ts'
-import { minute, newRun, noLease, outcomes, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { minute, newRun, noLease, outcomes } from '#storage/conformance/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const grant = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({
   id,
@@ -14,8 +16,9 @@ const grant = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({
 
 const ids = (grants: readonly { readonly id: string }[]): string[] => grants.map(({ id }) => id)
 
-/** `open` returns stores of an empty database. */
-export function grantStoreConformance(open: () => Promise<WorkflowStores>): void {
+onEachDatabase('grants', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
   test('returns a grant as it was added, and as due after its expiry', async () => {
     const { one, two } = await open()
     const ends = new Date(Date.now() + minute)
@@ -76,4 +79,4 @@ export function grantStoreConformance(open: () => Promise<WorkflowStores>): void
     expect(await one.grants.revoke({ grant: 'a', onlyDue: true })).toBeUndefined()
     expect(await one.grants.revoke({ grant: 'a', onlyDue: false })).toMatchObject({ id: 'a', state: 'revoked' })
   })
-}
+})

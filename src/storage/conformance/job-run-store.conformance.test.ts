@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest'
-import { minute, noLease, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { minute, noLease } from '#storage/conformance/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const time = { job: 'reminders', due: new Date(Date.UTC(2020, 0, 1)) }
 
-/** `open` returns stores of an empty database. */
-export function jobRunStoreConformance(open: () => Promise<WorkflowStores>): void {
+onEachDatabase('job runs', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
+
   test('lets one worker run each due time', async () => {
     const { one, two } = await open()
     for (let day = 1; day <= 5; day++) {
@@ -59,4 +62,4 @@ export function jobRunStoreConformance(open: () => Promise<WorkflowStores>): voi
     expect(await one.jobRuns.prune(new Date(Date.now() + minute))).toBe(1)
     expect(await one.jobRuns.list('under way', 1)).toHaveLength(1)
   })
-}
+})

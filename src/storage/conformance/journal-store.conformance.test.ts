@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { JournalEntry, StoredJournalEntry } from '#domain/journal.ts'
-import type { JournalStore } from '#storage/journal-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
 
@@ -20,8 +21,9 @@ function row(requestId: string, more: Partial<JournalEntry> = {}): JournalEntry 
 
 const requests = (entries: readonly StoredJournalEntry[]): string[] => entries.map(({ requestId }) => requestId)
 
-/** `open` returns an empty store. */
-export function journalStoreConformance(open: () => Promise<JournalStore>): void {
+onEachDatabase('journals', (freshUrl) => {
+  const open = async () => (await openStores(await freshUrl())).one.journal
+
   test('returns entries as they were written, latest first', async () => {
     const store = await open()
     const failed = row('b', {
@@ -121,4 +123,4 @@ export function journalStoreConformance(open: () => Promise<JournalStore>): void
     )
     expect((await store.list({ limit: 100 })).entries).toHaveLength(40)
   })
-}
+})
