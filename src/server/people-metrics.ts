@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { IssuerMeter } from '#engine/issuer/issuer-meter.ts'
-import type { RegistrationMeter } from '#engine/registrations/registration-meter.ts'
+import type { RegistrationMeter } from '#engine/registrations/registrations.ts'
 import type { ReportMeter } from '#engine/reports/report-meter.ts'
 
 /** What people and their applications do here: own issuers, registration forms, reports. */

@@ -11,18 +11,17 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { LoginFailureStore } from '#storage/login-failure-store.ts'
 import { LoginStore } from '#storage/login-store.ts'
-import type { PasswordChangeStore } from '#storage/password-change-store.ts'
+import { endAfterPassword, PasswordChangeStore } from '#storage/password-change-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
-import { absentStore } from '#testing/call-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 
 export interface FakeLoginServices extends LoginServices {
   readonly database: SqlClient
   /** The rows that were written to the audit. */
   readonly audited: AuditEntry[]
-  /** When passwords were changed. */
-  readonly changed: Map<Identity, Date>
-  /** `chain outcome` of each login that was counted. */
+  /** Records that the password was changed now. */
+  changePassword(owner: Identity): Promise<void>
+  /** `chain outcome` of each counted login. */
   readonly counted: string[]
   /** Sessions stay as they were at the login. */
   readonly renewal: PipelineParts['renewal']
@@ -35,10 +34,9 @@ export function fakeSecretBox(what = 'session'): SecretBox {
 
 /** What logins need, on a database in memory. */
 export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLoginServices {
-  const database = memoryDatabase()
+  const database = memoryDatabase(clock)
   const audited: AuditEntry[] = []
   const counted: string[] = []
-  const changed = new Map<Identity, Date>()
   return {
     database,
     audited,
@@ -46,10 +44,11 @@ export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLogin
     renewal: { current: (session) => session },
     logins: new LoginStore(database),
     loginFailures: new LoginFailureStore(database),
-    passwordChanges: Object.assign(Object.create(absentStore<PasswordChangeStore>('password changes')), {
-      changedAt: async (owners: readonly Identity[]) => owners.map((owner) => changed.get(owner)).find(Boolean),
-    }),
-    changed,
+    passwordChanges: new PasswordChangeStore(database),
+    changePassword: async (owner) => {
+      const ending = { owners: [owner], logins: [], audit: () => [] }
+      await database.transaction((tx) => endAfterPassword(tx, ending))
+    },
     loginSecrets: fakeSecretBox('login'),
     loginAudit: new LoginAudit({
       audit: { append: async (rows) => void audited.push(...rows) },

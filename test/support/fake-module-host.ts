@@ -27,7 +27,6 @@ import { directoryEntry } from '#testing/directory-entry.ts'
 import { fakeDirectory } from '#testing/fake-directory.ts'
 import { fakePortal } from '#testing/fake-portal.ts'
 import { memoryUserDirectory } from '#testing/memory-database.ts'
-import { MemoryRegistrations } from '#testing/memory-registrations.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
 import { noRuns } from '#testing/no-runs.ts'
@@ -101,7 +100,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     runs: options.runs ?? noRuns,
     sessions: options.sessions ?? noSessions,
     secondFactors: options.secondFactors ?? absentStore('second factors'),
-    registrations: options.registrations ?? new MemoryRegistrations(),
+    registrations: options.registrations ?? absentStore('registrations'),
     passwords: options.passwords ?? noPasswords,
     approvals: options.approvals ?? noApprovals,
     grants: options.grants ?? noGrants,

@@ -1,127 +1,60 @@
-import { GatewayError } from '#kernel/errors.ts'
-import { newId, newSecret } from '#kernel/ids.ts'
+import { Registrations } from '#engine/registrations/registrations.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { MailText } from '#sdk/mail.ts'
-import type { UniqueValue } from '#sdk/new-account.ts'
-import type {
-  InvitationAccess,
-  InvitationDraft,
-  InvitationRecord,
-  RegistrationAccess,
-  RegistrationEvent,
-  RegistrationOutcome,
-  RegistrationStart,
-  SecretMail,
-} from '#sdk/registrations.ts'
+import type { InvitationMail, RegistrationEvent, SecretMail } from '#sdk/registrations.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
+import { RegistrationStore } from '#storage/registration-store.ts'
+import { fakeSecretBox } from '#testing/fake-login-services.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 
 type SentMail = MailText & { readonly recipient: string; readonly secret: string }
 
-interface Kept {
-  readonly form: string
-  readonly secret: string
-  readonly data: JsonObject
-}
-
-/** What registration forms keep, in memory. Reservations never end. */
-export class MemoryRegistrations implements RegistrationAccess {
-  readonly calls: WorkflowCall[] = []
+/** Registrations on a database in memory, which records the calls instead of running them. */
+export class MemoryRegistrations extends Registrations {
+  readonly calls: WorkflowCall[]
+  /** The mails with the secrets that only their recipients know. */
   readonly mails: SentMail[] = []
-  /** `form event` of what was counted. */
-  readonly events: string[] = []
-  readonly kept = new Map<string, Kept>()
-  readonly #reserved = new Map<string, string>()
-  readonly #used = new Set<string>()
-  readonly #invitations = new Map<string, { form: string; secret: string; record: InvitationRecord }>()
+  /** `form: event` of each call of `counted`. */
+  readonly events: string[]
 
-  async start({ id, unique, call, check, invitation }: RegistrationStart): Promise<RegistrationOutcome> {
-    const key = ({ attribute, value }: UniqueValue) => `${attribute} ${value}`.toLowerCase()
-    const held = unique.filter((value) => (this.#reserved.get(key(value)) ?? id) !== id)
-    if (held.length > 0) return { kind: 'taken', values: held }
-    for (const value of unique) this.#reserved.set(key(value), id)
-    const values = await check()
-    if (values.length > 0) return { kind: 'taken', values }
-    if (invitation !== undefined) {
-      const found = this.#invitations.get(invitation)
-      if (found?.record.state !== 'open') return { kind: 'not-invited' }
-      found.record = { ...found.record, state: 'accepted' }
+  constructor() {
+    const calls: WorkflowCall[] = []
+    const events: string[] = []
+    super({
+      store: new RegistrationStore(memoryDatabase()),
+      secrets: fakeSecretBox('registration'),
+      clock: systemClock,
+      meter: { counted: (form: string, event: RegistrationEvent) => void events.push(`${form}: ${event}`) },
+      runs: {
+        start: async (call) => {
+          calls.push(call)
+          return { kind: 'started', result: { id: newId(), status: 'accepted', changes: 0 } }
+        },
+      },
+    })
+    this.calls = calls
+    this.events = events
+    const { create, resend } = this.invitations
+    this.invitations.create = (form, draft, actor) =>
+      create.call(this.invitations, form, this.#recorded(draft, draft.email), actor)
+    this.invitations.resend = async (form, id, mail, actor) => {
+      const recipient = (await this.invitations.get(form, id))?.email ?? ''
+      return await resend.call(this.invitations, form, id, this.#recorded(mail, recipient), actor)
     }
-    for (const value of unique) this.#reserved.set(key(value), id)
-    this.calls.push(call)
-    return { kind: 'started', result: { id: newId(), status: 'accepted', changes: 0 } }
   }
 
-  counted(form: string, event: RegistrationEvent): void {
-    this.events.push(`${form}: ${event}`)
+  override keep(form: string, id: string, data: JsonObject, mail: SecretMail, validMillis: number): Promise<void> {
+    return super.keep(form, id, data, this.#recorded(mail, mail.recipient), validMillis)
   }
 
-  async useOnce(token: string): Promise<boolean> {
-    if (this.#used.has(token)) return false
-    this.#used.add(token)
-    return true
-  }
-
-  async keep(form: string, id: string, data: JsonObject, mail: SecretMail): Promise<void> {
-    const secret = newSecret()
-    this.mails.push({ ...mail.write(secret), recipient: mail.recipient, secret })
-    this.kept.set(id, { form, secret, data })
-  }
-
-  async open(form: string, secret: string) {
-    const found = [...this.kept].find(([, one]) => one.form === form && one.secret === secret)
-    return found === undefined ? undefined : { id: found[0], data: found[1].data }
-  }
-
-  async forget(id: string): Promise<void> {
-    this.kept.delete(id)
-  }
-
-  readonly invitations: InvitationAccess = {
-    create: async (form: string, draft: InvitationDraft, { by }) => {
-      const secret = newSecret()
-      const { email, attributes } = draft
-      const created = new Date()
-      const expires = new Date(created.getTime() + draft.validMillis)
-      const record: InvitationRecord = {
-        id: newId(),
-        email,
-        attributes,
-        invitedBy: by,
-        state: 'open',
-        created,
-        expires,
-        sent: 1,
-      }
-      this.mails.push({ ...draft.write(secret), recipient: email, secret })
-      this.#invitations.set(record.id, { form, secret, record })
-      return record
-    },
-    open: async (form, secret) => {
-      const found = [...this.#invitations.values()].find((one) => one.form === form && one.secret === secret)
-      return found?.record.state === 'open' ? found.record : undefined
-    },
-    get: async (_form, id) => this.#invitations.get(id)?.record,
-    list: async (form) => ({
-      invitations: [...this.#invitations.values()].filter((one) => one.form === form).map(({ record }) => record),
-    }),
-    resend: async (_form, id, mail) => {
-      const found = this.#open(id)
-      found.secret = newSecret()
-      this.mails.push({ ...mail.write(found.secret), recipient: found.record.email, secret: found.secret })
-      found.record = { ...found.record, sent: found.record.sent + 1 }
-      return found.record
-    },
-    revoke: async (_form, id) => {
-      const found = this.#open(id)
-      found.record = { ...found.record, state: 'revoked' }
-      return found.record
-    },
-  }
-
-  #open(id: string) {
-    const found = this.#invitations.get(id)
-    if (found === undefined) throw new GatewayError('NOT_FOUND', id)
-    if (found.record.state !== 'open') throw new GatewayError('CONFLICT', id)
-    return found
+  #recorded<M extends Pick<InvitationMail, 'write'>>(mail: M, recipient: string): M {
+    const write = (secret: string): MailText => {
+      const text = mail.write(secret)
+      this.mails.push({ ...text, recipient, secret })
+      return text
+    }
+    return { ...mail, write }
   }
 }

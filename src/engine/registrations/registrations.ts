@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Invitations } from '#engine/registrations/invitations.ts'
 import { registrationMail } from '#engine/registrations/registration-mail.ts'
-import type { RegistrationMeter } from '#engine/registrations/registration-meter.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -20,6 +19,10 @@ import type { RunAccess } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { type RegistrationStore, reservationScope } from '#storage/registration-store.ts'
 
+export interface RegistrationMeter {
+  counted(form: string, event: RegistrationEvent): void
+}
+
 export interface RegistrationParts {
   readonly store: RegistrationStore
   readonly secrets: SecretBox
@@ -28,9 +31,9 @@ export interface RegistrationParts {
   readonly meter?: RegistrationMeter
 }
 
-/** How long values are held while it is found out whether the run can start. */
+/** How long values are reserved while the run starts. */
 const startMillis = 5 * 60_000
-/** How long values are held after their run ended, for directories that take a while to show them. */
+/** How long values stay reserved after their run ended, for directories that show them late. */
 const settleMillis = 60_000
 const underWayMillis = 10_000
 
@@ -43,7 +46,7 @@ export class Registrations implements RegistrationAccess {
     this.invitations = new Invitations(parts)
   }
 
-  /** Reserved first and looked up then: whoever looks up first may be overtaken in between. */
+  /** Reserves the values before it checks them: another registration could take them between a check and a reservation. */
   async start({ id, unique, call, check, invitation }: RegistrationStart): Promise<RegistrationOutcome> {
     const { store } = this.#parts
     const keyOf = new Map(unique.map((value) => [reservationKey(value), value]))
@@ -67,7 +70,7 @@ export class Registrations implements RegistrationAccess {
       await store.holdForRun(id, result.id, settleMillis)
       return { kind: 'started', result }
     } catch (error) {
-      // What did not start must not stand in the way of another try; the time limit sees to it where this fails too.
+      // The values must be free for another attempt. If this fails too, the reservation expires.
       await store.release(id).catch(() => {})
       if (accepted && invitation !== undefined) {
         await store.moveInvitation(invitation, 'accepted', 'open', []).catch(() => {})
@@ -118,7 +121,7 @@ export class Registrations implements RegistrationAccess {
   }
 }
 
-/** A hash, so that nobody can read in the database who is registering. */
+/** A hash, so that the database does not reveal who is registering. */
 const reservationKey = ({ attribute, value }: UniqueValue): string =>
   secretHash(JSON.stringify(['value', attribute.toLowerCase(), value.normalize('NFC').toLowerCase()]))
 
