@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { sql } from 'kysely'
 import type { AuditKey } from '#domain/audit.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -9,6 +8,7 @@ import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
 import { Databases, readAddress } from '#storage/client/databases.ts'
+import { statement } from '#storage/client/statement.ts'
 import { DelegationStore } from '#storage/delegation-store.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
 import { EventStore } from '#storage/event-store.ts'
@@ -29,7 +29,6 @@ import { RunStore } from '#storage/runs/run-store.ts'
 import { InProcessWakeUp, type RunWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
-import { builderFor, dynamic } from '#storage/sql/queries.ts'
 import { StatisticsStore } from '#storage/statistics-store.ts'
 import { TimerStore } from '#storage/timer-store.ts'
 
@@ -93,7 +92,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
   const databases = new Databases(clock, log, seal)
   const { client, release } = databases.use(address)
   const ready = async (): Promise<void> => {
-    await client.query(dynamic({ compile: () => sql`select 1`.compile(builderFor(client.dialect)) }))
+    await ping.all(client, {})
   }
   const reports = new ReportStore(address, ready, log)
   return {
@@ -139,3 +138,5 @@ export async function openRunWakeUp(url: string | undefined, log: Logger): Promi
   const { PgBossWakeUp } = await import('#storage/runs/pg-boss-wake-up.ts')
   return new PgBossWakeUp(address, log)
 }
+
+const ping = statement<object, { one: number }>('select 1 as one')
