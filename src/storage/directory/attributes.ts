@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
-import { attributesByKey, type LockedEntry, storeAttributes, storedAttributes } from '#storage/directory/entries.ts'
+import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from '#storage/directory/entries.ts'
 
 /** A value of an attribute, by which searches find its entry. */
 interface AttributeRow extends ValueRow {
@@ -92,7 +92,7 @@ export async function syncAttributes(
   if (changes.length === 0) return []
   checkAttributes(outcome)
   await insertValues(tx, entry.pk, collection, valueRows(changed))
-  await storeAttributes(tx, entry.pk, storedAttributes(outcome))
+  await replaceAttributes.run(tx, { pk: entry.pk, attributes: storedAttributes(outcome) })
   return changes
 }
 

@@ -273,21 +273,13 @@ const rename = statement<{ pk: number } & ReturnType<typeof nameColumns>>(
   `update entries set name = :name, key = :key, number = :number where pk = :pk`,
 )
 
-/** Replaces the attributes of the entry's row; the rows of `attributes` serve searches. */
-export async function storeAttributes(tx: SqlTransaction, entry: number, attributes: string): Promise<void> {
-  await updateAttributes.run(tx, { pk: entry, attributes })
-}
-
-const updateAttributes = statement<{ pk: number; attributes: string }>(
+/** Replaces the attributes of the entry's row; the rows of the table `attributes` serve searches. */
+export const replaceAttributes = statement<{ pk: number; attributes: string }>(
   `update entries set attributes = :attributes where pk = :pk`,
 )
 
 /** The database deletes its values and memberships with it. */
-export async function deleteEntry(tx: SqlTransaction, entry: number): Promise<void> {
-  await deleteByPk.run(tx, { pk: entry })
-}
-
-const deleteByPk = statement<{ pk: number }>(`delete from entries where pk = :pk`)
+export const deleteEntry = statement<{ pk: number }>(`delete from entries where pk = :pk`)
 
 /** Rows over which the size of a collection is spread on PostgreSQL, so that its many writers do not wait for one. */
 const sizeSlots = 16
