@@ -10,9 +10,9 @@ import Fastify from 'fastify'
 const [, , port, file = '', address = ''] = process.argv
 const database = new DatabaseSync(file, { readOnly: true })
 database.exec('pragma mmap_size = 268435456')
-const find = database.prepare('select name, version, created, modified, held from entries where id = ?')
+const find = database.prepare('select name, version, created, modified, attributes from entries where id = ?')
 const page = database.prepare(`
-  select id, name, version, created, modified, held, (
+  select id, name, version, created, modified, attributes, (
     select json_group_array(json_array(g.name, g.id))
     from memberships m cross join entries g where m.user_entry = e.pk and g.pk = m.group_entry
   ) as groups
@@ -22,13 +22,13 @@ const users = Number(first?.['users'])
 const seen = new Set<string>()
 
 interface Row {
-  readonly held?: unknown
+  readonly attributes?: unknown
   readonly groups?: unknown
 }
 
-function show({ held, groups = '[]', ...meta }: Row): object {
-  const attributes: unknown = JSON.parse(String(held))
-  return { attributes, groups: JSON.parse(String(groups)) as unknown, meta }
+function show({ attributes, groups = '[]', ...meta }: Row): object {
+  const list: unknown = JSON.parse(String(attributes))
+  return { attributes: list, groups: JSON.parse(String(groups)) as unknown, meta }
 }
 
 const see = (token = ''): unknown => seen.add(hash('sha256', token, 'base64url'))

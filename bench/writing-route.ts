@@ -17,7 +17,7 @@ const { collection } =
   prepare(`select max(collection) as collection from entries where key = 'user0000000'`).get() ?? {}
 const users = Number(collection)
 const find = prepare('select pk from entries where collection = ? and key = ?')
-const entry = prepare(`insert into entries (collection, id, name, key, held, version, created, modified)
+const entry = prepare(`insert into entries (collection, id, name, key, attributes, version, created, modified)
   values (?, ?, ?, ?, ?, 1, ?, ?)`)
 const attributes = prepare(`insert into attributes (entry, name_key, position, collection, name, value, value_key)
   values ${Array(6).fill('(?, ?, 0, ?, ?, ?, ?)')}`)
@@ -47,8 +47,8 @@ function create({ userName, name, emails: [mail] }: Person): string {
     ['emails.value', mail?.value ?? ''],
     ['active', 'true'],
   ] as const
-  const held = JSON.stringify(pairs.map(([of, value]) => [of, [value]]))
-  const { lastInsertRowid: pk } = entry.run(users, id, userName, key, held, now, now)
+  const stored = JSON.stringify(pairs.map(([of, value]) => [of, [value]]))
+  const { lastInsertRowid: pk } = entry.run(users, id, userName, key, stored, now, now)
   attributes.run(...pairs.flatMap(([of, value]) => [pk, of.toLowerCase(), users, of, value, value.toLowerCase()]))
   size.run(users)
   const last = head.get()

@@ -4,10 +4,10 @@ import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { type DueValues, dueText, dueValues, readNow } from '#storage/client/database-time.ts'
+import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, type DialectText, RowInsert, type Statement, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
-import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 
 const maxPage = 500
 
@@ -146,7 +146,7 @@ export class MailStore {
   async prune(before: Date): Promise<number> {
     let pruned = 0
     for (const prune of [pruneEnded, pruneUnknown]) {
-      pruned += await pruneInParts(this.#client, prune.query(this.#client.dialect, { before: before.getTime() }))
+      pruned += await deleteInParts(this.#client, prune, { before: before.getTime() })
     }
     return pruned
   }
@@ -259,7 +259,7 @@ const countByState = statement<object, { state: string; isUnknown: number; count
 const pruneWhere = (condition: (on: DialectText) => string) =>
   statement<{ before: number }>(
     (on) => `delete from mails where id in
-       (select id from mails where ${condition(on)} and updated < :before limit ${pruneAtOnce})`,
+       (select id from mails where ${condition(on)} and updated < :before limit ${deletedAtOnce})`,
   )
 const pruneEnded = pruneWhere(() => `state <> 'queued'`)
 const pruneUnknown = pruneWhere(isUnknown)

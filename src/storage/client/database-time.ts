@@ -1,16 +1,6 @@
-import { type RawBuilder, sql } from 'kysely'
 import type { When } from '#domain/timer.ts'
 import type { SqlReader } from '#storage/client/sql-client.ts'
 import { type DialectText, statement } from '#storage/client/statement.ts'
-import { perDialect } from '#storage/sql/per-dialect.ts'
-
-/** The present by the clock of the database, in milliseconds since 1970: one clock for all processes. */
-export const databaseNow = perDialect(
-  (dialect): RawBuilder<number> =>
-    dialect === 'sqlite'
-      ? sql`cast(unixepoch('subsec') * 1000 as integer)`
-      : sql`cast(extract(epoch from now()) * 1000 as bigint)`,
-)
 
 /** The time in milliseconds, in a transaction that began at `now`. */
 export const timeOf = (when: When, now: number): number =>

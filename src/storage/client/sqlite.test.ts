@@ -4,7 +4,6 @@ import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
 import type { SqlQuery } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
-import { builderFor } from '#storage/sql/queries.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
 const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })
@@ -67,9 +66,4 @@ test('opening waits for a process that holds the whole file, as one that closes 
   onTestFinished(async () => void (await holder.terminate()))
   await once(holder, 'message')
   expect(await open(file).query(things)).toEqual([])
-})
-
-test('a limit is no bare parameter, which SQLite would prepare the statement anew for', () => {
-  const { sql } = builderFor('sqlite').selectFrom('entries').select('pk').limit(1).offset(2).compile()
-  expect(sql).toBe('select "pk" from "entries" limit +? offset ?')
 })

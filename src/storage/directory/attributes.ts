@@ -1,10 +1,11 @@
 import type { Attributes } from '#identity/attributes.ts'
+import { missingValues, valueChanges } from '#identity/entry-changes.ts'
 import { directoryLimits, type UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
-import { attributesByKey, type LockedEntry, storeAttributes, storedAttributes } from '#storage/directory/entries.ts'
+import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from '#storage/directory/entries.ts'
 
 /** A value of an attribute, by which searches find its entry. */
 interface AttributeRow extends ValueRow {
@@ -61,7 +62,10 @@ const deleteValues = statement<{ entry: number; nameKey: string }>(
   `delete from attributes where entry = :entry and name_key = :nameKey`,
 )
 
-/** Brings attributes of an entry to the given values; with `addOnly`, it removes none. Returns what changed. */
+/**
+ * Brings attributes of an entry to the given values; with `addOnly`, it removes none. Letter case and order count. Returns
+ * what changed.
+ */
 export async function syncAttributes(
   tx: SqlTransaction,
   entry: LockedEntry,
@@ -72,20 +76,24 @@ export async function syncAttributes(
   if (attributes.size === 0) return []
   const stored = attributesByKey(entry.attributes)
   const outcome = new Map(Array.from(stored.values(), ({ name, values }) => [name, values]))
-  const changed: AttributeChange[] = []
-  for (const [key, { name, values }] of byFoldedName(attributes)) {
+  const changed: [name: string, values: readonly string[]][] = []
+  const changes: UserChange[] = []
+  for (const [key, { name: givenName, values: wanted }] of byFoldedName(attributes)) {
     const known = stored.get(key)
-    const change = attributeChange(known?.name ?? name, known?.values ?? [], values, addOnly)
-    if (change === undefined) continue
-    changed.push(change)
-    outcome.set(change.name, change.values)
+    const { name, values: before } = known ?? { name: givenName, values: [] }
+    const values = addOnly ? [...before, ...missingValues(before, wanted)] : wanted
+    const ofAttribute = valueChanges(name, before, values, { ordered: true })
+    if (ofAttribute.length === 0) continue
+    changes.push(...ofAttribute)
+    changed.push([name, values])
+    outcome.set(name, values)
     if (known !== undefined) await deleteValues.run(tx, { entry: entry.pk, nameKey: key })
   }
-  if (changed.length === 0) return []
+  if (changes.length === 0) return []
   checkAttributes(outcome)
-  await insertValues(tx, entry.pk, collection, valueRows(changed.map(({ name, values }) => [name, values])))
-  await storeAttributes(tx, entry.pk, storedAttributes(outcome))
-  return changed.flatMap(({ changes }) => changes)
+  await insertValues(tx, entry.pk, collection, valueRows(changed))
+  await replaceAttributes.run(tx, { pk: entry.pk, attributes: storedAttributes(outcome) })
+  return changes
 }
 
 /** Names that differ only in letter case are one attribute with the values of both. */
@@ -99,46 +107,6 @@ function byFoldedName(
     merged.set(key, known === undefined ? { name, values } : { name: known.name, values: [...known.values, ...values] })
   }
   return merged
-}
-
-interface AttributeChange {
-  readonly name: string
-  /** The new values. */
-  readonly values: readonly string[]
-  readonly changes: readonly UserChange[]
-}
-
-/**
- * How the stored values of an attribute become the wanted ones; undefined when they already are. With `addOnly`, values
- * are added and none is removed. Letter case and order count.
- */
-export function attributeChange(
-  name: string,
-  stored: readonly string[],
-  wanted: readonly string[],
-  addOnly: boolean,
-): AttributeChange | undefined {
-  const values = addOnly ? [...stored, ...without(wanted, stored)] : wanted
-  if (values.length === stored.length && values.every((value, i) => value === stored[i])) return undefined
-  const change = (action: UserChange['action']) => (value: string) =>
-    ({ subject: 'attribute', action, attribute: name, value }) as const
-  const added = without(values, stored)
-  const removed = without(stored, values)
-  if (values.length === 1 && stored.length === 1) return { name, values, changes: added.map(change('replace')) }
-  const changes = [...removed.map(change('delete')), ...added.map(change('add'))]
-  // The same values in another order.
-  return { name, values, changes: changes.length > 0 ? changes : values.map(change('replace')) }
-}
-
-/** The values of `list` that `other` lacks, counting repetitions. */
-function without(list: readonly string[], other: readonly string[]): string[] {
-  const counts = new Map<string, number>()
-  for (const value of other) counts.set(value, (counts.get(value) ?? 0) + 1)
-  return list.filter((value) => {
-    const count = counts.get(value) ?? 0
-    if (count > 0) counts.set(value, count - 1)
-    return count === 0
-  })
 }
 
 const refuse = (publicText: string): never => {

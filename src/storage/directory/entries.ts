@@ -78,7 +78,7 @@ const relatedColumns: Readonly<Record<Related, (rows: (columns: string) => strin
  * the order in which they are written: the few keys of the page first.
  */
 export const selectPage = (dialect: SqlDialect, related: Related): string =>
-  `select e.pk, e.id, e.name, e.version, e.created, e.modified, e.held, ${relatedColumns[related](jsonRows[dialect])}
+  `select e.pk, e.id, e.name, e.version, e.created, e.modified, e.attributes, ${relatedColumns[related](jsonRows[dialect])}
    from page cross join entries as e where e.pk = page.pk`
 
 export const readRows = (reader: SqlReader, query: SqlQuery<EntryRow>): Promise<EntryRow[]> =>
@@ -207,7 +207,7 @@ export async function insertEntryIfAbsent(tx: SqlTransaction, entry: NewEntry): 
 }
 
 type EntryValues = NewEntry & ReturnType<typeof nameColumns>
-const insertText = `insert into entries (collection, id, name, key, number, held, version, created, modified)
+const insertText = `insert into entries (collection, id, name, key, number, attributes, version, created, modified)
   values (:collection, :id, :name, :key, :number, :attributes, 1, :now, :now)`
 const insert = statement<EntryValues, { pk: number }>(`${insertText} returning pk`)
 const insertIfAbsent = statement<EntryValues, { pk: number }>(
@@ -218,7 +218,7 @@ export const lockEntry = (tx: SqlTransaction, collection: number, name: string):
   lockByKey.first(tx, { collection, key: foldKey(name) })
 
 const lockByKey = statement<{ collection: number; key: string }, LockedEntry>(
-  (on) => `select pk, name, key, version, held as attributes from entries
+  (on) => `select pk, name, key, version, attributes from entries
     where collection = :collection and key = :key ${on.forUpdate}`,
 )
 
@@ -273,21 +273,13 @@ const rename = statement<{ pk: number } & ReturnType<typeof nameColumns>>(
   `update entries set name = :name, key = :key, number = :number where pk = :pk`,
 )
 
-/** Replaces the attributes of the entry's row; the rows of `attributes` serve searches. */
-export async function storeAttributes(tx: SqlTransaction, entry: number, attributes: string): Promise<void> {
-  await updateAttributes.run(tx, { pk: entry, attributes })
-}
-
-const updateAttributes = statement<{ pk: number; attributes: string }>(
-  `update entries set held = :attributes where pk = :pk`,
+/** Replaces the attributes of the entry's row; the rows of the table `attributes` serve searches. */
+export const replaceAttributes = statement<{ pk: number; attributes: string }>(
+  `update entries set attributes = :attributes where pk = :pk`,
 )
 
 /** The database deletes its values and memberships with it. */
-export async function deleteEntry(tx: SqlTransaction, entry: number): Promise<void> {
-  await deleteByPk.run(tx, { pk: entry })
-}
-
-const deleteByPk = statement<{ pk: number }>(`delete from entries where pk = :pk`)
+export const deleteEntry = statement<{ pk: number }>(`delete from entries where pk = :pk`)
 
 /** Rows over which the size of a collection is spread on PostgreSQL, so that its many writers do not wait for one. */
 const sizeSlots = 16

@@ -115,9 +115,9 @@ export async function deleteGroup(
     const group = await lockEntry(tx, groups, name)
     if (group === undefined) return false
     checkVersion(group, expectedVersion)
-    await bumpMembers(tx, group.pk, now)
+    await bumpMembers.run(tx, { group: group.pk, now })
     await bumpEntries(tx, await parentsOf(tx, group.pk), now)
-    await deleteEntry(tx, group.pk)
+    await deleteEntry.run(tx, group)
     await resize(tx, groups, -1)
     return true
   })

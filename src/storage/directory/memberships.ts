@@ -49,9 +49,7 @@ interface GroupEntry {
   readonly key: string
 }
 
-export const groupsOf = (tx: SqlTransaction, user: number): Promise<GroupEntry[]> => findGroups.all(tx, { user })
-
-const findGroups = statement<{ user: number }, GroupEntry>(
+export const findGroups = statement<{ user: number }, GroupEntry>(
   `select g.pk, g.name, g.key from memberships as m inner join entries as g on g.pk = m.group_entry
    where m.user_entry = :user order by g.pk`,
 )
@@ -72,7 +70,7 @@ export async function syncGroups(
   wanted: ReadonlyMap<string, string>,
   options: { readonly addOnly: boolean; readonly refusesFormerNames: boolean; readonly now: number },
 ): Promise<MembershipChanges> {
-  const current = await groupsOf(tx, user)
+  const current = await findGroups.all(tx, { user })
   const currentKeys = new Set(current.map(({ key }) => key))
   const missing = new Map([...wanted].filter(([key]) => !currentKeys.has(key)))
   const surplus = options.addOnly ? [] : current.filter(({ key }) => !wanted.has(key))
@@ -162,12 +160,8 @@ const lockAll = statement<{ group: number }, { members: number }>(
     (select pk from entries where pk in (${memberKeys}) order by pk ${on.forUpdate}) as locked`,
 )
 
-/** Gives all members of a group a new version, in one statement for any number of them. */
-export async function bumpMembers(tx: SqlTransaction, group: number, now: number): Promise<void> {
-  await bumpAll.run(tx, { group, now })
-}
-
-const bumpAll = statement<{ group: number; now: number }>(
+/** Gives all members of a group a new version, however many they are. */
+export const bumpMembers = statement<{ group: number; now: number }>(
   `update entries set version = version + 1, modified = :now where pk in (${memberKeys})`,
 )
 

@@ -71,8 +71,8 @@ onEachDatabase('users of a directory', (freshUrl) => {
     const wanted = sync('ALICE', { Mail: ['new@x.org'], phone: ['2', '3'], title: [], city: ['Bern'] })
     expect(texts(await directory.sync(wanted))).toEqual([
       'attribute replace mail=new@x.org',
-      'attribute delete phone=1',
       'attribute add phone=3',
+      'attribute delete phone=1',
       'attribute delete title=Dr',
       'attribute add city=Bern',
     ])

@@ -24,7 +24,7 @@ import {
   storedAttributes,
 } from '#storage/directory/entries.ts'
 import {
-  groupsOf,
+  findGroups,
   joinGroups,
   leaveGroups,
   lockGroupName,
@@ -106,9 +106,9 @@ export async function deleteUser(
     const entry = await lockEntry(tx, users, userID)
     if (entry === undefined) return []
     checkVersion(entry, expectedVersion)
-    const left = await leaveGroups(tx, entry.pk, await groupsOf(tx, entry.pk))
+    const left = await leaveGroups(tx, entry.pk, await findGroups.all(tx, { user: entry.pk }))
     await bumpEntries(tx, left.groups, now)
-    await deleteEntry(tx, entry.pk)
+    await deleteEntry.run(tx, entry)
     await resize(tx, users, -1)
     return [{ subject: 'entry', action: 'delete', attribute: 'userID', value: entry.name }]
   })

@@ -6,6 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { insertApproval } from '#storage/approval-store.ts'
 import { readNow } from '#storage/client/database-time.ts'
+import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, dynamic, statement } from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
@@ -37,7 +38,6 @@ import {
   toRunWithData,
 } from '#storage/runs/run-row.ts'
 import { type ReadyRuns, transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
-import { pruneAtOnce, pruneInParts } from '#storage/sql/prune.ts'
 import { finishTimers } from '#storage/timer-store.ts'
 
 const claimTries = 4
@@ -266,7 +266,7 @@ export class RunStore {
 
   /** Deletes runs that ended before then, with their steps and approvals; returns how many. */
   prune(before: Date): Promise<number> {
-    return pruneInParts(this.#client, deleteEnded.query(this.#client.dialect, { before: before.getTime() }))
+    return deleteInParts(this.#client, deleteEnded, { before: before.getTime() })
   }
 
   /** Deletes definitions that were not used since then and that no open run is pinned to; returns how many. */
@@ -341,7 +341,7 @@ const countByState = statement<object, { state: RunState; count: number; age: nu
 /** Deletes their steps and approvals too. */
 const deleteEnded = statement<{ before: number }>(
   `delete from runs where seq in
-     (select seq from runs where ended is not null and ended < :before limit ${pruneAtOnce})`,
+     (select seq from runs where ended is not null and ended < :before limit ${deletedAtOnce})`,
 )
 
 const saveDefinition = statement<{ hash: string; name: string; body: string }>(

@@ -20,8 +20,8 @@ create table collection_sizes (
   primary key (collection, slot)
 ) strict, without rowid;
 
--- A user or a group. `key` is the folded name, `number` the value of a name that is a whole number. `held` is all
--- attributes as they are read: a JSON list of [attribute name, [values]].
+-- A user or a group. `key` is the folded name, `number` the value of a name that is a whole number. `attributes` holds
+-- all values as they are read: a JSON list of [attribute name, [values]].
 create table entries (
   pk integer primary key,
   collection integer not null references collections (pk) on delete cascade,
@@ -32,7 +32,7 @@ create table entries (
   version integer not null,
   created integer not null,
   modified integer not null,
-  held text not null default '[]',
+  attributes text not null default '[]',
   unique (collection, key)
 ) strict;
 create index entries_in_order on entries (collection, pk);
