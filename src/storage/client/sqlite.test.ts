@@ -38,7 +38,7 @@ test.each([
   expect(await client.query(things)).toEqual([{ id: 'a' }])
 })
 
-test('what another process has committed is read at once, also while one writes', async () => {
+test('rows that another process has committed are read at once, also during a write', async () => {
   const [client, other] = await openTwice()
   expect(await client.query(things)).toHaveLength(1)
   await other.transaction((tx) => tx.run(query(`insert into things values ('b')`)))
@@ -52,7 +52,7 @@ test('what another process has committed is read at once, also while one writes'
   expect(await other.query(things)).toHaveLength(3)
 })
 
-test('opening waits for a process that holds the whole file, as one that closes it does', async () => {
+test('opening waits for a process that locks the whole file, as on closing', async () => {
   const file = join(temporaryFolder(), 'test.db')
   const holder = new Worker(
     `const { DatabaseSync } = require('node:sqlite')
@@ -69,7 +69,7 @@ test('opening waits for a process that holds the whole file, as one that closes 
   expect(await open(file).query(things)).toEqual([])
 })
 
-test('a limit is no bare parameter, which SQLite would prepare the statement anew for', () => {
+test('a limit is not a bare parameter, for which SQLite would prepare the statement again', () => {
   const { sql } = builderFor('sqlite').selectFrom('entries').select('pk').limit(1).offset(2).compile()
   expect(sql).toBe('select "pk" from "entries" limit +? offset ?')
 })
