@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import * as errors from 'jose/errors'
 import { SignJWT } from 'jose/jwt/sign'
 import { jwtVerify } from 'jose/jwt/verify'
-import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
+import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { KeySource } from '#sdk/host.ts'
 
@@ -71,10 +71,10 @@ async function readWithKey(token: string, key: KeyObject, now: Date): Promise<Re
     const options = { algorithms: ['HS256'], typ: type, currentDate: now, requiredClaims: ['exp', 'sub'] }
     const { payload } = await jwtVerify(token, key, options)
     const { sub, apr, ver, act, who } = payload
-    if (typeof sub !== 'string' || typeof apr !== 'string' || typeof ver !== 'number') return { kind: 'forged' }
+    if (typeof sub !== 'string' || typeof who !== 'string') return { kind: 'forged' }
+    if (typeof apr !== 'string' || typeof ver !== 'number') return { kind: 'forged' }
     if (act !== 'approve' && act !== 'deny') return { kind: 'forged' }
-    // Links from before identities name a login only.
-    const identity = typeof who === 'string' ? storedIdentity(who) : formerIdentity(sub)
+    const identity = storedIdentity(who)
     const claims = { approval: apr, version: ver, approver: sub, identity, approve: act === 'approve' }
     return { kind: 'valid', claims }
   } catch (error) {

@@ -46,8 +46,7 @@ export function readPlan(stored: JsonValue): ApprovalPlan {
     approvers: listOf(plan['approvers']).map(readRule),
     involved: {
       names: listOf(plan['involved']).map(textOf),
-      // Absent in approvals from before identities.
-      identities: listOf(plan['identities'] ?? []).map((value) => storedIdentity(textOf(value))),
+      identities: listOf(plan['identities']).map((value) => storedIdentity(textOf(value))),
     },
     escalations: listOf(plan['escalations']).map((value) => {
       const escalation = objectOf(value)

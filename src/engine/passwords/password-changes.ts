@@ -117,8 +117,7 @@ export class PasswordChanges implements PasswordAccess {
     }
     const sentTo = link?.data['mail']
     const isTheirs = entry.attributes.values(writer.mailAttribute).some((mail) => mailHash(mail) === sentTo)
-    // A link from before this version says no address.
-    if (sentTo !== undefined && !isTheirs) {
+    if (!isTheirs) {
       await this.#audit.refuse(person.login, 'the user has another mail address now', request)
       return 'no link'
     }

@@ -32,7 +32,7 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
     expect(second?.pid).not.toBe(first?.pid)
   })
 
-  test('a connection that dies in a transaction undoes it, and says that a retry may help', async () => {
+  test('a connection that dies in a transaction undoes it, and the error suggests a retry', async () => {
     const { url, client } = await open()
     const dying = client.transaction(async (tx) => {
       await tx.run(query("update things set amount = 1 where id = 'a'"))
@@ -47,7 +47,7 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
     ])
   })
 
-  test('two who lock each other out are both served in the end', async () => {
+  test('two transactions that deadlock both succeed', async () => {
     const { client } = await open()
     const add = (tx: SqlTransaction, id: string) =>
       tx.run(query('update things set amount = amount + 1 where id = $1', id))

@@ -32,7 +32,7 @@ function fakeConnection() {
   return { fake, connection, log }
 }
 
-test('those who come at the same time share a commit, and none is told before it', async () => {
+test('units that are added at the same time share a commit and settle after it', async () => {
   const { connection, log } = fakeConnection()
   const commits = new SharedCommits(connection)
   const units = ['a', 'b', 'c'].map((name) =>
@@ -43,7 +43,7 @@ test('those who come at the same time share a commit, and none is told before it
   expect(log).toEqual(['begin', ...work, 'commit', 'told a', 'told b', 'told c'])
 })
 
-test('one that fails is undone alone', async () => {
+test('a failing unit is undone alone', async () => {
   const { connection, log } = fakeConnection()
   const commits = new SharedCommits(connection)
   const results = await Promise.allSettled([
@@ -57,7 +57,7 @@ test('one that fails is undone alone', async () => {
   expect(log.filter((line) => line === 'undo' || line === 'commit')).toEqual(['undo', 'commit'])
 })
 
-test('when the commit fails, nobody is told that it succeeded, and the next one can', async () => {
+test('a failing commit rejects its units, and the next one can succeed', async () => {
   const { fake, connection } = fakeConnection()
   const commits = new SharedCommits(connection)
   fake.failCommit = true
@@ -67,7 +67,7 @@ test('when the commit fails, nobody is told that it succeeded, and the next one 
   expect(await commits.add(async () => 3)).toBe(3)
 })
 
-test('an error that ends the whole transaction fails all that were part of it', async () => {
+test('an error that ends the whole transaction rejects all units of it', async () => {
   const { fake, connection } = fakeConnection()
   const commits = new SharedCommits(connection)
   const first = commits.add(async () => 1)
@@ -83,14 +83,14 @@ test('an error that ends the whole transaction fails all that were part of it', 
   ])
 })
 
-test('a commit is bounded, and those who come later get the next one', async () => {
+test('a commit has a maximum number of units; the others get the next one', async () => {
   const { connection, log } = fakeConnection()
   const commits = new SharedCommits(connection, { units: 2 })
   await Promise.all(Array.from({ length: 5 }, () => commits.add(async () => undefined)))
   expect(log.filter((line) => line === 'commit')).toHaveLength(3)
 })
 
-test('a lock of another process is waited for, but not for ever', async () => {
+test('the wait for a lock of another process is limited', async () => {
   const { fake, connection } = fakeConnection()
   const commits = new SharedCommits(connection, { lockMillis: 60 })
   fake.busy = 2
@@ -100,7 +100,7 @@ test('a lock of another process is waited for, but not for ever', async () => {
   for (const each of late) await expect(each).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
 })
 
-test('a unit that waits for something else is given up, and the others are not', async () => {
+test('a unit that takes too long is rejected, and the others are not', async () => {
   const { connection } = fakeConnection()
   const commits = new SharedCommits(connection, { unitMillis: 20, joinMillis: 1000 })
   const stuck = commits.add(() => new Promise(() => {}))
@@ -109,7 +109,7 @@ test('a unit that waits for something else is given up, and the others are not',
   expect(await fine).toBe('fine')
 })
 
-test('idle waits for all that was added', async () => {
+test('idle waits for all units', async () => {
   const { connection, log } = fakeConnection()
   const commits = new SharedCommits(connection)
   const unit = commits.add(async () => {

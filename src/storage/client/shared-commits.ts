@@ -1,7 +1,7 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
 
-/** The one connection that writes, as the queue needs it. Everything is synchronous. */
+/** The connection that writes. Everything is synchronous. */
 export interface CommitConnection {
   /** Takes the write lock; false when another process has it. */
   begin(): boolean
@@ -10,7 +10,7 @@ export interface CommitConnection {
   rollbackToSavepoint(): void
   commit(): void
   rollback(): void
-  /** False when an error has ended the transaction by itself. */
+  /** False when an error has ended the transaction. */
   readonly inTransaction: boolean
 }
 
@@ -56,7 +56,7 @@ export class SharedCommits {
     return promise
   }
 
-  /** Settles when nothing waits any more. */
+  /** Settles when no unit is waiting. */
   async idle(): Promise<void> {
     while (this.#draining !== undefined) await this.#draining
   }
@@ -64,7 +64,7 @@ export class SharedCommits {
   async #drain(): Promise<void> {
     try {
       do {
-        // What else this turn of the event loop brings may share the commit.
+        // Units that are added in the same turn of the event loop may share the commit.
         await nextTurn()
         await this.#commitTogether()
       } while (this.#waiting.length > 0)
@@ -89,7 +89,7 @@ export class SharedCommits {
       this.#connection.commit()
     } catch (error) {
       if (this.#connection.inTransaction) this.#connection.rollback()
-      // Without the write lock nobody can write, so those who wait are told now rather than each after its own wait.
+      // Without the write lock no unit can write: all that wait fail now, not each after a wait of its own.
       const failed = ran.length > 0 ? ran : this.#waiting.splice(0)
       for (const unit of failed) unit.reject(error)
       return
@@ -109,7 +109,7 @@ export class SharedCommits {
     }
   }
 
-  /** What to tell the unit's caller once the commit is durable. Throws when the whole transaction is lost. */
+  /** Returns what settles the unit once the commit is durable. Throws when the whole transaction is lost. */
   async #runUnit(unit: Unit, late: Lateness): Promise<() => void> {
     const connection = this.#connection
     connection.savepoint()
@@ -134,7 +134,7 @@ class Lateness {
   constructor(millis: number) {
     this.promise = new Promise((_, reject) => {
       this.#timer = setTimeout(
-        () => reject(new GatewayError('INTERNAL', 'a transaction waited for something else than its database')),
+        () => reject(new GatewayError('INTERNAL', 'a transaction waited for something other than its database')),
         millis,
       )
     })

@@ -7,9 +7,9 @@ export type { SqlDialect, SqlValue }
 export interface SqlQuery<R> {
   readonly sql: string
   readonly params: readonly SqlValue[]
-  /** Set for the fixed statements of the program, which are prepared once and kept; the others come and go. */
+  /** Set for the fixed statements of the program, which are kept prepared. */
   readonly name: string | undefined
-  /** Rows come as lists of their columns, which is faster, instead of as objects. */
+  /** Rows come as lists of their columns instead of as objects, which is faster. */
   readonly asLists?: boolean
   /** Carries the type only. */
   readonly row?: R
@@ -32,8 +32,8 @@ export interface SqlTransaction extends SqlReader {
 export type MigrationPlan = (tx: SqlTransaction, runScript: (script: string) => Promise<void>) => Promise<void>
 
 /**
- * `soon`: what a crash of the database may undo, together with everything that was committed after it; for claims, which
- * are worth nothing then. Saves PostgreSQL a flush to disk; SQLite does as for `now`.
+ * `soon`: a crash of the database may undo the commit, together with everything that was committed after it; for claims,
+ * which are worthless after a crash. Saves PostgreSQL a flush to disk; in SQLite it is the same as `now`.
  */
 export type Durability = 'now' | 'soon'
 
@@ -45,14 +45,14 @@ export interface SqlClient extends SqlReader {
   /** Reads what is committed. One statement is one snapshot. Writing is for transactions. */
   query<R>(query: SqlQuery<R>): Promise<R[]>
   /**
-   * Settles when the work is durable, or undone as a whole. `work` may run more than once, so it has no effect but
-   * through `tx`; it awaits nothing but `tx`, and starts no other transaction, since others wait for it.
+   * Settles when the work is durable, or undone as a whole. `work` may run more than once, so its only effects are those
+   * of `tx`; it awaits only `tx` and starts no other transaction, since others wait for it.
    */
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T>
-  /** Whether a transaction that someone holds is one of this client. */
+  /** Whether the transaction is one of this client. */
   owns(transaction: object): transaction is SqlTransaction
-  /** Runs a plan in one transaction, under a lock against all others who migrate this database. */
+  /** Runs a plan in one transaction, while other processes that migrate this database wait. */
   migrate(plan: MigrationPlan): Promise<void>
-  /** Waits for what is under way; whatever comes later is SHUTTING_DOWN. */
+  /** Waits for calls in progress; later ones are SHUTTING_DOWN. */
   close(): Promise<void>
 }

@@ -1,10 +1,10 @@
+import type { SqlQuery } from '#storage/client/sql-client.ts'
+import { SqliteClient } from '#storage/client/sqlite.ts'
+import { temporaryFolder } from '#testing/databases.ts'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
-import type { SqlQuery } from '#storage/client/sql-client.ts'
-import { SqliteClient } from '#storage/client/sqlite.ts'
-import { temporaryFolder } from '#testing/databases.ts'
 
 const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })
 const things = query<{ id: string }>('select id from things order by id')
@@ -37,7 +37,7 @@ test.each([
   expect(await client.query(things)).toEqual([{ id: 'a' }])
 })
 
-test('what another process has committed is read at once, also while one writes', async () => {
+test('rows that another process has committed are read at once, also during a write', async () => {
   const [client, other] = await openTwice()
   expect(await client.query(things)).toHaveLength(1)
   await other.transaction((tx) => tx.run(query(`insert into things values ('b')`)))
@@ -51,7 +51,7 @@ test('what another process has committed is read at once, also while one writes'
   expect(await other.query(things)).toHaveLength(3)
 })
 
-test('opening waits for a process that holds the whole file, as one that closes it does', async () => {
+test('opening waits for a process that locks the whole file, as on closing', async () => {
   const file = join(temporaryFolder(), 'test.db')
   const holder = new Worker(
     `const { DatabaseSync } = require('node:sqlite')

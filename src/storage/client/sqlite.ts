@@ -10,7 +10,7 @@ import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storag
 
 /**
  * `case_sensitive_like` makes LIKE compare as PostgreSQL does; letter case is folded by us, before a value is stored.
- * The short time-out bounds how long the event loop may stand still; the queue of writers waits longer, without blocking.
+ * The short timeout bounds how long the event loop is blocked; the queue of writers waits longer, without blocking.
  */
 const settings = `
   pragma busy_timeout = 20;
@@ -23,15 +23,15 @@ const settings = `
 export const inMemory = ':memory:'
 const migrationLockMillis = 60_000
 /**
- * Another process that closes the database holds it for a moment. Whoever has read once is not disturbed by that, so
+ * Another process that closes the database locks it briefly. That does not affect a connection that has read once, so
  * only the opening waits for it.
  */
 const waitToOpen = 'pragma busy_timeout = 10000;'
 const firstRead = 'select count(*) from sqlite_schema;'
 
 /**
- * A database in one file: one connection writes, and another reads while it does, so that no reader sees what is not yet
- * committed. Between commits the first one reads too: its cache outlives its own commits, while every commit empties that
+ * A database in one file: one connection writes, and another reads meanwhile, so that no reader sees uncommitted rows.
+ * Between commits the first one reads too: it keeps its cache after its own commits, while every commit empties the cache
  * of the other.
  */
 export class SqliteClient implements SqlClient {
@@ -47,7 +47,7 @@ export class SqliteClient implements SqlClient {
   #closed = false
 
   /**
-   * Creates the file and its folder when they do not exist; only their owner may read them. With `inMemory` instead of a
+   * Creates the file and its folder when they do not exist, readable by their owner only. With `inMemory` instead of a
    * file, one connection does everything, so readers see uncommitted rows: for tests.
    */
   constructor(file: string, seal?: AuditSeal) {
@@ -159,7 +159,7 @@ class SqliteTransaction implements SqlTransaction {
   }
 }
 
-/** The log files beside it get the permissions of the file itself. */
+/** SQLite gives its log files the permissions of the file itself. */
 function makeFile(file: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })

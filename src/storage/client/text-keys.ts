@@ -6,13 +6,13 @@ import { GatewayError } from '#kernel/errors.ts'
 /** Letter case folded here and never by a database, so that all databases agree. */
 export const foldKey = (text: string): string => foldValue(text, false)
 
-/** A folded text as it stands in an index. */
+/** A folded text as an index has it. */
 export const indexKey = cutKey
 
-/** The index holds a beginning only. */
+/** The index has only the start of the text. */
 export const isLong = (folded: string): boolean => folded.length > keyLength
 
-/** A key for equality only, of bounded length whatever the text. */
+/** A key for equality only, of bounded length. */
 export function lookupKey(text: string): string {
   const folded = foldKey(text)
   if (!isLong(folded)) return folded
@@ -22,10 +22,10 @@ export function lookupKey(text: string): string {
 /** The number that a value counts as where values are ordered (`compareValues`), or null. */
 export const numberOf = (value: string): bigint | null => (/^-?\d{1,18}$/.test(value) ? BigInt(value) : null)
 
-/** PostgreSQL holds no NUL characters, and UTF-8 no halves of surrogate pairs. */
+/** PostgreSQL can't store NUL characters, nor UTF-8 halves of surrogate pairs. */
 export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
 
-/** For texts that are never refused for a character that a database cannot hold; the character is replaced. */
+/** Replaces characters that a database can't store, for texts that are never rejected. */
 export const storable = (text: string): string =>
   isStorable(text) ? text : text.toWellFormed().replaceAll('\0', '\ufffd')
 

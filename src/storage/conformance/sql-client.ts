@@ -19,7 +19,7 @@ export function sqlClientConformance(open: () => Promise<SqlClient>): void {
   const ids = async (client: SqlClient) =>
     (await client.query(query<{ id: string }>(client, 'select id from things order by id'))).map(({ id }) => id)
 
-  test('a transaction sees its own writes, and nobody else does before it ends', async () => {
+  test('only the transaction sees its writes before it ends', async () => {
     const client = await open()
     const seen = await client.transaction(async (tx) => {
       await tx.run(query(client, 'insert into things (id) values (?)', 'a'))
@@ -31,7 +31,7 @@ export function sqlClientConformance(open: () => Promise<SqlClient>): void {
     expect(await ids(client)).toEqual(['a'])
   })
 
-  test('a transaction that throws is undone, with its own error', async () => {
+  test('a transaction that throws is undone and rejects with its error', async () => {
     const client = await open()
     const failing = client.transaction(async (tx) => {
       await tx.run(query(client, 'insert into things (id) values (?)', 'a'))
@@ -41,7 +41,7 @@ export function sqlClientConformance(open: () => Promise<SqlClient>): void {
     expect(await ids(client)).toEqual([])
   })
 
-  test('of many at the same time, those that fail are undone alone', async () => {
+  test('concurrent transactions that fail are undone alone', async () => {
     const client = await open()
     const results = await Promise.allSettled(
       Array.from({ length: 40 }, (_, i) =>
@@ -58,7 +58,7 @@ export function sqlClientConformance(open: () => Promise<SqlClient>): void {
     expect(await ids(client)).toEqual(survivors.sort())
   })
 
-  test('increments from many sides are all counted', async () => {
+  test('concurrent increments are all counted', async () => {
     const client = await open()
     await insert(client, 'a')
     await Promise.all(
@@ -87,7 +87,7 @@ export function sqlClientConformance(open: () => Promise<SqlClient>): void {
     expect(await ids(client)).toEqual(['a'])
   })
 
-  test('whole numbers travel unharmed', async () => {
+  test('whole numbers are stored and read exactly', async () => {
     const client = await open()
     await insert(client, 'time', 1_900_000_000_000)
     await insert(client, 'negative', -5)
@@ -101,20 +101,20 @@ export function sqlClientConformance(open: () => Promise<SqlClient>): void {
     expect(await client.query(exact)).toEqual([{ id: 'large' }])
   })
 
-  test('rows come as lists where that is asked', async () => {
+  test('rows come as lists on request', async () => {
     const client = await open()
     await insert(client, 'a', 7)
     const lists = { ...query<[string, number]>(client, 'select id, amount from things'), asLists: true }
     expect(await client.query(lists)).toEqual([['a', 7]])
   })
 
-  test('a statement that comes after its transaction is refused', async () => {
+  test('a statement after the end of its transaction is rejected', async () => {
     const client = await open()
     const late = await client.transaction(async (tx) => tx)
     await expect(async () => late.run(query(client, 'delete from things'))).rejects.toMatchObject({ code: 'INTERNAL' })
   })
 
-  test('closing waits for what is under way, and refuses what comes after it', async () => {
+  test('closing waits for calls in progress and rejects later ones', async () => {
     const client = await open()
     const writing = insert(client, 'a')
     await client.close()

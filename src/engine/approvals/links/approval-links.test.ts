@@ -64,9 +64,16 @@ describe('a link', () => {
     expect(await read(tokenOf(made.deny), keys)).toEqual({ kind: 'forged' })
   })
 
-  test('that is no token, or one for something else, is forged', async () => {
+  test('that is not a token, or a token for something else, is forged', async () => {
     const key = await approvalLinkKey(keys)
-    const claims = { apr: 'a-1', ver: 3, act: 'approve', sub: 'boss', exp: expires.getTime() / 1000 }
+    const claims = {
+      apr: 'a-1',
+      ver: 3,
+      act: 'approve',
+      sub: 'boss',
+      who: 'entry:people:boss',
+      exp: expires.getTime() / 1000,
+    }
     const made = (payload: object, header = { alg: 'HS256', typ: 'approval-link+jwt' }) =>
       new SignJWT({ ...payload }).setProtectedHeader(header).sign(key)
     expect(await read(await made(claims))).toMatchObject({ kind: 'valid' })
@@ -83,6 +90,7 @@ describe('a link', () => {
       await made({ ...claims, act: 'cancel' }),
       await made({ ...claims, ver: '3' }),
       await made({ ...claims, apr: 7 }),
+      await made({ ...claims, who: undefined }),
     ]) {
       expect(await read(token)).toEqual({ kind: 'forged' })
     }
