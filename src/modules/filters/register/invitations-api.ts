@@ -2,7 +2,7 @@ import type { InvitationOffer, InvitationView } from '#contract/register.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { draftProblems } from '#modules/filters/register/invitation-drafts.ts'
 import { jsonAnswer } from '#modules/filters/register/json-answer.ts'
-import type { Mails } from '#modules/filters/register/mails.ts'
+import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { Exchange } from '#sdk/exchange.ts'
@@ -10,6 +10,7 @@ import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import type { InvitationRecord } from '#sdk/registrations.ts'
+import type { InvitationForm } from '#sdk/filter.ts'
 
 const maxBody = 64 * 1024
 const pageSize = 100
@@ -108,3 +109,18 @@ const noInvitation = (): GatewayError =>
 
 const notAllowed = (method: string, allow: string): GatewayError =>
   new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow } })
+
+/** Under which name the registrations and invitations of a form are kept. */
+export const formName = (application: string, { given }: Pick<RegisterSettings, 'given'>): string =>
+  `${application} ${given.workflowName}`
+
+/** How others than the API invite to the form; undefined where invitations lead nowhere. */
+export function invitationForm(settings: RegisterSettings): InvitationForm | undefined {
+  if (settings.given.invitationURL === undefined) return undefined
+  return {
+    name: (application) => formName(application, settings),
+    problems: (email, attributes) =>
+      draftProblems(settings, email, attributes).map(({ pointer, detail }) => `${pointer} ${detail}`),
+    mail: new Mails(settings).invitation(),
+  }
+}

@@ -1,11 +1,11 @@
-import { kubectlTokenKeys as keys, type TokenState } from '#contract/token.ts'
+import { type TokenState, kubectlTokenKeys as keys } from '#contract/token.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import { latestTokensSlot, restoreTokens, type SessionTokens, storeTokens, tokensSlot } from '#sdk/session-tokens.ts'
-import { kubeconfig } from './kubeconfig.ts'
+import { type SessionTokens, latestTokensSlot, restoreTokens, storeTokens, tokensSlot } from '#sdk/session-tokens.ts'
 import type { ShellTemplate } from './shell-template.ts'
 import type { LoadedTokens, TokenLoader } from './token-loader.ts'
+import { stringify } from 'yaml'
 
 export interface KubectlSettings {
   /** Whose tokens; those that the login made last when absent. */
@@ -166,3 +166,58 @@ const present = (all: Readonly<Record<string, string | undefined>>): Record<stri
   Object.fromEntries(
     Object.entries(all).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
   )
+
+export interface KubeconfigContent {
+  readonly cluster: string
+  readonly server: string
+  readonly user: string
+  readonly issuer: string
+  readonly clientId: string
+  readonly idToken: string
+  readonly refreshToken: string | undefined
+  /** Certificates, as PEM. */
+  readonly clusterCertificate: string | undefined
+  readonly issuerCertificate: string | undefined
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+/** A whole file for kubectl. Names are values of a document that is written by a library, whatever stands in them. */
+export function kubeconfig(content: KubeconfigContent): string {
+  const { cluster, server, issuer, clientId, idToken, refreshToken, clusterCertificate, issuerCertificate } = content
+  const user = `${content.user}@${cluster}`
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      {
+        name: cluster,
+        cluster: {
+          server,
+          ...(clusterCertificate === undefined ? {} : { 'certificate-authority-data': base64(clusterCertificate) }),
+        },
+      },
+    ],
+    contexts: [{ name: cluster, context: { cluster, user } }],
+    'current-context': cluster,
+    users: [
+      {
+        name: user,
+        user: {
+          'auth-provider': {
+            name: 'oidc',
+            config: {
+              'idp-issuer-url': issuer,
+              'client-id': clientId,
+              'id-token': idToken,
+              ...(refreshToken === undefined ? {} : { 'refresh-token': refreshToken }),
+              ...(issuerCertificate === undefined
+                ? {}
+                : { 'idp-certificate-authority-data': base64(issuerCertificate) }),
+            },
+          },
+        },
+      },
+    ],
+  })
+}
