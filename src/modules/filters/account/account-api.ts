@@ -1,17 +1,33 @@
 import * as z from 'zod'
-import type { AccountSessions, AccountView, ChangePassword, EndedSessions, PasswordRuleView } from '#contract/account.ts'
+import type {
+  AccountSessions,
+  AccountView,
+  ChangePassword,
+  EndedSessions,
+  PasswordRuleView,
+} from '#contract/account.ts'
+import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { answer, noContent, notFound } from '#modules/filters/account/answer.ts'
-import { type FactorParts, beginPasskey, beginTotp, confirmPasskey, confirmTotp, listFactors, removeFactor, renameFactor, renewCodes } from '#modules/filters/account/factors.ts'
+import {
+  beginPasskey,
+  beginTotp,
+  confirmPasskey,
+  confirmTotp,
+  type FactorParts,
+  listFactors,
+  removeFactor,
+  renameFactor,
+  renewCodes,
+} from '#modules/filters/account/factors.ts'
 import type { AccountSettings } from '#modules/filters/account/settings.ts'
 import { stepUp } from '#modules/filters/account/step-up.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
+import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { Subject } from '#identity/subject.ts'
-import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { passwordWriter } from '#sdk/password-parameters.ts'
 
@@ -57,7 +73,7 @@ export async function createAccount(settings: AccountSettings, host: ModuleHost)
   }
 }
 
-/** What follows `/account`, which may be the end of the mount or stand behind it. */
+/** The path after `/account`, which is the end of the mount or follows it. */
 function pathOf({ mount, pathInfo }: Exchange): string {
   const path = pathInfo.replace(/\/$/, '')
   if (mount.endsWith('/account')) return path
@@ -98,9 +114,7 @@ function showAccount(
   } satisfies AccountView)
 }
 
-type Host = Pick<ModuleHost, 'sessions'>
-
-export async function listSessions({ sessions }: Host, { subject, session }: Exchange): Promise<GatewayResponse> {
+async function listSessions({ sessions }: ModuleHost, { subject, session }: Exchange): Promise<GatewayResponse> {
   const own = await sessions.ofUser(subject.identity)
   return answer({
     sessions: own.map(({ id, application, started, lastUsed, expires, address, agent }) => ({
@@ -116,13 +130,13 @@ export async function listSessions({ sessions }: Host, { subject, session }: Exc
   } satisfies AccountSessions)
 }
 
-export async function endSession({ sessions }: Host, { subject }: Exchange, id: string): Promise<GatewayResponse> {
+async function endSession({ sessions }: ModuleHost, { subject }: Exchange, id: string): Promise<GatewayResponse> {
   if (!(await sessions.end(subject.identity, id))) throw notFound('no such session of this person')
   return noContent
 }
 
-/** All but the one that asks. */
-export async function endOtherSessions({ sessions }: Host, { subject, session }: Exchange): Promise<GatewayResponse> {
+/** Ends all sessions except the current one. */
+async function endOtherSessions({ sessions }: ModuleHost, { subject, session }: Exchange): Promise<GatewayResponse> {
   const ended = await sessions.endAll(subject.identity, session === undefined ? {} : { except: session.id })
   return answer({ ended } satisfies EndedSessions)
 }
@@ -135,14 +149,14 @@ const changeSchema = z.strictObject({
 }) satisfies z.ZodType<ChangePassword>
 
 /** The caller's own password. */
-export interface OwnPassword {
-  /** Undefined where the caller has no password that can be changed here. */
+interface OwnPassword {
+  /** Undefined if the caller has no password that can be changed here. */
   rulesFor(subject: Subject): PasswordRuleView | undefined
   change(exchange: Exchange): Promise<GatewayResponse>
   close(): void
 }
 
-export function openOwnPassword(settings: AccountSettings, { passwords, log }: ModuleHost): OwnPassword {
+function openOwnPassword(settings: AccountSettings, { passwords, log }: ModuleHost): OwnPassword {
   const { passwordMinChars: minChars, passwordMaxChars: maxChars, breachListURL, breachListFailure } = settings
   const acceptUnchecked = breachListFailure === 'accept'
   const rules = openPasswordRules({ minChars, maxChars, breachListURL, acceptUnchecked }, log)

@@ -1,22 +1,32 @@
 import * as z from 'zod'
-import type { AccountFactor, AccountFactors, ConfirmPasskey, ConfirmTotp, EnrolledFactor, PasskeyEnrolment, RecoveryCodes, RenameFactor, TotpEnrolment } from '#contract/account.ts'
+import type {
+  AccountFactor,
+  AccountFactors,
+  ConfirmPasskey,
+  ConfirmTotp,
+  EnrolledFactor,
+  PasskeyEnrolment,
+  RecoveryCodes,
+  RenameFactor,
+  TotpEnrolment,
+} from '#contract/account.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
+import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { type JsonObject, isJsonObject } from '#kernel/json.ts'
+import { newSecret } from '#kernel/ids.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { answer, noContent, notFound, refused } from '#modules/filters/account/answer.ts'
 import type { AccountSettings } from '#modules/filters/account/settings.ts'
 import { requireStepUp } from '#modules/filters/account/step-up.ts'
 import { qrCode } from '#protocols/otp/qr-code.ts'
 import type { Totp } from '#protocols/otp/totp.ts'
-import { type RelyingParty, creationOptions, verifyCreation } from '#protocols/webauthn/passkeys.ts'
+import { creationOptions, type RelyingParty, verifyCreation } from '#protocols/webauthn/passkeys.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { passkeyUser, readPasskey } from '#sdk/passkey-factor.ts'
 import { factorName } from '#sdk/second-factors.ts'
-import type { Clock } from '#kernel/clock.ts'
-import { newSecret } from '#kernel/ids.ts'
 import type { SessionHandle } from '#sdk/session.ts'
 
 export interface FactorParts {
@@ -154,13 +164,13 @@ const conflict = (publicText: string): GatewayError => new GatewayError('CONFLIC
 const slot = 'filters.Account'
 const lifeMillis = 10 * 60_000
 
-export interface Begun {
+interface Begun {
   readonly enrolment: string
   readonly expires: Date
 }
 
 /** Remembers, in the session and sealed, what an answer will be checked against. A later enrolment replaces it. */
-export async function beginEnrolment(
+async function beginEnrolment(
   session: SessionHandle,
   kind: SecondFactorKind,
   data: JsonObject,
@@ -173,7 +183,7 @@ export async function beginEnrolment(
 }
 
 /** Refuses what is not under way in this session. */
-export async function findEnrolment(
+async function findEnrolment(
   session: SessionHandle,
   kind: SecondFactorKind,
   enrolment: string,
@@ -188,4 +198,4 @@ export async function findEnrolment(
   throw refused('This took too long, or was begun elsewhere. Begin again.')
 }
 
-export const endEnrolment = (session: SessionHandle): Promise<void> => session.write(slot, undefined)
+const endEnrolment = (session: SessionHandle): Promise<void> => session.write(slot, undefined)

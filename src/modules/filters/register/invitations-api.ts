@@ -6,25 +6,25 @@ import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { Exchange } from '#sdk/exchange.ts'
+import type { InvitationForm } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import type { InvitationRecord } from '#sdk/registrations.ts'
-import type { InvitationForm } from '#sdk/filter.ts'
 
 const maxBody = 64 * 1024
 const pageSize = 100
 const maxToken = 200
 const invitationId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-export interface InvitationApiParts {
+interface InvitationApiParts {
   readonly settings: RegisterSettings
   readonly form: string
   readonly mails: Mails
   readonly host: Pick<ModuleHost, 'registrations' | 'authorize'>
 }
 
-/** Invitations: what one says to whoever holds it, and all of them to those who may invite. */
+/** Shows an invitation to the invited user, and manages all invitations for users that may invite. */
 export class InvitationsApi {
   readonly #parts: InvitationApiParts
 
@@ -47,7 +47,7 @@ export class InvitationsApi {
     return jsonAnswer(200, offer)
   }
 
-  /** `rest` is what follows the path of invitations. */
+  /** `rest` is the path after that of invitations. */
   async handle(exchange: Exchange, rest: string): Promise<GatewayResponse> {
     const { request, subject } = exchange
     const { host, form } = this.#parts
@@ -110,11 +110,11 @@ const noInvitation = (): GatewayError =>
 const notAllowed = (method: string, allow: string): GatewayError =>
   new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow } })
 
-/** Under which name the registrations and invitations of a form are kept. */
+/** The name under which registrations and invitations of a form are stored. */
 export const formName = (application: string, { given }: Pick<RegisterSettings, 'given'>): string =>
   `${application} ${given.workflowName}`
 
-/** How others than the API invite to the form; undefined where invitations lead nowhere. */
+/** Invites to the form from outside the API; undefined without an invitationURL. */
 export function invitationForm(settings: RegisterSettings): InvitationForm | undefined {
   if (settings.given.invitationURL === undefined) return undefined
   return {

@@ -1,26 +1,26 @@
 import type { SubmittedResponse } from '#contract/register.ts'
-import { type Subject, callerRef } from '#identity/subject.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { type Identity, storedIdentity } from '#identity/identity.ts'
+import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { HumanCheck } from '#modules/filters/register/human-check/human-check.ts'
 import type { Limits } from '#modules/filters/register/limits.ts'
 import type { Mails } from '#modules/filters/register/mails.ts'
 import type { ReadRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
-import { type Submission, checkSubmission } from '#modules/filters/register/submission.ts'
+import { checkSubmission, type Submission } from '#modules/filters/register/submission.ts'
 import type { PasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { FormAttribute } from '#sdk/form-attribute.ts'
 import { checkForm } from '#sdk/form-values.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayRequest } from '#sdk/http.ts'
 import { isMailAddress } from '#sdk/mail.ts'
-import { type NewAccount, type UniqueValue, takenValues } from '#sdk/new-account.ts'
+import { type NewAccount, takenValues, type UniqueValue } from '#sdk/new-account.ts'
 import { anothersLoginText, hasOwnLogin } from '#sdk/own-login.ts'
 import type { InvitationRecord, RegistrationOutcome } from '#sdk/registrations.ts'
 import type { ValueSource } from '#sdk/value-source.ts'
-import { Attributes } from '#identity/attributes.ts'
-import { type Identity, storedIdentity } from '#identity/identity.ts'
-import { type JsonObject, isJsonObject } from '#kernel/json.ts'
 import type { WorkflowCall } from '#sdk/workflow.ts'
 
 export interface RegistrarParts {
@@ -243,7 +243,7 @@ const uniqueValues = (attributes: readonly FormAttribute[], values: ReadonlyMap<
   })
 
 /** A registration that was found to be in order: all that its workflow needs, and nothing else. */
-export interface Registration {
+interface Registration {
   /** Whom the workflow is about. */
   readonly userID: string
   readonly values: ReadonlyMap<string, string>
@@ -257,7 +257,7 @@ export interface Registration {
   readonly invitation: string | undefined
 }
 
-export function workflowCall(
+function workflowCall(
   { given }: RegisterSettings,
   { userID, values, requestor, identity, reason, password }: Registration,
   requestId: string,
@@ -280,7 +280,7 @@ export function workflowCall(
 }
 
 /** As it is sealed until its mail is confirmed. */
-export const toJson = ({
+const toJson = ({
   values,
   userID,
   requestor,
@@ -300,7 +300,7 @@ export const toJson = ({
   ...(invitation === undefined ? {} : { invitation }),
 })
 
-export function fromJson(data: JsonObject): Registration {
+function fromJson(data: JsonObject): Registration {
   const text = (name: string): string | undefined => {
     const value = data[name]
     return typeof value === 'string' ? value : undefined

@@ -1,14 +1,14 @@
 import type { FormAttributeView, ListItem } from '#contract/form-attribute.ts'
 import type { HumanCheckView, RegisterConfig } from '#contract/register.ts'
-import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { FormAttribute } from '#sdk/form-attribute.ts'
 import { isServerSet } from '#sdk/form-values.ts'
 import type { SourceItem, ValueSource } from '#sdk/value-source.ts'
 
-/** What the page is told of the form. Secrets, workflows and what steers the server are not among it. */
+/** The form for the page, without secrets, workflows and settings of the server. */
 export function configView(settings: RegisterSettings, attributes: readonly FormAttributeView[]): RegisterConfig {
   const { given, humanCheck, terms } = settings
   const view = humanCheckView(settings)
@@ -67,14 +67,14 @@ export function actionOf(kind: RegisterSettings['humanCheck'], given: string | u
 const maxItems = 1_000
 const maxSearchLength = 100
 
-export interface ValueListParts {
+interface ValueListParts {
   readonly attributes: readonly FormAttribute[]
   readonly sources: ReadonlyMap<string, ValueSource>
   readonly minSearchChars: number
   readonly log: Logger
 }
 
-/** The lists of a form's fields. Those of fields that people cannot set are nobody's business. */
+/** The value lists of a form. Lists of fields that users cannot set are hidden. */
 export class ValueLists {
   readonly #parts: ValueListParts
 
@@ -82,7 +82,7 @@ export class ValueLists {
     this.#parts = parts
   }
 
-  /** Of one field, or of all. BAD_REQUEST when the field has none. */
+  /** The list of one field, or of all. Throws BAD_REQUEST for a field without a list. */
   async find(name: string | undefined, search: string, subject: Subject): Promise<ListItem[]> {
     const open = this.#parts.attributes.filter((attribute) => this.#isOpen(attribute))
     const wanted = name === undefined ? open : open.filter((attribute) => attribute.name === name)
@@ -95,7 +95,7 @@ export class ValueLists {
     return numbered(lists.flat().slice(0, maxItems))
   }
 
-  /** What the form itself shows. A list that cannot be had just now is empty, so that the form is still there. */
+  /** The list in the form itself. A list that cannot be read now is empty, so that the form is still shown. */
   async shown(attribute: FormAttribute, subject: Subject): Promise<readonly ListItem[]> {
     if (!this.#isOpen(attribute)) return []
     try {
@@ -110,7 +110,7 @@ export class ValueLists {
     return !isServerSet(attribute) && (attribute.items.length > 0 || this.#parts.sources.has(attribute.name))
   }
 
-  /** Only a `list` is shown whole, so only there a search may be as short as one character. */
+  /** Only a `list` is shown as a whole, so only there a search may be a single character. */
   async #list({ name, type, items }: FormAttribute, written: string, subject: Subject): Promise<readonly SourceItem[]> {
     const search = written.trim()
     const source = this.#parts.sources.get(name)

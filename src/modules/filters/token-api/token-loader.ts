@@ -1,14 +1,14 @@
 import type { TokenUser } from '#contract/token.ts'
-import type { Exchange } from '#sdk/exchange.ts'
 import type { Attributes } from '#identity/attributes.ts'
+import type { Exchange } from '#sdk/exchange.ts'
 
 export type LoadedTokens = Omit<TokenUser, 'displayName'>
 
-/** What a token page shows, wherever it comes from. */
+/** Loads the content of a token page. */
 export interface TokenLoader {
   /** Changes nothing. */
   load(exchange: Exchange): Promise<LoadedTokens>
-  /** Makes new tokens, and gives them. Absent where there is nothing to make. */
+  /** Creates and returns new tokens. Absent if there are none to create. */
   renew?(exchange: Exchange): Promise<LoadedTokens>
 }
 
@@ -17,7 +17,7 @@ const passwordKey = 'Temporary Password'
 
 const textOf = (attributes: Attributes, name: string): string => attributes.values(name).join(', ')
 
-/** Attributes of the caller, as they are. */
+/** Attributes of the caller, unchanged. */
 export const attributeLoader = (names: readonly string[]): TokenLoader => ({
   load: async ({ subject }) => ({
     token: Object.fromEntries(
@@ -36,7 +36,7 @@ export const passwordLoader = (name: string): TokenLoader => ({
   },
 })
 
-/** The key of an authenticator application: Base32, or an address that is one already. */
+/** The key of an authenticator app: Base32, or an otpauth address. */
 export const totpLoader = (name: string, uidAttribute: string | undefined, issuer: string): TokenLoader => ({
   load: async ({ subject }) => {
     const key = subject.attributes.first(name)

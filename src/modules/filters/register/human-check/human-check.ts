@@ -1,14 +1,14 @@
-import type { GatewayRequest } from '#sdk/http.ts'
-import { type KeyObject, createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { RegisterChallenge } from '#contract/register.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import type { GatewayRequest } from '#sdk/http.ts'
 
-/** Makes sure that a person registers. Whatever goes wrong on the way counts as a failure. */
+/** Checks that a human registers. Any error counts as a failure. */
 export interface HumanCheck {
-  /** `code` is what the page got from the check: not empty, and bounded in length. */
+  /** `code` is the page's result of the check: not empty, and bounded in length. */
   passes(code: string, request: Pick<GatewayRequest, 'host' | 'remoteAddress'>): Promise<boolean>
   close(): void
 }
@@ -24,8 +24,8 @@ export interface ProofOfWork extends HumanCheck {
 }
 
 /**
- * A task that costs a computer a moment, and those who register by the thousand a thousand moments. The task is signed, so
- * that nothing is kept before it is solved; a solution counts once.
+ * A task that costs a computer little, and mass registrations much. The task is signed, so that nothing is stored before it
+ * is solved; a solution counts once.
  */
 export function openProofOfWork(
   difficulty: number,
