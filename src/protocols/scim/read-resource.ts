@@ -195,7 +195,10 @@ function readComplex(
     const part = raw[name] ?? null
     const sub = schema.subAttribute(attribute, name)
     if (sub === undefined && options.strict === true) {
-      throw scimError('invalidSyntax', `${attribute.name} has no sub-attribute ${quoted(name)}.`)
+      throw scimError(
+        'invalidSyntax',
+        `${attribute.name} has no sub-attribute ${quoted(name)}. Check the name, and the schema in /Schemas.`,
+      )
     }
     if (sub === undefined && part !== null) options.unknown?.(`${attribute.name}.${name}`)
     if (sub === undefined || (sub.mutability === 'readOnly' && options.readOnly === 'drop')) continue

@@ -1,6 +1,14 @@
-import type { AccountView } from '#contract/account.ts'
+import * as z from 'zod'
+import type {
+  AccountSessions,
+  AccountView,
+  ChangePassword,
+  EndedSessions,
+  PasswordRuleView,
+} from '#contract/account.ts'
+import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { answer, notFound } from '#modules/filters/account/answer.ts'
+import { answer, noContent, notFound } from '#modules/filters/account/answer.ts'
 import {
   beginPasskey,
   beginTotp,
@@ -12,15 +20,16 @@ import {
   renameFactor,
   renewCodes,
 } from '#modules/filters/account/factors.ts'
-import { type OwnPassword, openOwnPassword } from '#modules/filters/account/own-password.ts'
-import { endOtherSessions, endSession, listSessions } from '#modules/filters/account/sessions.ts'
 import type { AccountSettings } from '#modules/filters/account/settings.ts'
 import { stepUp } from '#modules/filters/account/step-up.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
+import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
+import { readJsonBody } from '#sdk/json-body.ts'
+import { passwordWriter } from '#sdk/password-parameters.ts'
 
 type Handler = (exchange: Exchange, id: string) => Promise<GatewayResponse>
 
@@ -64,7 +73,7 @@ export async function createAccount(settings: AccountSettings, host: ModuleHost)
   }
 }
 
-/** What follows `/account`, which may be the end of the mount or stand behind it. */
+/** The path after `/account`, which is the end of the mount or follows it. */
 function pathOf({ mount, pathInfo }: Exchange): string {
   const path = pathInfo.replace(/\/$/, '')
   if (mount.endsWith('/account')) return path
@@ -103,4 +112,65 @@ function showAccount(
     ...(own === undefined ? {} : { session: own }),
     ...(password === undefined ? {} : { password }),
   } satisfies AccountView)
+}
+
+async function listSessions({ sessions }: ModuleHost, { subject, session }: Exchange): Promise<GatewayResponse> {
+  const own = await sessions.ofUser(subject.identity)
+  return answer({
+    sessions: own.map(({ id, application, started, lastUsed, expires, address, agent }) => ({
+      id,
+      current: id === session?.id,
+      application,
+      started: started.toISOString(),
+      lastUsed: lastUsed.toISOString(),
+      expires: expires.toISOString(),
+      address,
+      agent,
+    })),
+  } satisfies AccountSessions)
+}
+
+async function endSession({ sessions }: ModuleHost, { subject }: Exchange, id: string): Promise<GatewayResponse> {
+  if (!(await sessions.end(subject.identity, id))) throw notFound('no such session of this person')
+  return noContent
+}
+
+/** Ends all sessions except the current one. */
+async function endOtherSessions({ sessions }: ModuleHost, { subject, session }: Exchange): Promise<GatewayResponse> {
+  const ended = await sessions.endAll(subject.identity, session === undefined ? {} : { except: session.id })
+  return answer({ ended } satisfies EndedSessions)
+}
+
+const maxBody = 16 * 1024
+const password = z.string().min(1).max(1_024)
+const changeSchema = z.strictObject({
+  currentPassword: password,
+  newPassword: password,
+}) satisfies z.ZodType<ChangePassword>
+
+/** The caller's own password. */
+interface OwnPassword {
+  /** Undefined if the caller has no password that can be changed here. */
+  rulesFor(subject: Subject): PasswordRuleView | undefined
+  change(exchange: Exchange): Promise<GatewayResponse>
+  close(): void
+}
+
+function openOwnPassword(settings: AccountSettings, { passwords, log }: ModuleHost): OwnPassword {
+  const { passwordMinChars: minChars, passwordMaxChars: maxChars, breachListURL, breachListFailure } = settings
+  const acceptUnchecked = breachListFailure === 'accept'
+  const rules = openPasswordRules({ minChars, maxChars, breachListURL, acceptUnchecked }, log)
+  const check = (written: string, values: Iterable<string>) =>
+    rules.check({ password: written, repeated: written, values }, true)
+  const writer = passwordWriter(settings, check, settings.confirmByMail)
+  return {
+    rulesFor: (subject) => (passwords.canChange(subject, writer) ? { minChars, maxChars } : undefined),
+    change: async ({ request, subject, session, application }) => {
+      const { currentPassword: current, newPassword } = await readJsonBody(request, changeSchema, maxBody)
+      const change = { subject, session: session?.id, application, current, password: newPassword, writer, request }
+      const ended = await passwords.change(change)
+      return answer({ ended } satisfies EndedSessions)
+    },
+    close: () => rules.close(),
+  }
 }

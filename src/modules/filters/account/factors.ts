@@ -10,11 +10,12 @@ import type {
   RenameFactor,
   TotpEnrolment,
 } from '#contract/account.ts'
-import type { NewSecondFactor, SecondFactor } from '#domain/second-factor.ts'
+import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
+import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isJsonObject } from '#kernel/json.ts'
+import { newSecret } from '#kernel/ids.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { answer, noContent, notFound, refused } from '#modules/filters/account/answer.ts'
-import { beginEnrolment, endEnrolment, findEnrolment } from '#modules/filters/account/enrolment.ts'
 import type { AccountSettings } from '#modules/filters/account/settings.ts'
 import { requireStepUp } from '#modules/filters/account/step-up.ts'
 import { qrCode } from '#protocols/otp/qr-code.ts'
@@ -26,6 +27,7 @@ import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { passkeyUser, readPasskey } from '#sdk/passkey-factor.ts'
 import { factorName } from '#sdk/second-factors.ts'
+import type { SessionHandle } from '#sdk/session.ts'
 
 export interface FactorParts {
   readonly settings: AccountSettings
@@ -158,3 +160,42 @@ function checkOffered({ offers }: AccountSettings, kind: SecondFactor['kind']): 
 }
 
 const conflict = (publicText: string): GatewayError => new GatewayError('CONFLICT', publicText, { publicText })
+
+const slot = 'filters.Account'
+const lifeMillis = 10 * 60_000
+
+interface Begun {
+  readonly enrolment: string
+  readonly expires: Date
+}
+
+/** Remembers, in the session and sealed, what an answer will be checked against. A later enrolment replaces it. */
+async function beginEnrolment(
+  session: SessionHandle,
+  kind: SecondFactorKind,
+  data: JsonObject,
+  clock: Clock,
+): Promise<Begun> {
+  const enrolment = newSecret()
+  const expires = new Date(clock().getTime() + lifeMillis)
+  await session.write(slot, { enrolment, kind, data, expires: expires.toISOString() })
+  return { enrolment, expires }
+}
+
+/** Refuses what is not under way in this session. */
+async function findEnrolment(
+  session: SessionHandle,
+  kind: SecondFactorKind,
+  enrolment: string,
+  clock: Clock,
+): Promise<JsonObject> {
+  const kept = await session.read(slot)
+  if (kept !== undefined && isJsonObject(kept)) {
+    const { data, expires } = kept
+    const isThis = kept['enrolment'] === enrolment && kept['kind'] === kind && new Date(String(expires)) > clock()
+    if (isThis && data !== undefined && isJsonObject(data)) return data
+  }
+  throw refused('This took too long, or was begun elsewhere. Begin again.')
+}
+
+const endEnrolment = (session: SessionHandle): Promise<void> => session.write(slot, undefined)

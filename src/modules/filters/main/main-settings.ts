@@ -1,4 +1,8 @@
 import { portalPages } from '#contract/portal.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isSecretName } from '#kernel/redaction.ts'
 import { suggestion } from '#kernel/suggest.ts'
@@ -9,7 +13,6 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 import type { Rule } from '#sdk/rule.ts'
 import { readRuleParameter } from '#sdk/rule-parameter.ts'
 import { parameters } from './parameter-table.ts'
-import { readUiHelper, type UiHelper } from './ui-helper.ts'
 
 type Given = ReturnType<typeof readParameters<typeof parameters>>
 
@@ -17,7 +20,7 @@ export interface MainSettings {
   readonly given: Given
   /** The fields of the profile, in their order. */
   readonly attributes: readonly FormAttribute[]
-  /** What approvers see of a person and of a request, with its label. */
+  /** The attributes of a user and of a request that approvers see, with labels. */
   readonly approvalAttributes: readonly Labelled[]
   readonly approvalParameters: readonly Labelled[]
   readonly helper: UiHelper | undefined
@@ -71,7 +74,7 @@ export function parseMain(params: Params, issues: Issues, context: ParseContext)
   }
 }
 
-/** Rows of other forms, which a profile does not have. */
+/** The rows that a profile does not have. */
 function noRows(): { [K in keyof typeof formAttributeRows]: ReadonlyMap<string, never> } {
   const rows = Object.keys(formAttributeRows).map((name) => [name, new Map()])
   return Object.fromEntries(rows)
@@ -101,7 +104,7 @@ function checkReasons({ reasonIsList, reasons }: Given, params: Params, issues: 
   }
 }
 
-/** Pages of the predecessor that there are not here do no harm. */
+/** Pages of OpenUnison that do not exist here are only a warning. */
 function checkPages({ hidePages }: Given, params: Params, issues: Issues): void {
   for (const [i, name] of hidePages.entries()) {
     if (portalPages.some((page) => page === name)) continue
@@ -117,4 +120,102 @@ function labelled(names: readonly string[], given: Given, params: Params, issues
     if (label === undefined) issues.error(params.pathOf(parameter), `parameter "${parameter}" is required`)
     return { name, label: label ?? name }
   })
+}
+
+/** Decides what a user may do in a portal, if that is not the same for all. */
+interface UiHelper {
+  mayEdit(subject: Subject): boolean
+  /** The attributes that the user sees and edits. */
+  attributesOf(subject: Subject): ReadonlySet<string>
+  mayDelegate(subject: Subject): boolean
+  mayPreApprove(subject: Subject): boolean
+}
+
+const helperNames: ReadonlySet<string> = new Set(['FilterHelper', 'com.tremolosecurity.scalejs.helpers.FilterHelper'])
+
+interface FilterHelperSettings {
+  readonly allowed: Filter[]
+  readonly byFilter: { readonly filter: Filter; readonly attributes: ReadonlySet<string> }[]
+  delegation: boolean
+  preApproval: boolean
+}
+
+/** Undefined if none is configured, or if its settings are invalid, which is reported. */
+function readUiHelper(
+  given: { readonly uiHelperClassName: string | undefined; readonly 'uihelper.params': readonly string[] },
+  params: Params,
+  issues: Issues,
+): UiHelper | undefined {
+  const { uiHelperClassName: className, 'uihelper.params': lines } = given
+  if (className === undefined) {
+    if (lines.length > 0) {
+      issues.error(params.pathOf('uihelper.params'), '"uihelper.params" is not used without "uiHelperClassName"')
+    }
+    return undefined
+  }
+  if (!helperNames.has(className)) {
+    const message = `no UI helper "${className}"; there is ${[...helperNames].join(', or ')}`
+    issues.error(params.pathOf('uiHelperClassName'), message)
+    return undefined
+  }
+  const settings: FilterHelperSettings = { allowed: [], byFilter: [], delegation: false, preApproval: false }
+  for (const [i, line] of lines.entries()) {
+    try {
+      readLine(line, settings)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      issues.error(params.pathOf('uihelper.params', i), `"uihelper.params": ${reason}`)
+    }
+  }
+  return filterHelper(settings)
+}
+
+function readLine(line: string, settings: FilterHelperSettings): void {
+  const [, name, value = ''] = /^([A-Za-z]+)=(.*)$/s.exec(line.trim()) ?? []
+  switch (name) {
+    case 'allowedFilters':
+      settings.allowed.push(parseFilter(value))
+      return
+    case 'filterMap': {
+      const end = value.lastIndexOf('=')
+      const attributes = value.slice(end + 1).split(',')
+      if (end < 1 || attributes.some((one) => one.trim() === '')) {
+        throw new Error(`filterMap is written as filter=attribute,attribute, not "${value}"`)
+      }
+      settings.byFilter.push({
+        filter: parseFilter(value.slice(0, end)),
+        attributes: new Set(attributes.map((one) => one.trim())),
+      })
+      return
+    }
+    case 'applyToDelegation':
+    case 'applyToDelegration':
+      settings.delegation = readFlag(value)
+      return
+    case 'applyToPreApproval':
+      settings.preApproval = readFlag(value)
+      return
+    default:
+      throw new Error(
+        `must be name=value with allowedFilters, filterMap, applyToDelegation or applyToPreApproval, not "${line}"`,
+      )
+  }
+}
+
+function readFlag(value: string): boolean {
+  const word = value.trim().toLowerCase()
+  if (word === 'true' || word === 'false') return word === 'true'
+  throw new Error(`must be true or false, not "${value}"`)
+}
+
+/** Users that match one of the filters are allowed; the first filter of the map that matches decides what they see. */
+function filterHelper({ allowed, byFilter, delegation, preApproval }: FilterHelperSettings): UiHelper {
+  const isAllowed = ({ attributes }: Subject): boolean => allowed.some((filter) => matches(filter, attributes))
+  return {
+    mayEdit: isAllowed,
+    attributesOf: (subject) =>
+      byFilter.find(({ filter }) => matches(filter, subject.attributes))?.attributes ?? new Set(),
+    mayDelegate: (subject) => delegation && isAllowed(subject),
+    mayPreApprove: (subject) => preApproval && isAllowed(subject),
+  }
 }

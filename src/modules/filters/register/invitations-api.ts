@@ -2,10 +2,11 @@ import type { InvitationOffer, InvitationView } from '#contract/register.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { draftProblems } from '#modules/filters/register/invitation-drafts.ts'
 import { jsonAnswer } from '#modules/filters/register/json-answer.ts'
-import type { Mails } from '#modules/filters/register/mails.ts'
+import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { Exchange } from '#sdk/exchange.ts'
+import type { InvitationForm } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
@@ -16,14 +17,14 @@ const pageSize = 100
 const maxToken = 200
 const invitationId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-export interface InvitationApiParts {
+interface InvitationApiParts {
   readonly settings: RegisterSettings
   readonly form: string
   readonly mails: Mails
   readonly host: Pick<ModuleHost, 'registrations' | 'authorize'>
 }
 
-/** Invitations: what one says to whoever holds it, and all of them to those who may invite. */
+/** Shows an invitation to the invited user, and manages all invitations for users that may invite. */
 export class InvitationsApi {
   readonly #parts: InvitationApiParts
 
@@ -46,7 +47,7 @@ export class InvitationsApi {
     return jsonAnswer(200, offer)
   }
 
-  /** `rest` is what follows the path of invitations. */
+  /** `rest` is the path after that of invitations. */
   async handle(exchange: Exchange, rest: string): Promise<GatewayResponse> {
     const { request, subject } = exchange
     const { host, form } = this.#parts
@@ -108,3 +109,18 @@ const noInvitation = (): GatewayError =>
 
 const notAllowed = (method: string, allow: string): GatewayError =>
   new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow } })
+
+/** The name under which registrations and invitations of a form are stored. */
+export const formName = (application: string, { given }: Pick<RegisterSettings, 'given'>): string =>
+  `${application} ${given.workflowName}`
+
+/** Invites to the form from outside the API; undefined without an invitationURL. */
+export function invitationForm(settings: RegisterSettings): InvitationForm | undefined {
+  if (settings.given.invitationURL === undefined) return undefined
+  return {
+    name: (application) => formName(application, settings),
+    problems: (email, attributes) =>
+      draftProblems(settings, email, attributes).map(({ pointer, detail }) => `${pointer} ${detail}`),
+    mail: new Mails(settings).invitation(),
+  }
+}

@@ -15,7 +15,7 @@ import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } 
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
 import { MemoryRegistrations } from '#testing/memory-registrations.ts'
 import { MemoryRuns } from '#testing/memory-runs.ts'
-import { leadingZeroBits } from './human-check/proof-of-work.ts'
+import { leadingZeroBits } from './human-check/human-check.ts'
 import register from './register.ts'
 
 const origin = 'https://portal.example.com'

@@ -8,6 +8,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { groupsAbove } from '#modules/shared/targets/containing-groups.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { ContainingGroup, SearchPage } from '#sdk/target.ts'
+import { displayNameAttribute } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {
   type FoundGroup,
@@ -18,7 +19,6 @@ import {
   type Query,
   ResourceIds,
 } from './lookups.ts'
-import { displayNameAttribute } from './target-lookups.ts'
 
 const groupClasses = ['groupOfUniqueNames', 'groupOfNames', 'group']
 

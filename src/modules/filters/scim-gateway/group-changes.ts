@@ -12,10 +12,9 @@ import type { ScimResource } from '#protocols/scim/resource.ts'
 import { internalName } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { noVersion } from '#sdk/workflow.ts'
-import type { GatewayParts } from './gateway-parts.ts'
 import { type MemberRun, planMembers, runMembers } from './group-members.ts'
 import type { FoundGroup, Lookups } from './lookups.ts'
-import { groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
+import { type GatewayParts, groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
 import {
   addChange,
   describeChange,

@@ -7,11 +7,11 @@ import { type AttributePath, internalName, isCore, type ResourceSchema } from '#
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import type { GatewayParts } from './gateway-parts.ts'
 import { findGroup, GroupChanges, type GroupEdit } from './group-changes.ts'
 import { GroupSearch } from './group-search.ts'
 import { type ListRequest, listAnswer, parseListRequest, type ResourcePage } from './lists.ts'
 import type { FoundGroup } from './lookups.ts'
+import type { GatewayParts } from './run-workflow.ts'
 import {
   etagHeader,
   noContent,

@@ -12,9 +12,15 @@ import {
 } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
-import type { GatewayParts } from './gateway-parts.ts'
 import type { FoundGroup, FoundUser, Lookups, Member } from './lookups.ts'
-import { orPending, retryWhileChanged, runGroupWorkflow, runWorkflow, userKey } from './run-workflow.ts'
+import {
+  type GatewayParts,
+  orPending,
+  retryWhileChanged,
+  runGroupWorkflow,
+  runWorkflow,
+  userKey,
+} from './run-workflow.ts'
 import { notFound, notSupported, type ScimCall } from './scim-call.ts'
 
 /** How many members of one request are looked up or changed in parallel; parallel runs share a database commit. */

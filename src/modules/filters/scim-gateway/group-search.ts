@@ -5,9 +5,9 @@ import type { ScimResource } from '#protocols/scim/resource.ts'
 import { isCore } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import { fixedAttribute, groupFilterNames, type NameOf } from './filter-translation.ts'
-import type { GatewayParts } from './gateway-parts.ts'
 import { type ListRequest, pagedSearch, pageOf, type ResourcePage } from './lists.ts'
 import { type FoundGroup, type FoundUser, lookupWidth, type Member } from './lookups.ts'
+import type { GatewayParts } from './run-workflow.ts'
 import type { ScimCall } from './scim-call.ts'
 
 /** With at most this many groups of one displayName, each is checked. */

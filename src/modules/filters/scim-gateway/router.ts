@@ -1,17 +1,28 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { readSearchRequest } from '#protocols/scim/lists.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import { maxBulkOperations, maxBulkPayload } from '#protocols/scim/bulk/bulk-request.ts'
+import { resourceTypeDocument, schemaDocument, serviceProviderConfig } from '#protocols/scim/discovery.ts'
+import { listResponse, readSearchRequest } from '#protocols/scim/lists.ts'
 import { acceptsJson } from '#protocols/scim/message.ts'
 import { scimMediaType } from '#protocols/scim/scim-error.ts'
+import { eventUris } from '#protocols/scim/security-events.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { type GatewayResponse, header } from '#sdk/http.ts'
 import { bulkHandler } from './bulk-endpoint.ts'
-import { discoveryHandlers } from './discovery-endpoint.ts'
-import type { GatewayParts } from './gateway-parts.ts'
 import { GroupEndpoint } from './group-endpoint.ts'
 import { rootSearch } from './lists.ts'
 import { afterWorkflow } from './lookups.ts'
-import { ChangePending } from './run-workflow.ts'
-import { answer, callOf, type Handler, type Methods, notSupported, type Route, type ScimCall } from './scim-call.ts'
+import { ChangePending, type GatewayParts } from './run-workflow.ts'
+import {
+  answer,
+  callOf,
+  type Handler,
+  type Methods,
+  notFound,
+  notSupported,
+  type Route,
+  type ScimCall,
+} from './scim-call.ts'
 import { UserEndpoint } from './user-endpoint.ts'
 
 export type Router = (exchange: Exchange) => Promise<GatewayResponse>
@@ -170,3 +181,43 @@ const accepted = (workflowId: string) =>
     detail: 'The change was accepted and waits for a decision.',
     workflowId,
   })
+
+/** `/ServiceProviderConfig`, `/ResourceTypes` and `/Schemas`: exactly what this gateway supports. */
+function discoveryHandlers({ config, lookups, storage }: GatewayParts) {
+  const types = async () => [
+    { name: 'User', endpoint: '/Users', schema: (await storage.users()).announced },
+    { name: 'Group', endpoint: '/Groups', schema: (await storage.groups()).announced },
+  ]
+  return {
+    serviceProviderConfig: async ({ base }) => {
+      const features = {
+        bulk: { maxOperations: maxBulkOperations, maxPayloadSize: maxBulkPayload },
+        changePassword: storage.setsPasswords,
+        etag: lookups.keepsVersions,
+        ...(config.events === undefined ? {} : { eventUris: eventUris(config.events.payload) }),
+      }
+      return answer(200, serviceProviderConfig(base, features))
+    },
+    resourceTypes: async (call) => {
+      const documents = (await types()).map((type) => resourceTypeDocument(call.base, type))
+      return documentAnswer(call, 'resource type', documents)
+    },
+    schemas: async (call) => {
+      const schemas = (await types()).flatMap(({ schema }) => [schema.core, ...schema.extensions])
+      const documents = schemas.map((schema) => schemaDocument(call.base, schema))
+      return documentAnswer(call, 'schema', documents)
+    },
+  } satisfies Record<string, Handler>
+}
+
+/** RFC 7644 4: a filter is refused with 403, so that no client takes the whole list for matches. */
+function documentAnswer(call: ScimCall, what: string, documents: readonly JsonObject[]): GatewayResponse {
+  if (call.query.has('filter')) {
+    const text = 'This list cannot be filtered. Read it without "filter".'
+    throw new GatewayError('ACCESS_DENIED', text, { publicText: text })
+  }
+  if (call.id === '') return answer(200, listResponse(documents, documents.length))
+  const one = documents.find(({ id }) => typeof id === 'string' && id.toLowerCase() === call.id.toLowerCase())
+  if (one === undefined) throw notFound(what, call.id)
+  return answer(200, one)
+}

@@ -3,7 +3,6 @@ import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { pathKey } from '#protocols/scim/resource-schema.ts'
 import {
   type ContainingGroup,
   hasLookups,
@@ -13,7 +12,7 @@ import {
   type Target,
 } from '#sdk/target.ts'
 import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
-import { locate } from './filter-translation.ts'
+import { displayNameAttribute } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {
   type FoundGroup,
@@ -246,11 +245,3 @@ const member = (id: string, display: string | undefined): Member => ({
   type: 'User',
   ...(display === undefined ? {} : { display }),
 })
-
-/** The internal attribute of the displayName of users; `displayName` if none is mapped. */
-export function displayNameAttribute({ users }: GatewayConfig): string {
-  const path = users.schema.resolveAttribute('displayName')
-  const internal =
-    path && (users.filterNames.get(pathKey(path)) ?? locate(path, (one) => users.mapping.locate(one))?.names[0])
-  return internal ?? 'displayName'
-}

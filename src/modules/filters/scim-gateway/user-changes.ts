@@ -7,9 +7,8 @@ import { replaceResource } from '#protocols/scim/resource-rules.ts'
 import { internalName, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { redacted, scimError } from '#protocols/scim/scim-error.ts'
 import { locate, type NameOf } from './filter-translation.ts'
-import type { GatewayParts } from './gateway-parts.ts'
 import type { FoundUser, Lookups } from './lookups.ts'
-import { retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
+import { type GatewayParts, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
 import { attributeChange } from './schema-mapping.ts'
 import {
   addChange,

@@ -8,7 +8,6 @@ import { requireAttributes } from '#protocols/scim/resource-rules.ts'
 import { internalName } from '#protocols/scim/resource-schema.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { fixedAttribute, type NameOf, userFilterNames } from './filter-translation.ts'
-import type { GatewayParts } from './gateway-parts.ts'
 import {
   type ListRequest,
   listAnswer,
@@ -20,6 +19,7 @@ import {
 } from './lists.ts'
 import type { FoundUser, Query } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
+import type { GatewayParts } from './run-workflow.ts'
 import { noContent, projectionOf, resourceAnswer, type ScimCall } from './scim-call.ts'
 import { type ChangeKind, refuseUnknown } from './storable-change.ts'
 import { findUser, replacedUser, UserChanges } from './user-changes.ts'

@@ -1,16 +1,16 @@
+import { stringify } from 'yaml'
 import { kubectlTokenKeys as keys, type TokenState } from '#contract/token.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import { latestTokensSlot, restoreTokens, type SessionTokens, storeTokens, tokensSlot } from '#sdk/session-tokens.ts'
-import { kubeconfig } from './kubeconfig.ts'
 import type { ShellTemplate } from './shell-template.ts'
 import type { LoadedTokens, TokenLoader } from './token-loader.ts'
 
 export interface KubectlSettings {
-  /** Whose tokens; those that the login made last when absent. */
+  /** The issuer and client of the tokens; the latest tokens of the login if undefined. */
   readonly from: { readonly idp: string; readonly trust: string } | undefined
-  /** Whether new tokens are made within a session that has a refresh token. */
+  /** Whether a session with a refresh token can get new tokens. */
   readonly renews: boolean
   readonly uidAttribute: string | undefined
   readonly usage: string | undefined
@@ -23,7 +23,7 @@ export interface KubectlSettings {
   readonly cluster: string
 }
 
-/** What `$name$` may stand for in a command. */
+/** The names of `$name$` in a command. */
 export const commandValues = [
   'user_id',
   'token.claims.issuer',
@@ -38,7 +38,7 @@ export const commandValues = [
   'ou_b64_cert',
 ] as const
 
-/** The tokens that the login made, and what to do with them. */
+/** The tokens of the login, and the commands that use them. */
 export function kubectlLoader(settings: KubectlSettings, host: ModuleHost): TokenLoader {
   return {
     load: async (exchange) => show(exchange, await kept(exchange, settings), settings, host),
@@ -155,14 +155,69 @@ const isRenewable = (tokens: SessionTokens | undefined, { renews }: KubectlSetti
 const certificate = async (name: string | undefined, { keys: source }: ModuleHost): Promise<string | undefined> =>
   name === undefined ? undefined : await source.certificate?.(name)
 
-/** In the forms that existing commands want: lines separated by `\n`, by real line breaks, and as base64. */
+/** In the forms of existing commands: lines separated by `\n`, by real line breaks, and as base64. */
 const certificateValues = (prefix: string, pem = ''): Record<string, string> => ({
   [`${prefix}_newline_cert`]: pem.trim().replaceAll(/\r?\n/g, String.raw`\n`),
   [`${prefix}_newline_cert_win`]: pem.trim(),
-  [`${prefix}_b64_cert`]: pem === '' ? '' : Buffer.from(pem).toString('base64'),
+  [`${prefix}_b64_cert`]: pem === '' ? '' : base64(pem),
 })
 
 const present = (all: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(all).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
   )
+
+interface KubeconfigContent {
+  readonly cluster: string
+  readonly server: string
+  readonly user: string
+  readonly issuer: string
+  readonly clientId: string
+  readonly idToken: string
+  readonly refreshToken: string | undefined
+  /** Certificates, as PEM. */
+  readonly clusterCertificate: string | undefined
+  readonly issuerCertificate: string | undefined
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+/** A whole file for kubectl. A library writes the document, so names need no escaping. */
+function kubeconfig(content: KubeconfigContent): string {
+  const { cluster, server, issuer, clientId, idToken, refreshToken, clusterCertificate, issuerCertificate } = content
+  const user = `${content.user}@${cluster}`
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      {
+        name: cluster,
+        cluster: {
+          server,
+          ...(clusterCertificate === undefined ? {} : { 'certificate-authority-data': base64(clusterCertificate) }),
+        },
+      },
+    ],
+    contexts: [{ name: cluster, context: { cluster, user } }],
+    'current-context': cluster,
+    users: [
+      {
+        name: user,
+        user: {
+          'auth-provider': {
+            name: 'oidc',
+            config: {
+              'idp-issuer-url': issuer,
+              'client-id': clientId,
+              'id-token': idToken,
+              ...(refreshToken === undefined ? {} : { 'refresh-token': refreshToken }),
+              ...(issuerCertificate === undefined
+                ? {}
+                : { 'idp-certificate-authority-data': base64(issuerCertificate) }),
+            },
+          },
+        },
+      },
+    ],
+  })
+}

@@ -5,10 +5,9 @@ import type { ModuleHost } from '#sdk/host.ts'
 import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
-import { attributeLoader, passwordLoader, totpKey, totpLoader } from './attribute-loader.ts'
 import { commandValues, type KubectlSettings, kubectlLoader } from './kubectl-loader.ts'
 import { parseShellTemplate, type Shell, type ShellTemplate } from './shell-template.ts'
-import type { TokenLoader } from './token-loader.ts'
+import { attributeLoader, passwordLoader, type TokenLoader, totpKey, totpLoader } from './token-loader.ts'
 import { tokenParameters } from './token-parameters.ts'
 
 type Given = ParsedParameters<typeof tokenParameters>

@@ -142,7 +142,9 @@ class FilterParser {
     if (after?.kind !== 'word' || !after.text.startsWith('.')) return { kind: 'element', of, filter }
     this.#at++
     const name = after.text.slice(1)
-    const subPath = inner(name) ?? this.#fail(`${attribute.name} has no sub-attribute ${quoted(name)}.`)
+    const subPath =
+      inner(name) ??
+      this.#fail(`${attribute.name} has no sub-attribute ${quoted(name)}. Check the name, and the schema in /Schemas.`)
     return { kind: 'element', of, filter: { kind: 'and', filters: [filter, this.#condition(subPath)] } }
   }
 

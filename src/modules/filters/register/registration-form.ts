@@ -1,0 +1,130 @@
+import type { FormAttributeView, ListItem } from '#contract/form-attribute.ts'
+import type { HumanCheckView, RegisterConfig } from '#contract/register.ts'
+import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import type { FormAttribute } from '#sdk/form-attribute.ts'
+import { isServerSet } from '#sdk/form-values.ts'
+import type { SourceItem, ValueSource } from '#sdk/value-source.ts'
+
+/** The form for the page, without secrets, workflows and settings of the server. */
+export function configView(settings: RegisterSettings, attributes: readonly FormAttributeView[]): RegisterConfig {
+  const { given, humanCheck, terms } = settings
+  const view = humanCheckView(settings)
+  return {
+    frontPage: { title: given['frontPage.title'], text: given['frontPage.text'] },
+    homeURL: given.homeURL,
+    logoutURL: given.logoutURL,
+    attributes,
+    attributeNameList: attributes.map(({ name }) => name),
+    requireReason: given.requireReason,
+    preSetPassword: given.preSetPassword,
+    requireReCaptcha: humanCheck !== 'none' && humanCheck !== 'proof-of-work',
+    ...(view.siteKey === undefined ? {} : { rcSiteKey: view.siteKey }),
+    requireTermsAndConditions: given.requireTermsAndConditions,
+    ...(terms === undefined ? {} : { termsAndConditionsText: terms }),
+    reasonIsList: given.reasonIsList,
+    reasons: given.reasons,
+    submitButtonText: given.submitButtonText,
+    submittedText: given.submittedText,
+    enableThirdColumn: given.enableThirdColumn,
+    themePrimaryMain: given.themePrimaryMain,
+    themePrimaryDark: given.themePrimaryDark,
+    themePrimaryLight: given.themePrimaryLight,
+    themeSecondaryMain: given.themeSecondaryMain,
+    themeSecondaryDark: given.themeSecondaryDark,
+    themeSecondaryLight: given.themeSecondaryLight,
+    headerTitle: given.headerTitle,
+    errorColor: given.errorColor,
+    humanCheck: view,
+    ...(given.preSetPassword
+      ? { passwordRules: { minChars: given.passwordMinChars, maxChars: given.passwordMaxChars } }
+      : {}),
+    ...(given.verifyEmail ? { verifyEmailAttribute: given.emailAttribute } : {}),
+    requireInvitation: given.requireInvitation,
+    minSearchChars: given.minSearchChars,
+  }
+}
+
+function humanCheckView({ given, humanCheck: kind }: RegisterSettings): HumanCheckView {
+  const byProvider = kind !== 'none' && kind !== 'proof-of-work'
+  const action = actionOf(kind, given.rcAction)
+  return {
+    kind,
+    ...(byProvider && given.rcSiteKey !== undefined ? { siteKey: given.rcSiteKey } : {}),
+    ...(action === undefined ? {} : { action }),
+    ...(given.honeypotField === undefined ? {} : { honeypot: given.honeypotField }),
+  }
+}
+
+/** The action that a check has to be solved for: reCAPTCHA v3 always has one. */
+export function actionOf(kind: RegisterSettings['humanCheck'], given: string | undefined): string | undefined {
+  if (kind === 'recaptcha-v3') return given ?? 'register'
+  return kind === 'turnstile' ? given : undefined
+}
+
+const maxItems = 1_000
+const maxSearchLength = 100
+
+interface ValueListParts {
+  readonly attributes: readonly FormAttribute[]
+  readonly sources: ReadonlyMap<string, ValueSource>
+  readonly minSearchChars: number
+  readonly log: Logger
+}
+
+/** The value lists of a form. Lists of fields that users cannot set are hidden. */
+export class ValueLists {
+  readonly #parts: ValueListParts
+
+  constructor(parts: ValueListParts) {
+    this.#parts = parts
+  }
+
+  /** The list of one field, or of all. Throws BAD_REQUEST for a field without a list. */
+  async find(name: string | undefined, search: string, subject: Subject): Promise<ListItem[]> {
+    const open = this.#parts.attributes.filter((attribute) => this.#isOpen(attribute))
+    const wanted = name === undefined ? open : open.filter((attribute) => attribute.name === name)
+    if (name !== undefined && wanted.length === 0) {
+      const publicText = 'There is no list of that name.'
+      throw new GatewayError('BAD_REQUEST', `the form has no list "${name.slice(0, 80)}"`, { publicText })
+    }
+    const lists = []
+    for (const attribute of wanted) lists.push(await this.#list(attribute, search, subject))
+    return numbered(lists.flat().slice(0, maxItems))
+  }
+
+  /** The list in the form itself. A list that cannot be read now is empty, so that the form is still shown. */
+  async shown(attribute: FormAttribute, subject: Subject): Promise<readonly ListItem[]> {
+    if (!this.#isOpen(attribute)) return []
+    try {
+      return numbered(await this.#list(attribute, '', subject))
+    } catch (err) {
+      this.#parts.log.warn('the values of a field could not be listed', { attribute: attribute.name, err })
+      return []
+    }
+  }
+
+  #isOpen(attribute: FormAttribute): boolean {
+    return !isServerSet(attribute) && (attribute.items.length > 0 || this.#parts.sources.has(attribute.name))
+  }
+
+  /** Only a `list` is shown as a whole, so only there a search may be a single character. */
+  async #list({ name, type, items }: FormAttribute, written: string, subject: Subject): Promise<readonly SourceItem[]> {
+    const search = written.trim()
+    const source = this.#parts.sources.get(name)
+    if (source === undefined) return search === '' ? items : items.filter((item) => contains(item, search))
+    if (search === '') return type === 'list' ? await source.list({ limit: maxItems, subject }) : []
+    const least = type === 'list' ? 1 : this.#parts.minSearchChars
+    if (Array.from(search).length < least || search.length > maxSearchLength) return []
+    if (!search.isWellFormed() || /\p{Cc}/u.test(search)) return []
+    return await source.list({ search, limit: maxItems, subject })
+  }
+}
+
+const contains = ({ name, value }: SourceItem, search: string): boolean =>
+  [name, value].some((text) => text.toLowerCase().includes(search.toLowerCase()))
+
+const numbered = (items: readonly SourceItem[]): ListItem[] =>
+  items.slice(0, maxItems).map(({ name, value }, num) => ({ name, value, num }))
