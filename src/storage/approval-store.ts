@@ -1,5 +1,6 @@
 import type {
   Approval,
+  ApprovalDecision,
   ApprovalItem,
   ApprovalPage,
   ApprovalPageQuery,
@@ -9,12 +10,20 @@ import type {
 import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
 import type { NewTimer, TimerClaim } from '#domain/timer.ts'
-import { formerIdentity, type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
+import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
 import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, inserted, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
+import {
+  columns,
+  dateOrNull,
+  inserted,
+  ListStatement,
+  RowInsert,
+  statement,
+  withoutNulls,
+} from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 import { type IdentityColumns, identityColumns, lockRun, makeReady, toIdentities } from '#storage/runs/run-row.ts'
@@ -305,24 +314,25 @@ interface ListedRow extends Pick<ApprovalRow, (typeof listed)[number]>, Identity
 }
 type WholeRow = ListedRow & ApprovalRow
 
-const toItem = (row: ListedRow): ApprovalItem => ({
-  id: row.id,
-  run: row.run,
-  workflow: row.workflow,
-  step: row.step,
-  label: row.label,
-  state: row.state,
-  subject: row.subject,
-  requestor: row.requestor,
-  ...(row.caller === null ? {} : { caller: row.caller }),
-  who: toIdentities(row),
-  ...(row.reason === null ? {} : { reason: row.reason }),
-  ...(row.accessEnds === null ? {} : { accessEnds: new Date(row.accessEnds) }),
-  ...(row.newAccount === 0 ? {} : { newAccount: true }),
-  opened: new Date(row.opened),
-  escalation: row.escalation,
-  version: row.version,
-})
+const toItem = (row: ListedRow): ApprovalItem =>
+  withoutNulls({
+    id: row.id,
+    run: row.run,
+    workflow: row.workflow,
+    step: row.step,
+    label: row.label,
+    state: row.state,
+    subject: row.subject,
+    requestor: row.requestor,
+    caller: row.caller,
+    who: toIdentities(row),
+    reason: row.reason,
+    accessEnds: dateOrNull(row.accessEnds),
+    newAccount: row.newAccount === 0 ? null : true,
+    opened: new Date(row.opened),
+    escalation: row.escalation,
+    version: row.version,
+  })
 
 const toApproval = (row: WholeRow, approvers: readonly UserRef[]): Approval => ({
   ...toItem(row),
@@ -330,23 +340,14 @@ const toApproval = (row: WholeRow, approvers: readonly UserRef[]): Approval => (
   allowSelf: row.allowSelf !== 0,
   rules: JSON.parse(row.rules) as JsonValue,
   data: JSON.parse(row.data) as JsonObject,
-  ...(row.decided === null
-    ? {}
-    : {
-        decision: {
-          at: new Date(row.decided),
-          ...(row.decidedBy === null ? {} : { by: toDecider(row.decidedBy, row.decidedIdentity) }),
-          ...(row.onBehalfOf === null ? {} : { onBehalfOf: row.onBehalfOf }),
-          ...(row.comment === null ? {} : { comment: row.comment }),
-        },
-      }),
+  ...(row.decided === null ? {} : { decision: toDecision(row, row.decided) }),
 })
 
-/** Decisions from before identities name a login only. */
-const toDecider = (login: string, identity: string | null): UserRef => ({
-  login,
-  identity: identity === null ? formerIdentity(login) : storedIdentity(identity),
-})
+const toDecision = ({ decidedBy, decidedIdentity, onBehalfOf, comment }: WholeRow, at: number): ApprovalDecision => {
+  const isByUser = decidedBy !== null && decidedIdentity !== null
+  const by = isByUser ? { login: decidedBy, identity: storedIdentity(decidedIdentity) } : null
+  return withoutNulls({ at: new Date(at), by, onBehalfOf, comment })
+}
 
 const insert = statement<Omit<ApprovalRow, (typeof decisionColumns)[number]>>(
   `insert into approvals ${inserted([...listed, ...content])}`,

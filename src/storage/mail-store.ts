@@ -6,7 +6,14 @@ import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { type DueValues, dueText, dueValues, readNow } from '#storage/client/database-time.ts'
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, type DialectText, RowInsert, type Statement, statement } from '#storage/client/statement.ts'
+import {
+  columns,
+  type DialectText,
+  RowInsert,
+  type Statement,
+  statement,
+  withoutNulls,
+} from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
@@ -175,23 +182,13 @@ export async function insertMails(tx: SqlTransaction, mails: readonly NewMail[],
   await insert.run(tx, rows)
 }
 
-const toSummary = ({ run, step, error, updated, isUnknown, state, ...row }: ListedRow): MailSummary => ({
-  ...row,
+const toSummary = ({ updated, isUnknown, state, ...row }: ListedRow): MailSummary => ({
+  ...withoutNulls(row),
   state: isUnknown === 1 ? 'unknown' : state,
   updated: new Date(updated),
-  ...(run === null ? {} : { run }),
-  ...(step === null ? {} : { step }),
-  ...(error === null ? {} : { error }),
 })
 
-const toClaimed = ({ due: _, run, step, body, html, notifier, ...row }: ClaimedRow): ClaimedMail => ({
-  ...row,
-  text: body,
-  ...(run === null ? {} : { run }),
-  ...(step === null ? {} : { step }),
-  ...(html === null ? {} : { html }),
-  ...(notifier === null ? {} : { notifier }),
-})
+const toClaimed = ({ due: _, body, ...row }: ClaimedRow): ClaimedMail => ({ ...withoutNulls(row), text: body })
 
 const insert = new RowInsert<Pick<MailRow, (typeof added)[number]>>('mails', added, 'on conflict (id) do nothing')
 

@@ -3,7 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type DueValues, dueText, dueValues, timeOf } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, RowInsert, statement } from '#storage/client/statement.ts'
+import { columns, RowInsert, statement, withoutNulls } from '#storage/client/statement.ts'
 
 interface TimerRow extends TimerClaim {
   readonly kind: string
@@ -71,13 +71,9 @@ export const deleteTimersOfApproval = (tx: SqlTransaction, approval: string): Pr
 
 export const deleteTimersOfRun = (tx: SqlTransaction, run: string): Promise<number> => deleteOfRun.run(tx, { run })
 
-const fromRow = ({ id, kind, due, run, approval, data, fence }: ClaimedRow): ClaimedTimer => ({
-  id,
-  fence,
-  kind,
+const fromRow = ({ due, data, ...row }: ClaimedRow): ClaimedTimer => ({
+  ...withoutNulls(row),
   due: new Date(due),
-  ...(run === null ? {} : { run }),
-  ...(approval === null ? {} : { approval }),
   data: JSON.parse(data) as JsonObject,
 })
 

@@ -207,3 +207,13 @@ export const columns = (properties: readonly string[], table?: string): string =
 /** `(id, idle_seconds) values (:id, :idleSeconds)`, for an insert of one row. */
 export const inserted = (properties: readonly string[]): string =>
   `(${properties.map(columnName).join(', ')}) values (${properties.map((property) => `:${property}`).join(', ')})`
+
+type WithoutNulls<T> = { [K in keyof T as null extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as null extends T[K] ? K : never]?: Exclude<T[K], null>
+}
+
+/** A copy of the row without the members that are null. */
+export const withoutNulls = <T extends object>(row: T): WithoutNulls<T> =>
+  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as WithoutNulls<T>
+
+export const dateOrNull = (millis: number | null): Date | null => (millis === null ? null : new Date(millis))

@@ -1,8 +1,8 @@
 import type { Cancellation, ClaimedRun, Incident, Run, RunState, RunWithData } from '#domain/run.ts'
-import { type RunIdentities, storedIdentity } from '#identity/identity.ts'
+import { type Identity, type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, statement } from '#storage/client/statement.ts'
+import { columns, dateOrNull, statement, withoutNulls } from '#storage/client/statement.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
 
 /** A run in the database. Times are milliseconds since 1970, by the database's clock. */
@@ -85,40 +85,45 @@ export interface StoredCancellation extends Cancellation {
   readonly outcome: 'cancelled' | 'failed'
 }
 
-export const toRun = (row: RunRow): Run => ({
-  id: row.id,
-  name: row.name,
-  definition: row.definition,
-  state: row.state,
-  subject: row.subject,
-  requestor: row.requestor,
-  who: toIdentities(row),
-  attempt: row.attempt,
-  fence: row.fence,
-  due: new Date(row.due),
-  touched: row.touched !== 0,
-  created: new Date(row.created),
-  updated: new Date(row.updated),
-  ...(row.caller === null ? {} : { caller: row.caller }),
-  ...(row.reason === null ? {} : { reason: row.reason }),
-  ...(row.requestId === null ? {} : { requestId: row.requestId }),
-  ...(row.worker === null ? {} : { worker: row.worker, leaseUntil: new Date(row.leaseUntil) }),
-  ...(row.deadline === null ? {} : { deadline: new Date(row.deadline) }),
-  ...(row.accessEnds === null ? {} : { accessEnds: new Date(row.accessEnds) }),
-  ...(row.incident === null ? {} : { incident: JSON.parse(row.incident) as Incident }),
-  ...(row.cancel === null ? {} : { cancel: toCancellation(row.cancel) }),
-  ...(row.ended === null ? {} : { ended: new Date(row.ended) }),
-})
+export const toRun = (row: RunRow): Run =>
+  withoutNulls({
+    id: row.id,
+    name: row.name,
+    definition: row.definition,
+    state: row.state,
+    subject: row.subject,
+    requestor: row.requestor,
+    caller: row.caller,
+    who: toIdentities(row),
+    reason: row.reason,
+    requestId: row.requestId,
+    attempt: row.attempt,
+    fence: row.fence,
+    worker: row.worker,
+    leaseUntil: row.worker === null ? null : new Date(row.leaseUntil),
+    due: new Date(row.due),
+    deadline: dateOrNull(row.deadline),
+    accessEnds: dateOrNull(row.accessEnds),
+    incident: row.incident === null ? null : (JSON.parse(row.incident) as Incident),
+    cancel: row.cancel === null ? null : toCancellation(row.cancel),
+    touched: row.touched !== 0,
+    created: new Date(row.created),
+    updated: new Date(row.updated),
+    ended: dateOrNull(row.ended),
+  })
 
-export const toIdentities = (row: IdentityColumns): RunIdentities => ({
-  ...(row.requestorIdentity === null ? {} : { requestor: storedIdentity(row.requestorIdentity) }),
-  ...(row.callerIdentity === null ? {} : { caller: storedIdentity(row.callerIdentity) }),
-  ...(row.subjectIdentity === null ? {} : { subject: storedIdentity(row.subjectIdentity) }),
-})
+export const toIdentities = (row: IdentityColumns): RunIdentities => {
+  const identity = (text: string | null): Identity | null => (text === null ? null : storedIdentity(text))
+  return withoutNulls({
+    requestor: identity(row.requestorIdentity),
+    caller: identity(row.callerIdentity),
+    subject: identity(row.subjectIdentity),
+  })
+}
 
 function toCancellation(text: string): Cancellation {
-  const { by, reason } = JSON.parse(text) as StoredCancellation
-  return { by, ...(reason === undefined ? {} : { reason }) }
+  const { outcome: _, ...cancellation } = JSON.parse(text) as StoredCancellation
+  return cancellation
 }
 
 export const toRunWithData = (row: RunDataRow): RunWithData => ({
@@ -128,8 +133,10 @@ export const toRunWithData = (row: RunDataRow): RunWithData => ({
 
 export const toClaimedRun = (row: ClaimedRunRow): ClaimedRun => ({
   ...toRunWithData(row),
-  ...(row.secret === null ? {} : { secret: row.secret }),
-  ...(row.signal === null ? {} : { signal: JSON.parse(row.signal) as JsonObject }),
+  ...withoutNulls({
+    secret: row.secret,
+    signal: row.signal === null ? null : (JSON.parse(row.signal) as JsonObject),
+  }),
 })
 
 export type LockedRun = RunRow & { readonly now: number }

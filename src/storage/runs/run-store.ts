@@ -8,7 +8,7 @@ import { insertApproval } from '#storage/approval-store.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, dynamic, statement } from '#storage/client/statement.ts'
+import { columns, dynamic, statement, withoutNulls } from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import { type IdempotentCall, type Reservation, reserveKey } from '#storage/idempotency-store.ts'
 import {
@@ -275,13 +275,11 @@ export class RunStore {
   }
 }
 
-const toStep = ({ seq, label, started, ended, error, ...row }: StoredStepRow): StoredStep => ({
+const toStep = ({ seq, started, ended, ...row }: StoredStepRow): StoredStep => ({
   id: seq,
-  ...row,
-  ...(label === null ? {} : { label }),
+  ...withoutNulls(row),
   started: new Date(started),
   ended: new Date(ended),
-  ...(error === null ? {} : { error }),
 })
 
 // States are in the text of the statements, since a partial index serves only a condition that the text contains.
