@@ -1,3 +1,5 @@
+import type { RunState } from '#domain/run.ts'
+
 export interface StatisticsQuery {
   readonly from: Date
   /** Exclusive. */
@@ -7,6 +9,8 @@ export interface StatisticsQuery {
   /** The journals whose calls are counted: all when absent, none for an empty list. */
   readonly journals?: readonly string[]
 }
+
+export type RunCounts = Readonly<Record<RunState, number>>
 
 export interface CallCounts {
   /** Status below 400. */

@@ -1,7 +1,4 @@
-import type { RunState } from '#domain/run.ts'
-import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
-
-export type RunCounts = Readonly<Record<RunState, number>>
+import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
 
 export interface TokenCounts {
   readonly issued: number

@@ -1,7 +1,8 @@
 import { setImmediate as otherWork } from 'node:timers/promises'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
-import type { RunState } from '#domain/run.ts'
-import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
+import { runStates } from '#domain/run.ts'
+import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
+import { isToken } from '#storage/audit/audit-record.ts'
 import type { SqlClient, SqlDialect, SqlQuery } from '#storage/client/sql-client.ts'
 import { type DialectText, dynamic, type Statement, statement } from '#storage/client/statement.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
@@ -12,8 +13,6 @@ const maxNames = 100
 export interface InPart {
   readonly part: number
 }
-
-export type RunCounts = Readonly<Record<RunState, number>>
 
 /** Decisions of the token service, and of our own issuers. */
 export interface TokenCounts {
@@ -117,23 +116,20 @@ const partOf = (column: string): string => `(${column} - cast(:from as bigint)) 
 const within = (column: string): string => `${column} >= cast(:from as bigint) and ${column} < cast(:to as bigint)`
 const countIf = (name: string, condition: string): string => `count(*) filter (where ${condition}) as ${name}`
 
-const states: readonly RunState[] = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled']
-const countStates = states.map((state) => countIf(state, `state = '${state}'`)).join(', ')
+const countStates = runStates.map((state) => countIf(state, `state = '${state}'`)).join(', ')
 const countClasses = [
   countIf('answered', 'status < 400'),
   countIf('refused', 'status >= 400 and status < 500'),
   countIf('failed', 'status >= 500'),
 ].join(', ')
 
-/** Written as in the index `audit_tokens`, which serves no other expression. */
+/** The texts of the index `audit_tokens`, which serves only these texts. */
 const tokenTexts = {
   sqlite: {
-    isToken: `json_extract(changes, '$[0][1]') = 'token'`,
     action: `json_extract(changes, '$[0][2]')`,
     decisions: `json_array_length(changes)`,
   },
   postgres: {
-    isToken: `changes::jsonb -> 0 ->> 1 = 'token'`,
     action: `changes::jsonb -> 0 ->> 2`,
     decisions: `jsonb_array_length(changes::jsonb)`,
   },
@@ -188,7 +184,7 @@ export const statisticsStatements = {
   ),
   tokens: statement<SpanValues, InPart & TokenCounts>(
     (on) => `select ${partOf('time')}, ${countTokens(on)}
-      from audit where ${within('time')} and ${tokenTexts[on.name].isToken} group by part`,
+      from audit where ${within('time')} and ${isToken(on)} group by part`,
   ),
 }
 

@@ -1,7 +1,8 @@
-import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
+import { runStates } from '#domain/run.ts'
+import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { Journals } from '#engine/journal/journals.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ReadStatistics, RunCounts, Statistics, StatisticsPart } from '#sdk/statistics.ts'
+import type { ReadStatistics, Statistics, StatisticsPart } from '#sdk/statistics.ts'
 import type { InPart, StatisticsCounts, StatisticsStore } from '#storage/statistics-store.ts'
 
 const maxParts = 400
@@ -62,15 +63,8 @@ function toStatistics(query: StatisticsQuery, parts: number, counts: StatisticsC
 const byPart = <T extends InPart>(rows: readonly T[]): ReadonlyMap<number, T> =>
   new Map(rows.map((row) => [row.part, row]))
 
-const runCounts = (row: RunCounts | undefined): RunCounts => ({
-  ready: row?.ready ?? 0,
-  running: row?.running ?? 0,
-  waiting: row?.waiting ?? 0,
-  incident: row?.incident ?? 0,
-  completed: row?.completed ?? 0,
-  failed: row?.failed ?? 0,
-  cancelled: row?.cancelled ?? 0,
-})
+const runCounts = (row: RunCounts | undefined): RunCounts =>
+  Object.fromEntries(runStates.map((state) => [state, row?.[state] ?? 0])) as RunCounts
 
 const callCounts = (row: CallCounts | undefined): CallCounts => ({
   answered: row?.answered ?? 0,

@@ -135,7 +135,7 @@ onEachDatabase('reports', (freshUrl) => {
     await expect(allRows(one.reports, [cause])).rejects.toMatchObject({ code: 'INTERNAL' })
   })
 
-  describe('nothing is written, also by a statement that was never checked', () => {
+  describe('writes nothing, even with an unchecked statement', () => {
     test.each([
       "insert into runs (id) values ('x')",
       'delete from runs',

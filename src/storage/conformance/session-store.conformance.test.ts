@@ -29,7 +29,7 @@ function session(id: string, more: Partial<Session> = {}): Session {
 onEachDatabase('sessions', (freshUrl) => {
   const open = async () => (await openStores(await freshUrl())).one.sessions
 
-  test('a session is found as it was created', async () => {
+  test('returns a session as it was created', async () => {
     const store = await open()
     const whole = session('a', { data: { list: ['x', { y: 1 }], nul: '\0', half: '\ud800' }, ends: after(3600) })
     await store.create(whole)
@@ -37,7 +37,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.find('b', after(1))).toBeUndefined()
   })
 
-  test('ids that differ by case only are different sessions', async () => {
+  test('distinguishes ids by letter case', async () => {
     const store = await open()
     await store.create(session('a', { userID: 'lower' }))
     await store.create(session('A', { userID: 'upper' }))
@@ -45,13 +45,13 @@ onEachDatabase('sessions', (freshUrl) => {
     expect((await store.find('a', after(1)))?.userID).toBe('lower')
   })
 
-  test('an id is used once', async () => {
+  test('rejects an id that exists', async () => {
     const store = await open()
     await store.create(session('a'))
     await expect(store.create(session('a'))).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('somebody has so many sessions at most; those that were never used again make room first', async () => {
+  test('limits the sessions of a user, removing those that were never used again first', async () => {
     const store = await open()
     await store.create(session('other', { owner: bob }))
     await store.create(session('used'))
@@ -67,7 +67,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(found.map((one) => one?.id)).toEqual([undefined, 's500', 'used', 'other'])
   })
 
-  test('an expired session is absent before it is collected', async () => {
+  test('does not return an expired session that is not deleted yet', async () => {
     const store = await open()
     await store.create(session('idle'))
     await store.create(session('ended', { ends: after(60) }))
@@ -77,7 +77,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.update('ended', after(61), () => ({ data: {}, idleSeconds: 9999 }))).toBeUndefined()
   })
 
-  test('use postpones the expiry, but not beyond the end', async () => {
+  test('postpones the expiry with use, but not beyond the end', async () => {
     const store = await open()
     await store.create(session('a', { ends: after(1000) }))
     await store.touch(session('a', { ends: after(1000) }), after(500))
@@ -87,7 +87,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.find('a', after(1000))).toBeUndefined()
   })
 
-  test('use is written down now and then only', async () => {
+  test('writes use at intervals only', async () => {
     const store = await open()
     const fresh = session('a')
     await store.create(fresh)
@@ -97,7 +97,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect((await store.find('a', after(touchEverySeconds)))?.touched).toEqual(after(touchEverySeconds))
   })
 
-  test('use does not bring back what has expired or was deleted', async () => {
+  test('does not restore an expired or deleted session with use', async () => {
     const store = await open()
     await store.create(session('expired'))
     await store.touch(session('expired'), after(700))
@@ -108,7 +108,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.find('deleted', after(101))).toBeUndefined()
   })
 
-  test('fifty parallel updates all land', async () => {
+  test('applies fifty concurrent updates', async () => {
     const store = await open()
     await store.create(session('a', { data: { count: 0 } }))
     const add = (old: Session) => ({ data: { count: Number(old.data['count']) + 1 }, idleSeconds: old.idleSeconds })
@@ -116,7 +116,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect((await store.find('a', after(1)))?.data).toEqual({ count: 50 })
   })
 
-  test('an update that throws changes nothing', async () => {
+  test('changes nothing when an update throws', async () => {
     const store = await open()
     await store.create(session('a', { data: { kept: true } }))
     const fail = (): never => {
@@ -126,7 +126,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect((await store.find('a', after(1)))?.data).toEqual({ kept: true })
   })
 
-  test('all sessions of a user can be ended, under any of their logins', async () => {
+  test('ends all sessions of a user, under any of their logins', async () => {
     const store = await open()
     await store.create(session('a', { userID: 'Alice', application: 'one' }))
     await store.create(session('b', { userID: 'alice', application: 'two' }))
@@ -136,14 +136,14 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.find('c', after(1))).toBeDefined()
   })
 
-  test('all sessions of a user but one can be ended', async () => {
+  test('ends all sessions of a user but one', async () => {
     const store = await open()
     for (const id of ['a', 'b', 'c']) await store.create(session(id))
     expect(await store.deleteOfOwner(alice, 'public-b')).toBe(2)
     expect(await store.find('b', after(1))).toBeDefined()
   })
 
-  test('a session is found and ended by its public id, by its owner only', async () => {
+  test('finds and ends a session by its public id, for its owner only', async () => {
     const store = await open()
     await store.create(session('a', { userID: 'Alice' }))
     expect(await store.findPublic('public-a', after(1))).toMatchObject({ id: 'a' })
@@ -154,7 +154,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.find('a', after(1))).toBeUndefined()
   })
 
-  test("a user's sessions are listed, latest first, without those that have expired", async () => {
+  test('lists the sessions of a user, latest first, without expired ones', async () => {
     const store = await open()
     await store.create(session('old', { idleSeconds: 10 }))
     await store.create(session('a', { created: after(1) }))
@@ -163,7 +163,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect((await store.ofOwner(alice, after(11))).map(({ id }) => id)).toEqual(['b', 'a'])
   })
 
-  test('one session takes the place of another with one commit', async () => {
+  test('replaces a session by another in one commit', async () => {
     const store = await open()
     await store.create(session('a'))
     await store.create(session('b', { publicId: 'public-a' }), 'a')
@@ -172,7 +172,7 @@ onEachDatabase('sessions', (freshUrl) => {
     await expect(store.create(session('b'), 'b-not-there')).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('a mark ends its sessions, wherever they went since, and no others', async () => {
+  test('ends the sessions with a mark, also after a step-up, and no others', async () => {
     const store = await open()
     await store.create(session('a'))
     await store.create(session('other'))
@@ -187,7 +187,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.deleteMarked('sid')).toBe(0)
   })
 
-  test('only what has expired is collected, however much it is', async () => {
+  test('deletes all expired sessions and no others', async () => {
     const store = await open()
     for (let i = 0; i < 1100; i += 100) {
       await Promise.all(
@@ -202,14 +202,14 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.find('live', after(10))).toBeDefined()
   })
 
-  test('deleting says whether there was one', async () => {
+  test('returns whether a session was deleted', async () => {
     const store = await open()
     await store.create(session('a'))
     expect(await store.delete('a')).toBe(true)
     expect(await store.delete('a')).toBe(false)
   })
 
-  test('text that no database holds is a bad request, or simply not there', async () => {
+  test('rejects text that cannot be stored, and does not find it', async () => {
     const store = await open()
     await expect(store.create(session('a', { userID: 'a\0b' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(await store.find('a\0', after(1))).toBeUndefined()
