@@ -1,7 +1,7 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import { type Identity, storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { appendToChain } from '#storage/audit/audit-chain.ts'
+import { appendAudit } from '#storage/audit/audit-chain.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { columns, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -53,7 +53,7 @@ export class DelegationStore {
     }
     await this.#client.transaction(async (tx) => {
       await insert.run(tx, row)
-      if (audit.length > 0) await appendToChain(tx, audit)
+      await appendAudit(tx, audit)
     })
   }
 
@@ -62,7 +62,7 @@ export class DelegationStore {
     if (!isStorable(id)) return false
     return await this.#client.transaction(async (tx) => {
       const removed = (await remove.run(tx, { id, user: user.identity })) > 0
-      if (removed && audit.length > 0) await appendToChain(tx, audit)
+      if (removed) await appendAudit(tx, audit)
       return removed
     })
   }

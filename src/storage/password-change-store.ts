@@ -3,7 +3,7 @@ import type { NewMail } from '#domain/mail.ts'
 import { formerIdentity, type Identity, storedIdentity } from '#identity/identity.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { appendToChain } from '#storage/audit/audit-chain.ts'
+import { appendAudit } from '#storage/audit/audit-chain.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
@@ -195,10 +195,6 @@ async function commitOutcome(tx: SqlTransaction, { ending, mails = [], audit }: 
   if (mails.length > 0) await insertMails(tx, mails, await readNow(tx))
   await appendAudit(tx, [...audit, ...sessions.audit])
   return sessions.ended.length
-}
-
-async function appendAudit(tx: SqlTransaction, audit: readonly AuditEntry[]): Promise<void> {
-  if (audit.length > 0) await appendToChain(tx, audit)
 }
 
 function newRow({ id, form, owner, data }: PasswordChange): Pick<ChangeRow, 'id' | 'form' | 'owner' | 'data'> {

@@ -2,10 +2,10 @@ import type { AuditEntry } from '#domain/audit.ts'
 import type { Invitation } from '#domain/invitation.ts'
 import type { NewMail } from '#domain/mail.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { appendToChain } from '#storage/audit/audit-chain.ts'
+import { appendAudit } from '#storage/audit/audit-chain.ts'
 import { readNow } from '#storage/client/database-time.ts'
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
 import { columns, type DialectText, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
@@ -218,10 +218,6 @@ class Taken extends Error {
     super('reserved by others')
     this.keys = keys
   }
-}
-
-async function appendAudit(tx: SqlTransaction, audit: readonly AuditEntry[]): Promise<void> {
-  if (audit.length > 0) await appendToChain(tx, audit)
 }
 
 const fromRow = ({ attributes, created, expires, ...same }: ListedInvitation): Invitation => ({

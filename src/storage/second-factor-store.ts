@@ -1,6 +1,6 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { SecondFactor } from '#domain/second-factor.ts'
-import { appendToChain } from '#storage/audit/audit-chain.ts'
+import { appendAudit } from '#storage/audit/audit-chain.ts'
 import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
 import { columns, RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
@@ -149,10 +149,6 @@ const addCodes = (tx: SqlTransaction, owner: string, codes: readonly string[]): 
     tx,
     codes.map((hash) => ({ owner, hash })),
   )
-
-async function appendAudit(tx: SqlTransaction, audit: readonly AuditEntry[]): Promise<void> {
-  if (audit.length > 0) await appendToChain(tx, audit)
-}
 
 const findByOwner = statement<{ owner: string }, FactorRow>(
   `select ${columns(['id', 'owner', 'kind', 'name', 'data', 'counter', 'created', 'lastUsed'])}

@@ -91,6 +91,11 @@ export async function appendToChain(
   await moveHead.run(tx, moved)
 }
 
+/** `appendToChain` for a change that may have no entries. */
+export async function appendAudit(tx: SqlTransaction, entries: readonly AuditEntry[]): Promise<void> {
+  if (entries.length > 0) await appendToChain(tx, entries)
+}
+
 /** An entry about the audit itself. */
 export function auditEntry(
   change: Pick<AuditEntry, 'action' | 'attribute' | 'value' | 'reason'>,
