@@ -3,7 +3,7 @@ import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type DueValues, dueText, dueValues, readNow, timeOf } from '#storage/client/database-time.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, inserted, statement } from '#storage/client/statement.ts'
+import { columns, inserted, statement, withoutNulls } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 
 interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
@@ -98,12 +98,8 @@ async function revokeGrant(tx: SqlTransaction, { grant, onlyDue }: GrantRevocati
   return await revoke.first(tx, { id: grant, anyway: onlyDue ? 0 : 1 })
 }
 
-const fromRow = ({ granted, expires, run, ...same }: StoredGrant): Grant => ({
-  ...same,
-  granted: new Date(granted),
-  expires: new Date(expires),
-  ...(run === null ? {} : { run }),
-})
+const fromRow = (row: StoredGrant): Grant =>
+  withoutNulls({ ...row, granted: new Date(row.granted), expires: new Date(row.expires) })
 
 const insert = statement<GrantRow>(
   `insert into grants ${inserted([...stored, 'subjectKey', 'nameKey'])}

@@ -1,6 +1,6 @@
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, inserted, type Statement, statement } from '#storage/client/statement.ts'
+import { columns, inserted, type Statement, statement, withoutNulls } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 /** Names a record of one of our issuers. */
@@ -122,10 +122,8 @@ const toRow = ({ issuer, model, id, grantId, userCode, data, expires }: IssuerRe
   expires: expires.getTime(),
 })
 
-const fromRow = ({ grantId, userCode, consumed, expires, ...same }: RecordRow): StoredIssuerRecord => ({
-  ...same,
-  ...(grantId === null ? {} : { grantId }),
-  ...(userCode === null ? {} : { userCode }),
+const fromRow = ({ consumed, expires, ...same }: RecordRow): StoredIssuerRecord => ({
+  ...withoutNulls(same),
   consumed: consumed === null ? undefined : new Date(consumed),
   expires: new Date(expires),
 })

@@ -1,6 +1,6 @@
 import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, statement } from '#storage/client/statement.ts'
+import { columns, dateOrNull, statement, withoutNulls } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText } from '#storage/client/text-keys.ts'
 
 const maxListed = 500
@@ -91,15 +91,8 @@ export class JobRunStore {
 
 const claimValues = ({ job, due, fence }: JobClaim): ClaimValues => ({ name: job, due: due.getTime(), fence })
 
-const fromRow = ({ name, due, state, worker, started, ended, error }: JobRow): JobRun => ({
-  job: name,
-  due: new Date(due),
-  state,
-  worker,
-  started: new Date(started),
-  ...(ended === null ? {} : { ended: new Date(ended) }),
-  ...(error === null ? {} : { error }),
-})
+const fromRow = ({ name, due, started, ended, ...same }: JobRow): JobRun =>
+  withoutNulls({ job: name, ...same, due: new Date(due), started: new Date(started), ended: dateOrNull(ended) })
 
 /** The first call inserts; another takes over when the lease has expired. Nothing is written before the due time. */
 const begin = statement<{ name: string; due: number; worker: string; lease: number }, { fence: number }>(

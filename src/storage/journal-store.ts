@@ -2,7 +2,7 @@ import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
 import type { JournalEntry, JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, dynamic, RowInsert, statement } from '#storage/client/statement.ts'
+import { columns, dynamic, RowInsert, statement, withoutNulls } from '#storage/client/statement.ts'
 import { isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
@@ -114,18 +114,13 @@ function toRow(journal: string, entry: JournalEntry): JournalRow {
   }
 }
 
-function fromRow({ seq, keyword, error, details, ...same }: StoredRow): StoredJournalEntry {
-  const { workflows = [], operations } = JSON.parse(details) as Details
-  return {
-    id: seq,
-    ...same,
-    time: new Date(same.time),
-    workflows,
-    ...(keyword === null ? {} : { keyword }),
-    ...(error === null ? {} : { error }),
-    ...(operations === undefined ? {} : { operations }),
-  }
-}
+const fromRow = ({ seq, details, ...same }: StoredRow): StoredJournalEntry => ({
+  id: seq,
+  ...withoutNulls(same),
+  time: new Date(same.time),
+  workflows: [],
+  ...(JSON.parse(details) as Details),
+})
 
 const insert = new RowInsert<JournalRow>('journal', stored)
 const trim = statement<{ journal: string; keep: number }>(

@@ -44,53 +44,21 @@ export interface StorageOptions {
   readonly auditKeys?: readonly AuditKey[]
 }
 
-/** All that Gatehouse keeps. */
-export interface Storage {
-  readonly sessions: SessionStore
-  readonly logins: LoginStore
-  readonly loginFailures: LoginFailureStore
-  readonly audit: AuditStore
-  readonly auditSinks: AuditSinkStore
-  readonly journal: JournalStore
-  readonly events: EventStore
-  readonly runs: RunStore
-  readonly approvals: ApprovalStore
-  readonly timers: TimerStore
-  readonly mails: MailStore
-  readonly grants: GrantStore
-  readonly delegations: DelegationStore
-  readonly jobRuns: JobRunStore
-  readonly idempotency: IdempotencyStore
-  readonly keys: KeyStore
-  readonly issuer: IssuerStore
-  readonly registrations: RegistrationStore
-  readonly passwordChanges: PasswordChangeStore
-  readonly portal: PortalStore
-  readonly secondFactors: SecondFactorStore
-  readonly reports: ReportStore
-  readonly statistics: StatisticsStore
-  /**
-   * Does not wait for the database: one that cannot be reached is told by the methods of the directory. Throws an Error
-   * for an address that is none. To be closed by whoever opened it.
-   */
-  userDirectory(options: UserDirectoryOptions): UserDirectory
-  /**
-   * Settles when the database answers, migrated to the present form; rejects with TARGET_UNREACHABLE when it does not
-   * answer, and with an Error when it is of a form that this program must not touch.
-   */
-  ready(): Promise<void>
-  /** Waits for writes under way. Directories of the same database that are still open keep it until they are closed. */
-  close(): Promise<void>
-}
+/** All stores of one database. */
+export type Storage = ReturnType<typeof openStorage>
 
-/** Throws an Error when it is not said where the database is. Nothing is opened before `ready`, or the first use. */
-export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: StorageOptions): Storage {
+/** Throws an Error without an address. Connects to the database with `ready`, or with its first use. */
+export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: StorageOptions) {
   const address = url ?? (dataFolder === undefined ? undefined : `sqlite:${join(dataFolder, 'gatehouse.db')}`)
   if (address === undefined) throw new Error('a data folder or a database is needed')
   const [firstKey, ...otherKeys] = auditKeys ?? []
   const seal = firstKey === undefined ? undefined : new AuditSeal([firstKey, ...otherKeys])
   const databases = new Databases(clock, log, seal)
   const { client, release } = databases.use(address)
+  /**
+   * Resolves when the database answers and is migrated. Rejects with TARGET_UNREACHABLE when it does not answer, and with an
+   * Error when this program must not use it, such as a database of a newer version.
+   */
   const ready = async (): Promise<void> => {
     await selectOne.all(client, {})
   }
@@ -119,12 +87,17 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     secondFactors: new SecondFactorStore(client),
     reports,
     statistics: new StatisticsStore(client),
-    userDirectory: (options) => {
+    /**
+     * Does not wait for the database: the methods of the directory report that it can't be reached. Throws an Error for an
+     * invalid address. The caller closes it.
+     */
+    userDirectory(options: UserDirectoryOptions): UserDirectory {
       const used = databases.use(options.url ?? address)
       return new UserDirectoryStore(used.client, options.name, clock, used.release)
     },
     ready,
-    close: async () => {
+    /** Waits for pending writes. Directories of the same database keep it open until they are closed. */
+    async close(): Promise<void> {
       await reports.close()
       await release()
     },

@@ -1,10 +1,10 @@
-import type { SqlQuery } from '#storage/client/sql-client.ts'
-import { SqliteClient } from '#storage/client/sqlite.ts'
-import { temporaryFolder } from '#testing/databases.ts'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test } from 'vitest'
+import type { SqlQuery } from '#storage/client/sql-client.ts'
+import { SqliteClient } from '#storage/client/sqlite.ts'
+import { temporaryFolder } from '#testing/databases.ts'
 
 const query = <R>(sql: string): SqlQuery<R> => ({ sql, params: [], name: undefined })
 const things = query<{ id: string }>('select id from things order by id')
