@@ -1,19 +1,19 @@
 import { escalationTimer } from '#engine/approvals/approval-desk.ts'
 import { GrantLoop } from '#engine/grants/grant-loop.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
-import type { Dispatcher } from '#engine/workflow/dispatcher.ts'
 import { registerRunTimers } from '#engine/workflow/run-timers.ts'
 import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
+import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 import type { TimerStore } from '#storage/timer-store.ts'
 
 export interface DurableParts {
   readonly services: RuntimeServices
   readonly running: RunningConfiguration
   readonly timers: TimerStore
-  readonly dispatcher: Dispatcher
+  readonly dispatcher: Pick<RunWakeUp, 'start' | 'close'>
   readonly limits: Partial<WorkerLimits>
   /** How long timers are held, where that is to be another time than usual. */
   readonly lease?: { readonly leaseMillis?: number }
@@ -57,7 +57,7 @@ export class DurableWork implements Closable {
     this.#closed = true
     clearTimeout(this.#again)
     await Promise.all([this.#worker.close(), this.#timers.close(), this.#grants.close()])
-    await this.#parts.dispatcher.close?.()
+    await this.#parts.dispatcher.close()
   }
 
   /** The workers look by themselves as well, so nothing waits for it. */

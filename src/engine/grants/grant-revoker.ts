@@ -1,7 +1,7 @@
 import type { Grant } from '#domain/grant.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { removalParameters, removalWorkflow } from '#engine/grants/removal-workflow.ts'
-import type { Runs } from '#engine/workflow/runs.ts'
+import type { Runs } from '#engine/workflow/run-service.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'

@@ -1,13 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ClaimedMail } from '#domain/mail.ts'
-import type { MailMeter } from '#engine/mail/mail-meter.ts'
-import { mailRetryMillis } from '#engine/mail/mail-retry.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { htmlOfText } from '#sdk/mail-body.ts'
 import type { SendOutcome } from '#sdk/notifier.ts'
 import type { MailStore } from '#storage/mail-store.ts'
+
+/** The outcome of an attempt to send a mail; `unknown` when the connection broke after the hand-over. */
+export type MailOutcome = 'sent' | 'retried' | 'failed' | 'unknown'
+
+export interface MailMeter {
+  counted(outcome: MailOutcome): void
+}
 
 export type MailQueue = Pick<MailStore, 'claim' | 'handOver' | 'sent' | 'failed' | 'unknown'>
 
@@ -163,3 +168,18 @@ export class MailWorker {
 
 /** Whom it goes to is personal, and what it says may be secret: neither stands in the log. */
 const fieldsOf = ({ id, run, step, attempt }: ClaimedMail) => ({ mail: id, workflowId: run, step, attempt })
+
+const firstRetryMillis = 5_000
+const longestRetryMillis = 30 * 60_000
+/** With the pauses between them they take about a day. */
+const maxAttempts = 60
+
+/**
+ * The pause after that many failed attempts: twice as long each time, up to half an hour. Half of it is random, so that a
+ * server that recovers doesn't get all mails at once. Undefined: the mail is given up.
+ */
+export function mailRetryMillis(attempts: number, chance = Math.random()): number | undefined {
+  if (attempts >= maxAttempts) return undefined
+  const whole = Math.min(firstRetryMillis * 2 ** Math.min(attempts - 1, 30), longestRetryMillis)
+  return whole / 2 + (whole / 2) * chance
+}

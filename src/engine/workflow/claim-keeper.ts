@@ -1,8 +1,15 @@
 import type { RunClaim } from '#domain/run.ts'
-import { ClaimLost } from '#engine/workflow/claim-lost.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
+
+/** Another worker has claimed the run. */
+export class ClaimLost extends Error {
+  constructor(run: string) {
+    super(`the claim of run ${run} is lost`)
+    this.name = 'ClaimLost'
+  }
+}
 
 export interface ClaimTimes {
   readonly leaseMillis: number
@@ -10,7 +17,7 @@ export interface ClaimTimes {
   readonly stepMillis: number
 }
 
-/** Renews a claim while steps take their time, and tells the step when the run is lost to another. */
+/** Renews a claim while its steps run, and aborts the step when another worker has claimed the run. */
 export class ClaimKeeper {
   readonly #store: Pick<RunStore, 'renew' | 'get'>
   readonly #claim: RunClaim
@@ -50,7 +57,7 @@ export class ClaimKeeper {
     const { id, fence } = this.#claim
     try {
       if (await this.#store.renew(this.#claim, this.#times.leaseMillis)) return
-      // A run whose end was asked for is not renewed either; its step may come to its end.
+      // A cancelled run isn't renewed either, but its step may finish.
       const run = await this.#store.get(id)
       if (run?.state === 'running' && run.fence === fence) return
       this.#lost = true

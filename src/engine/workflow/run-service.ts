@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { isAsynchronous } from '#engine/workflow/request-map.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import type { Runs } from '#engine/workflow/runs.ts'
 import { isWithinCall } from '#engine/workflow/within-call-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { accepted, type Workflows } from '#engine/workflow/workflows.ts'
@@ -10,7 +9,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import type { CallKey, RefusedCall, RunStart } from '#sdk/runs.ts'
+import type { CallKey, RefusedCall, RunAccess, RunStart } from '#sdk/runs.ts'
 import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import type { NewRun } from '#storage/runs/run-commit.ts'
 import type { StartOutcome } from '#storage/runs/run-store.ts'
@@ -23,6 +22,17 @@ const behindMillis = 2_000
 /** Audit entries about refused calls, per caller; further refusals are only logged. */
 const refusals = { burst: 50, perMinute: 30 }
 const longest = 200
+
+/** Runs, as the other parts of the engine use them. */
+export interface Runs extends RunAccess {
+  /** Stores or executes the run, as the call says. */
+  run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
+  /**
+   * A run that the caller's transaction stores, as `RunEffects.starts`. Its definition has been saved.
+   * Throws NOT_SUPPORTED when there is no workflow of that name.
+   */
+  prepare(call: WorkflowCall): Promise<NewRun>
+}
 
 /** Runs as one configuration sees them. */
 export class RunService extends RunInterventions implements Runs {

@@ -2,12 +2,11 @@ import { intentsFromJson, intentsToJson } from '#engine/workflow/intents.ts'
 import type { Frame, RunProgress } from '#engine/workflow/run-progress.ts'
 import { asTexts, broken, SavedObject, toJson } from '#engine/workflow/saved-json.ts'
 import { restoreUser, saveUser, type VersionMaps } from '#engine/workflow/saved-user.ts'
-import { signalFromJson, signalToJson } from '#engine/workflow/task-signal.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { BoundSubject, ReadVersion } from '#sdk/workflow.ts'
-import type { RequestMap } from '#sdk/workflow-task.ts'
+import type { RequestMap, TaskSignal } from '#sdk/workflow-task.ts'
 
 /** The form that runs are stored in; others are refused. */
 const format = 1
@@ -194,4 +193,39 @@ export function newAccountIn(data: JsonObject): Pick<RunProgress, 'newAccount'> 
   const [recipient, subject, text] = [mail.text('recipient'), mail.text('subject'), mail.text('text')]
   const refusal = { recipient, subject, text, ...(notifier === undefined ? {} : { notifier }) }
   return { newAccount: { unique, created, refusal } }
+}
+
+/** The result of a wait, in the form it is stored in. */
+function signalToJson(signal: TaskSignal): JsonObject {
+  if (signal.kind === 'time') return { kind: 'time' }
+  const { kind, approval, approved, by, onBehalfOf, comment } = signal
+  return {
+    kind,
+    approval,
+    approved,
+    ...(by === undefined ? {} : { by }),
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(comment === undefined ? {} : { comment }),
+  }
+}
+
+/** Undefined for a value that isn't a signal. */
+export function signalFromJson(value: JsonValue | undefined): TaskSignal | undefined {
+  if (!isJsonObject(value)) return undefined
+  const { kind, approval, approved } = value
+  if (kind === 'time') return { kind }
+  if (kind !== 'approval' || typeof approval !== 'string' || typeof approved !== 'boolean') return undefined
+  return {
+    kind,
+    approval,
+    approved,
+    ...optionalText('by', value),
+    ...optionalText('onBehalfOf', value),
+    ...optionalText('comment', value),
+  }
+}
+
+function optionalText<K extends string>(name: K, object: JsonObject): { readonly [N in K]?: string } {
+  const value = object[name]
+  return typeof value === 'string' ? ({ [name]: value } as { readonly [N in K]?: string }) : {}
 }

@@ -1,6 +1,7 @@
+import type { ClaimedRun } from '#domain/run.ts'
 import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import { checkSize, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
+import { checkSize, restoreRun, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { NewRun } from '#storage/runs/run-commit.ts'
@@ -62,4 +63,21 @@ export function headOf(state: RunProgress, deadline: Date | undefined): Omit<New
     ...(deadline === undefined ? {} : { deadline: { at: deadline } }),
     ...(accessEnds === undefined ? {} : { accessEnds }),
   }
+}
+
+/** A stored run, without the result of its wait. Throws WORKFLOW_FAILED for one that cannot be read. */
+export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Promise<RunProgress> {
+  const { id, name, subject, requestor, caller, who, reason, requestId, data } = run
+  const secret = await sealer.open(run.secret)
+  const head = {
+    id,
+    workflow: name,
+    subject,
+    requestor,
+    who,
+    ...(caller === undefined ? {} : { caller }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(requestId === undefined ? {} : { requestId }),
+  }
+  return restoreRun(head, secret === undefined ? { data } : { data, secret })
 }
