@@ -1,28 +1,44 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { type AttributeType, isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
 /** Decodes a stored text; undefined for a text that the built-in mapping does not write. */
 export type Decode = (text: string) => JsonValue | undefined
 
 const number = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/
 
-/** Chosen once per attribute, since it runs for every value of every user that is shown. */
-export function decoder({ type, subAttributes }: SchemaAttribute): Decode {
-  switch (type) {
-    case 'boolean':
-      return (text) => (text === 'true' ? true : text === 'false' ? false : undefined)
-    case 'integer':
-      return (text) => (number.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined)
-    case 'decimal':
-      return (text) => (number.test(text) ? Number(text) : undefined)
-    case 'dateTime':
-      return (text) => (isDateTime(text) ? text : undefined)
-    case 'complex':
-      return elementDecoder(subAttributes)
-    default:
-      return (text) => text
-  }
+interface SimpleType {
+  readonly decode: Decode
+  /** Whether a part of a JSON element has the type. */
+  readonly fits: (value: JsonValue) => boolean
 }
+
+const text: SimpleType = { decode: (stored) => stored, fits: (value) => typeof value === 'string' }
+
+const simpleTypes: Readonly<Record<Exclude<AttributeType, 'complex'>, SimpleType>> = {
+  string: text,
+  reference: text,
+  binary: text,
+  boolean: {
+    decode: (stored) => (stored === 'true' ? true : stored === 'false' ? false : undefined),
+    fits: (value) => typeof value === 'boolean',
+  },
+  integer: {
+    decode: (stored) => (number.test(stored) && Number.isSafeInteger(Number(stored)) ? Number(stored) : undefined),
+    fits: (value) => Number.isSafeInteger(value),
+  },
+  decimal: {
+    decode: (stored) => (number.test(stored) ? Number(stored) : undefined),
+    fits: (value) => typeof value === 'number',
+  },
+  dateTime: {
+    decode: (stored) => (isDateTime(stored) ? stored : undefined),
+    fits: (value) => typeof value === 'string' && isDateTime(value),
+  },
+}
+
+/** Chosen once per attribute, since it runs for every value of every user that is shown. */
+export const decoder = ({ type, subAttributes }: SchemaAttribute): Decode =>
+  type === 'complex' ? elementDecoder(subAttributes) : simpleTypes[type].decode
 
 /** One element of a list as JSON text. Others can write to the target too, so the element is validated. */
 function elementDecoder(subAttributes: readonly SchemaAttribute[]): Decode {
@@ -50,27 +66,9 @@ function parsed(text: string): JsonObject | undefined {
   }
 }
 
-function fitsType(attribute: SchemaAttribute): (value: JsonValue) => boolean {
-  const one = fitsOne(attribute)
-  if (!attribute.multiValued) return one
-  return (value) => Array.isArray(value) && value.length > 0 && value.every(one)
-}
-
-function fitsOne({ type }: SchemaAttribute): (value: JsonValue) => boolean {
-  switch (type) {
-    case 'boolean':
-      return (value) => typeof value === 'boolean'
-    case 'integer':
-      return (value) => Number.isSafeInteger(value)
-    case 'decimal':
-      return (value) => typeof value === 'number'
-    case 'dateTime':
-      return (value) => typeof value === 'string' && isDateTime(value)
-    case 'complex':
-      return () => false
-    default:
-      return (value) => typeof value === 'string'
-  }
+function fitsType({ type, multiValued }: SchemaAttribute): (value: JsonValue) => boolean {
+  const fits = type === 'complex' ? () => false : simpleTypes[type].fits
+  return multiValued ? (value) => Array.isArray(value) && value.length > 0 && value.every(fits) : fits
 }
 
 /** The first text of a list starts like this if no element has a part that SCIM counts as present. */

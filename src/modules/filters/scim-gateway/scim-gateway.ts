@@ -16,7 +16,7 @@ import { createRouter, type Router } from './router.ts'
 import { GatewayStorage, gatewayFlow } from './stored-schema.ts'
 import { targetLookups } from './target-lookups.ts'
 import { UserMapping } from './user-mapping.ts'
-import { AttributeMarks, type DeletedMarks, StoredMarks, VisibleLookups } from './visible-lookups.ts'
+import { attributeMarks, type DeletedMarks, storedMarks, visibleLookups } from './visible-lookups.ts'
 
 /** Changes that may wait or run at the same time in one gateway. */
 const maxChanges = 4096
@@ -42,7 +42,7 @@ export default defineFilter({
       const marks = await openMarks(config, host, opened)
       // Stored values that do not fit are logged once, by the mapping that answers clients.
       const silent = new UserMapping(config, { toScim, toInternal }, silentLogger, stored)
-      const lookups = new VisibleLookups(stored, marks, config, silent)
+      const lookups = visibleLookups(stored, marks, config, silent)
       const router = createRouter({
         config,
         lookups,
@@ -69,9 +69,9 @@ function createLookups(config: GatewayConfig, host: ModuleHost): Lookups {
 /** Stored under what users are looked up in, so that all gateways on one target share the marks. */
 async function openMarks(config: GatewayConfig, host: ModuleHost, opened: Scope): Promise<DeletedMarks> {
   const { lookup, users } = config
-  if (users.deletedAttribute !== undefined) return new AttributeMarks(users.deletedAttribute, host.clock)
+  if (users.deletedAttribute !== undefined) return attributeMarks(users.deletedAttribute, host.clock)
   const place = lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`
-  return new StoredMarks(opened.own(await host.openUserDirectory({ name: `scim-deleted/${place}` })), host.clock)
+  return storedMarks(opened.own(await host.openUserDirectory({ name: `scim-deleted/${place}` })), host.clock)
 }
 
 /** Events are inside the journal, so that the journal shows if they failed. */

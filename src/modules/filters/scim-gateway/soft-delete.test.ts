@@ -5,7 +5,7 @@ import { memoryUserDirectory } from '#testing/memory-database.ts'
 import { openGateway, People } from '#testing/scim-gateway-fixture.ts'
 import { builtInParams, openStack as openScimStack } from '#testing/scim-stack.ts'
 import scimGateway from './scim-gateway.ts'
-import { StoredMarks } from './visible-lookups.ts'
+import { storedMarks } from './visible-lookups.ts'
 
 type Stack = Awaited<ReturnType<typeof openScimStack>>
 
@@ -194,7 +194,7 @@ test('a workflow that does not write the attribute of deletedAttributeName is an
 
 test('more marked users than a filter can name are left out of lists by the gateway', async () => {
   stack = await openStack(scimGateway)
-  const marks = new StoredMarks(await stack.marks(), () => new Date())
+  const marks = storedMarks(await stack.marks(), () => new Date())
   const { body } = await stack.send('POST', '/Users', { userName: 'ann', active: false })
   for (const userName of ['ben', 'cid', 'dan'])
     await stack.send('POST', '/Users', { userName, active: userName !== 'dan' })
@@ -222,7 +222,7 @@ test('more marked users than a filter can name are left out of lists by the gate
 
 test('users that are deleted while a client reads by cursor neither end the list nor hide others', async () => {
   stack = await openStack(scimGateway, { params: builtInParams, workflows: { 'delete-user': deactivate() } })
-  const marks = new StoredMarks(await stack.marks(), () => new Date())
+  const marks = storedMarks(await stack.marks(), () => new Date())
   const ids: string[] = []
   for (let n = 0; n < 12; n++) {
     const { body } = await stack.send('POST', '/Users', { userName: `user${n}`, active: true })
@@ -263,7 +263,7 @@ test('lists that neither the target nor the gateway can serve are refused with t
   const people = new People({ ownIds: true })
   for (let n = 0; n < 10_001; n++) people.add(`user${n}`, { active: ['false'] })
   const directory = memoryUserDirectory()
-  const marks = new StoredMarks(directory, () => new Date())
+  const marks = storedMarks(directory, () => new Date())
   for (let n = 0; n < 101; n++) await marks.set({ id: `other-${n}`, user: userOf(`other${n}`) })
   const host = { openUserDirectory: async () => directory }
   const { send } = await openGateway(scimGateway, { people, params: builtInParams, host })

@@ -95,20 +95,11 @@ function compareTexts(operator: CompareOperator, a: string, b: string): boolean 
 }
 
 function ordered<T extends string | number>(operator: CompareOperator, a: T, b: T): boolean {
-  switch (operator) {
-    case 'eq':
-      return a === b
-    case 'gt':
-      return a > b
-    case 'ge':
-      return a >= b
-    case 'lt':
-      return a < b
-    case 'le':
-      return a <= b
-    default:
-      return false
-  }
+  if (operator === 'eq') return a === b
+  if (operator === 'gt') return a > b
+  if (operator === 'ge') return a >= b
+  if (operator === 'lt') return a < b
+  return operator === 'le' && a <= b
 }
 
 /** The text as it is compared: without regard to letter case unless the attribute is caseExact. */
