@@ -2,7 +2,9 @@ import { setImmediate as otherWork } from 'node:timers/promises'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import type { RunState } from '#domain/run.ts'
 import type { CallCounts, StatisticsQuery } from '#domain/statistics.ts'
-import type { SqlClient, SqlDialect, SqlQuery } from '#storage/client/sql-client.ts'
+import type { SqlDialect } from '#protocols/sql/sql-database.ts'
+import { isToken } from '#storage/audit/audit-record.ts'
+import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 import { type DialectText, dynamic, type Statement, statement } from '#storage/client/statement.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
 
@@ -128,12 +130,10 @@ const countClasses = [
 /** Written as in the index `audit_tokens`, which serves no other expression. */
 const tokenTexts = {
   sqlite: {
-    isToken: `json_extract(changes, '$[0][1]') = 'token'`,
     action: `json_extract(changes, '$[0][2]')`,
     decisions: `json_array_length(changes)`,
   },
   postgres: {
-    isToken: `changes::jsonb -> 0 ->> 1 = 'token'`,
     action: `changes::jsonb -> 0 ->> 2`,
     decisions: `jsonb_array_length(changes::jsonb)`,
   },
@@ -188,7 +188,7 @@ export const statisticsStatements = {
   ),
   tokens: statement<SpanValues, InPart & TokenCounts>(
     (on) => `select ${partOf('time')}, ${countTokens(on)}
-      from audit where ${within('time')} and ${tokenTexts[on.name].isToken} group by part`,
+      from audit where ${within('time')} and ${isToken(on)} group by part`,
   ),
 }
 
