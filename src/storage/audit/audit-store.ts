@@ -2,6 +2,7 @@ import type { AuditAnchor, AuditEntry, AuditPart, AuditRecord } from '#domain/au
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { SqlValue } from '#protocols/sql/sql-database.ts'
 import {
   type AuditSealing,
   appendToChain,
@@ -37,7 +38,7 @@ import {
   compareRecords,
   verifyAudit,
 } from '#storage/audit/audit-verification.ts'
-import type { SqlClient, SqlValue } from '#storage/client/sql-client.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
 import { columns, statement } from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 

@@ -2,16 +2,10 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { migrate, readMigrations } from '#storage/client/migrate.ts'
-import type {
-  Durability,
-  MigrationPlan,
-  SqlClient,
-  SqlDialect,
-  SqlQuery,
-  SqlTransaction,
-} from '#storage/client/sql-client.ts'
+import type { Durability, MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
 
 interface Opened {

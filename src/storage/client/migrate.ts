@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { SqlClient, SqlDialect } from '#storage/client/sql-client.ts'
+import type { SqlDialect } from '#protocols/sql/sql-database.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
 
 export interface Migration {

@@ -1,8 +1,6 @@
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 
-export type { SqlDialect, SqlValue }
-
 /** A statement and its values, always apart. `R` is the shape of its rows. */
 export interface SqlQuery<R> {
   readonly sql: string

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from 'sql-template-tag'
-import type { SqlDialect, SqlQuery, SqlReader, SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
+import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
+import type { SqlQuery, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
 
 /** The few phrases that SQLite and PostgreSQL write differently. */
 export interface DialectText {

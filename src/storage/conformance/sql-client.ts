@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { SqlClient, SqlQuery, SqlValue } from '#storage/client/sql-client.ts'
+import type { SqlValue } from '#protocols/sql/sql-database.ts'
+import type { SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 const statement = <R>(client: SqlClient, sql: string, ...params: SqlValue[]): SqlQuery<R> => ({
   sql: client.dialect === 'sqlite' ? sql : sql.replace(/\?/g, () => `$${++counter.value}`),

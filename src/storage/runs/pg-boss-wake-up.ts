@@ -1,7 +1,8 @@
 import { PgBoss } from 'pg-boss'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { SqlTransaction, SqlValue } from '#storage/client/sql-client.ts'
+import type { SqlValue } from '#protocols/sql/sql-database.ts'
+import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 
 const queue = 'gatehouse-runs'
