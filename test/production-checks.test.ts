@@ -268,7 +268,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       changes: [
         [
-          '- className: filters.CallWorkflow\n          params:\n            allowedWorkflow: save-profile',
+          '- className: filters.CallWorkflow\n          params:\n            allowedWorkflow: save-profile\n            declaredParamsOnly: "true"',
           '- className: filters.DevelopmentIssuer\n          params: { issuer: "http://127.0.0.1/dev" }',
         ],
       ],
@@ -390,7 +390,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     {
       changes: [
         [
-          '            allowedWorkflow: save-profile',
+          '            allowedWorkflow: save-profile\n            declaredParamsOnly: "true"',
           '            allowedWorkflow: save-profile\n            requireRequestorMatch: "false"\n            allowGroups: ["*"]\n            subject: any',
         ],
       ],
