@@ -8,19 +8,19 @@ import { isBusy, sqliteError } from '#protocols/sql/sqlite.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
 export interface InstanceLockOptions {
-  /** As for the storage; PostgreSQL is for any number of gateways, and nothing is held then. */
+  /** As for the storage. PostgreSQL serves any number of gateways, so it needs no lock. */
   readonly url?: string
   readonly dataFolder: string
-  /** How long a gateway that is just ending is waited for. */
+  /** How long to wait for a gateway that is shutting down. */
   readonly waitMillis?: number
 }
 
 const againMillis = 50
 
 /**
- * Holds the file of an embedded database for this gateway alone until it is closed; CONFLICT when another gateway has it.
- * A second one would take the runs of the first for those of a process that died. The lock is the operating system's, on a
- * file beside the database, so that it ends with its process however that ends, and commands may still use the database.
+ * Locks the file of an embedded database for this gateway until it is closed. Throws CONFLICT when another gateway has it:
+ * a second one would take the runs of the first for those of a process that died. The operating system holds the lock, on
+ * a file beside the database, so that it ends with its process and commands can still use the database.
  */
 export async function lockInstance({ url, dataFolder, waitMillis = 5_000 }: InstanceLockOptions): Promise<Closable> {
   const { dialect, address } = readAddress(url ?? `sqlite:${join(dataFolder, 'gatehouse.db')}`)
@@ -35,7 +35,7 @@ export async function lockInstance({ url, dataFolder, waitMillis = 5_000 }: Inst
       }
       await delay(againMillis)
     }
-    // By its name: opening and closing the file anew in this process would give the lock up.
+    // By its name: opening and closing the file again in this process would release the lock.
     chmodSync(file, 0o600)
     return lock
   } catch (error) {

@@ -52,7 +52,7 @@ function recorded() {
 
 const never = new Promise<never>(() => {})
 
-test('each due time is run once by all processes together, and a new job makes up for nothing', async () => {
+test('runs each due time once in all processes, and no past times of a new job', async () => {
   const { time, process, outcomes } = world()
   const { runs, run } = recorded()
   const processes = [1, 2, 3].map(() => process([everyMinute(run)]))
@@ -66,7 +66,7 @@ test('each due time is run once by all processes together, and a new job makes u
   expect(outcomes).toEqual(Array(4).fill('tidy done'))
 })
 
-test('of the times that passed while nobody was there the latest is made up for', async () => {
+test('catches up the latest due time after a downtime', async () => {
   const { time, process } = world()
   const { runs, run } = recorded()
   const before = process([everyMinute(run)])
@@ -82,7 +82,7 @@ test('of the times that passed while nobody was there the latest is made up for'
   expect(runs).toEqual(['12:01:00 1', '12:11:00 1'])
 })
 
-test('a job does not overlap itself, in this process or another', async () => {
+test('does not overlap runs of a job, in this process or another', async () => {
   const { time, process } = world()
   const { runs, run } = recorded()
   const gate = Promise.withResolvers<void>()
@@ -107,7 +107,7 @@ test('a job does not overlap itself, in this process or another', async () => {
   expect(runs).toEqual(['12:01:00 1', '12:02:00 1'])
 })
 
-test('a clock that runs ahead of the store begins nothing early, and what was too early is run then', async () => {
+test('begins no run early when the clock is ahead of the database, and runs it later', async () => {
   const { time, process } = world()
   const { runs, run } = recorded()
   const ahead = { now: time.now }
@@ -121,7 +121,7 @@ test('a clock that runs ahead of the store begins nothing early, and what was to
   expect(runs).toEqual(['12:01:00 1'])
 })
 
-test('a clock that is set back repeats nothing', async () => {
+test('repeats no run when the clock is set back', async () => {
   const { time, process } = world()
   const { runs, run } = recorded()
   const local = { now: time.now }
@@ -136,8 +136,8 @@ test('a clock that is set back repeats nothing', async () => {
   expect(runs).toEqual(['12:01:00 1', '12:02:00 1'])
 })
 
-describe('a runner that died', () => {
-  test('is replaced by one, which knows that it is not the first', async () => {
+describe('a worker that died', () => {
+  test('is replaced by one worker, which gets the number of the attempt', async () => {
     const { time, store, process } = world()
     const { runs, run } = recorded()
     await store.begin({ job: 'tidy', due: new Date(start - 30_000) }, 'dead', minute)
@@ -152,7 +152,7 @@ describe('a runner that died', () => {
     expect(runs).toEqual(['12:00:00 2', '12:01:00 1'])
   })
 
-  test('is not followed for ever', async () => {
+  test('is replaced a limited number of times', async () => {
     const { time, store, process, outcomes } = world()
     const { runs, run } = recorded()
     const due = new Date(start - 30_000)
@@ -168,7 +168,7 @@ describe('a runner that died', () => {
     expect(runs).toEqual([])
   })
 
-  test('whose job is configured no more is nobody’s after a day', async () => {
+  test('leaves a run that fails after a day if its job is no longer configured', async () => {
     const { time, store, process } = world()
     await store.begin({ job: 'gone', due: new Date(start - 30_000) }, 'dead', minute)
     const one = process([everyMinute(recorded().run)])
@@ -181,8 +181,8 @@ describe('a runner that died', () => {
   })
 })
 
-describe('what goes wrong', () => {
-  test('a failure is written down and counted, and the next time is another try', async () => {
+describe('failures', () => {
+  test('records and counts a failed run, and runs the next due time', async () => {
     const { time, store, process, outcomes } = world()
     const one = process([everyMinute(() => Promise.reject(new Error('no luck')))])
     await one.turn()
@@ -198,7 +198,7 @@ describe('what goes wrong', () => {
     ])
   })
 
-  test('one that takes too long is told to end, and given up when it does not', async () => {
+  test('aborts a run that takes too long, and gives it up if it does not end', async () => {
     const { time, store, process } = world()
     const told: boolean[] = []
     const stuck = ({ signal }: JobContext) => {
@@ -214,7 +214,7 @@ describe('what goes wrong', () => {
     expect((await store.list('tidy', 1))[0]).toMatchObject({ state: 'failed', error: 'it took longer than 0.01 s' })
   })
 
-  test('one that another has taken over is told to end, and does not write its end', async () => {
+  test('aborts a run that another worker has claimed, and does not record its end', async () => {
     const { time, database, store, process, outcomes } = world()
     const one = process([everyMinute(() => never)], undefined, { leaseMillis: 30 })
     await one.turn()
@@ -226,7 +226,7 @@ describe('what goes wrong', () => {
     expect(outcomes).toEqual(['tidy left'])
   })
 
-  test('closing waits, then leaves the run to another process', async () => {
+  test('waits for runs when it is closed, then leaves them to another process', async () => {
     const { time, store, process, outcomes } = world()
     const closed: string[] = []
     const job: Job = { run: () => never, close: () => void closed.push('closed') }
@@ -243,7 +243,7 @@ describe('what goes wrong', () => {
     expect(await store.list('tidy', 5)).toHaveLength(1)
   })
 
-  test('an end that the store did not take is told again', async () => {
+  test('retries to record the end of a run', async () => {
     const { time, store, process } = world()
     const end = store.end.bind(store)
     let failures = 2
@@ -258,7 +258,7 @@ describe('what goes wrong', () => {
     expect(runs).toHaveLength(1)
   })
 
-  test('a store that fails is asked again, and does not hold up other jobs', async () => {
+  test('retries after a database failure, and runs other jobs meanwhile', async () => {
     const { time, store, process } = world()
     const { runs, run } = recorded()
     const failing = everyMinute(run, { name: 'failing' })
@@ -278,7 +278,7 @@ describe('what goes wrong', () => {
   })
 })
 
-test('runs by itself once started, and rests until the next due time', async () => {
+test('runs in the background once started, and sleeps until the next due time', async () => {
   const { process, time } = world()
   const one = process([everyMinute(recorded().run)])
   expect(await one.turn()).toBe(5000)

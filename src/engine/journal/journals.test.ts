@@ -35,7 +35,7 @@ const shape = (written: readonly JournalBatch[][]) =>
     batches.map(({ journal, keep, entries }) => [journal, keep, entries.map(({ requestId }) => requestId)]),
   )
 
-test('what waits is written together, once a second at most', async () => {
+test('writes the entries of all journals together, at most once a second', async () => {
   vi.useFakeTimers()
   try {
     const { journals, written } = open()
@@ -59,7 +59,7 @@ test('what waits is written together, once a second at most', async () => {
   }
 })
 
-test('no more is held and written than the journal keeps', async () => {
+test('collects and writes no more entries than the journal keeps', async () => {
   const { journals, written } = open()
   const journal = journals.open({ name: 'a', keep: 3 })
   for (let i = 0; i < 1000; i++) journal.add(entry(`${i}`))
@@ -67,7 +67,7 @@ test('no more is held and written than the journal keeps', async () => {
   expect(shape(written)).toEqual([[['a', 3, ['997', '998', '999']]]])
 })
 
-test('closing and reading write what waits', async () => {
+test('writes collected entries when a journal is closed or read', async () => {
   const { journals, written } = open()
   const journal = journals.open({ name: 'a', keep: 3 })
   journal.add(entry('1'))
@@ -79,7 +79,7 @@ test('closing and reading write what waits', async () => {
   expect(shape(written)).toEqual([[['a', 3, ['1']]], [['a', 3, ['2']]]])
 })
 
-test('a journal that cannot be written harms nobody, is told once, and catches up', async () => {
+test('logs the first failed write, and writes the entries later', async () => {
   const { journals, written, warnings, state } = open()
   const journal = journals.open({ name: 'a', keep: 3 })
   state.failing = true
@@ -97,7 +97,7 @@ test('a journal that cannot be written harms nobody, is told once, and catches u
   expect(warnings).toHaveLength(2)
 })
 
-test('a configuration that takes over shares the journal and its new size', async () => {
+test('shares a journal with a new configuration, with its new size', async () => {
   const { journals, written } = open()
   const old = journals.open({ name: 'a', keep: 3 })
   const fresh = journals.open({ name: 'a', keep: 5 })
