@@ -1,5 +1,5 @@
 import { Attribute, Client } from 'ldapts'
-import ldap from '#modules/targets/ldap/ldap.ts'
+import { ldap } from '#modules/targets/ldap/ldap.ts'
 import type { LdapTarget } from '#modules/targets/ldap/ldap-target.ts'
 import { hasGroups, hasLookups, hasPasswords, type Target, type TargetRequest } from '#sdk/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'

@@ -1,8 +1,8 @@
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { openScimTarget } from '#modules/targets/scim/open-scim-target.ts'
-import type { ScimConfig } from '#modules/targets/scim/scim-parameters.ts'
+import type { ScimConfig } from '#modules/targets/scim/scim.ts'
 import type { ScimTarget } from '#modules/targets/scim/scim-target.ts'
+import { openScimTarget } from '#modules/targets/scim/scim-target.ts'
 import type { ScimBehind } from '#testing/scim-behind.ts'
 
 /** A target that is the server behind, or what stands at another address in front of it. */

@@ -2,25 +2,24 @@ import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 
 const width = 8
-/** More levels or groups than any organization nests: a server that gives more is out of order. */
+/** More levels or groups than any organization nests: a server that reports more is broken. */
 const maxLevels = 64
 const maxGroups = 5000
 
 export interface Above<T> {
   readonly group: T
-  /** The other group is a member of it itself, and not only through others. */
+  /** The other group is a direct member of it. */
   readonly direct: boolean
 }
 
 export interface GroupsAbove<T> {
-  /** Every group that contains this one, which was one of those to start from; each once, and never the group itself. */
+  /** Every group that contains this start group; each once, and never the group itself. */
   of(group: T): readonly Above<T>[]
 }
 
 /**
- * Walks up from groups to the groups that contain them, for systems that only know who contains a group directly. Each
- * group's parents are asked for once, and groups that contain one another end the walk like any other. Throws
- * TARGET_FAILED where it would take too much.
+ * Walks up from groups to the groups that contain them, for systems that only know the direct parents of a group. Reads
+ * the parents of each group once, so circles end. Throws TARGET_FAILED above the limits.
  */
 export async function groupsAbove<T>(
   starts: readonly T[],
@@ -50,7 +49,7 @@ export async function groupsAbove<T>(
     of(group) {
       const direct = parents.get(keyOf(group)) ?? []
       const all = new Map(direct.map((parent) => [keyOf(parent), parent]))
-      // A map is walked in the order of its entries, those that are added on the way included.
+      // The loop also visits the entries that it adds.
       for (const [key] of all) for (const parent of parents.get(key) ?? []) all.set(keyOf(parent), parent)
       all.delete(keyOf(group))
       const directKeys = new Set(direct.map(keyOf))
@@ -58,3 +57,31 @@ export async function groupsAbove<T>(
     },
   }
 }
+
+export interface GroupWalk<T> {
+  keyOf(group: T): string
+  nameOf(group: T): string
+  parentsOf(group: T): Promise<readonly T[]>
+}
+
+/** Throws CONFLICT when the group would contain itself through one of these members. */
+export async function refuseCircle<T>(group: T, members: readonly T[], walk: GroupWalk<T>): Promise<void> {
+  if (members.length === 0) return
+  const { keyOf, nameOf } = walk
+  const above = await groupsAbove([group], keyOf, walk.parentsOf)
+  const containing = new Set(above.of(group).map((one) => keyOf(one.group)))
+  const isItself = (member: T): boolean => keyOf(member) === keyOf(group)
+  const member = members.find((one) => isItself(one) || containing.has(keyOf(one)))
+  if (member === undefined) return
+  const how = isItself(member) ? '' : `: "${nameOf(member)}" already contains it`
+  throw new GatewayError('CONFLICT', `the group "${nameOf(group)}" would contain itself${how}`, {
+    publicText: `The group "${nameOf(group)}" would contain itself${how}.`,
+  })
+}
+
+/** NOT_FOUND for a group that is to contain others, or to become a member. */
+export const absentGroup = (name: string, cause?: unknown): GatewayError =>
+  new GatewayError('NOT_FOUND', `there is no group "${name.slice(0, 100)}"`, {
+    cause,
+    publicText: `There is no group "${name.slice(0, 100)}".`,
+  })

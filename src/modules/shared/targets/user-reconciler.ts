@@ -63,12 +63,7 @@ export interface UserStore<S extends StoredUser> {
   /** Any user that the target would take for one of this login; `read` when absent. */
   readAlike?(userID: string, attributes: readonly string[], request: TargetRequest): Promise<S | undefined>
   /** Completes a user that an earlier attempt began to create. Undefined where `missing` isn't what such an attempt leaves. */
-  finish?(
-    stored: S,
-    wanted: User,
-    missing: readonly TargetChange[],
-    request: TargetRequest,
-  ): Promise<Unreported> | undefined
+  finish?(stored: S, missing: readonly TargetChange[], request: TargetRequest): Promise<Unreported> | undefined
   /** Removes what an earlier attempt left behind of a user that doesn't exist. */
   cleanUp?(user: User): Promise<void>
   /** Throws VERSION_MISMATCH where the group has another name by now. */
@@ -85,7 +80,7 @@ export interface UserStore<S extends StoredUser> {
   readonly foldGroups?: boolean
   /** The system accepts logins that differ in spelling only, so the reconciler looks for those where a user must be new. */
   readonly looksForSpellings?: boolean
-  /** `create` throws CONFLICT also when another writer created the same user meanwhile, which is no conflict. */
+  /** `create` throws CONFLICT also when another writer just created the same user, which isn't a conflict. */
   readonly rereadsConflicts?: boolean
 }
 
@@ -116,7 +111,7 @@ export function reconcileUsers<S extends StoredUser>(
         const missing = differences(store, stored.user, user, attributes, true)
         const isSame = !mustBeNew && stored.user.userID === user.userID
         if (isSame && missing.length === 0) return []
-        return (isSame ? await store.finish?.(stored, user, missing, request) : undefined) ?? loginTaken(user.userID)
+        return (isSame ? await store.finish?.(stored, missing, request) : undefined) ?? loginTaken(user.userID)
       }
       const create = async (store: UserStore<S>): Promise<Unreported> => {
         const accepted = accept(store, given, listed)
@@ -201,7 +196,7 @@ function accept<S extends StoredUser>(
   return { user: { ...user, attributes: user.attributes.pick(attributes) }, attributes }
 }
 
-/** The user as it should be: everything that may not change stays. */
+/** The user after the change: everything that may not change stays. */
 function wantedUser<S extends StoredUser>(store: UserStore<S>, before: User, user: User, options: SyncOptions): User {
   const { addOnly, keepGroups, newUserID = before.userID } = options
   const join = store.join ?? ((_: string, present, added) => union(present, added))

@@ -1,9 +1,10 @@
 import { Attributes } from '#identity/attributes.ts'
+import { newGroupChanges } from '#identity/entry-changes.ts'
 import { timeAttributes } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { hasCode, noUser, report } from '#modules/shared/targets/user-reconciler.ts'
 import type { Passwords } from '#sdk/passwords.ts'
 import type {
   ContainingGroup,
@@ -23,12 +24,15 @@ import type {
 
 const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'password' }
 
-/** A UserDirectory as a target. The directory does the work, in one transaction a call, and tells what it changed. */
+/**
+ * A UserDirectory as a target. The directory compares and writes in one transaction per call, and returns what it changed,
+ * so this target does not use the shared reconcilers.
+ */
 export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget {
   readonly groupMembersAreIds = false
   readonly userIdIsLogin = false
   readonly groupHasOwnId = true
-  /** Ids are random UUIDs, never given twice. */
+  /** Ids are random UUIDs, never reused. */
   readonly idsAreUnique = true
   readonly renamesUsers = true
   readonly keepsVersions = true
@@ -96,10 +100,10 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     if (id !== undefined) await this.#passwords.remove(id)
   }
 
-  /** Good for a login wherever an insert shows the same people. BAD_REQUEST for one that is too short or too long. */
+  /** Valid for a login wherever a directory insert serves the same users. BAD_REQUEST for one that is too short or too long. */
   async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
     const id = (await this.#users.findByLogin(user.userID))?.id
-    if (id === undefined) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
+    if (id === undefined) throw noUser(user.userID)
     const { auditWithin } = request
     const record = auditWithin && ((transaction: object) => auditWithin(transaction, [passwordChange]))
     await this.#passwords.set(id, await this.#passwords.hash(password), record)
@@ -144,10 +148,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     await unlessThere(
       async () => {
         const created = await this.#users.createGroup(name, new Map(wanted))
-        request.audit({ subject: 'entry', action: 'add', attribute: 'name', value: created.name })
-        for (const [attribute, values] of wanted) {
-          for (const value of values) request.audit({ subject: 'attribute', action: 'add', attribute, value })
-        }
+        report(newGroupChanges(created.name, wanted), request)
       },
       async () => {
         if (options?.mustBeNew === true) return false
@@ -187,12 +188,12 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   }
 }
 
-/** The same asked twice is no conflict: the first time may have been an attempt whose answer was lost. */
+/** Creating the same entry again is not a conflict: the answer of the first attempt may have been lost. */
 async function unlessThere(create: () => Promise<void>, isThere: () => Promise<boolean>): Promise<void> {
   try {
     await create()
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== 'CONFLICT' || !(await isThere())) throw error
+    if (!hasCode(error, 'CONFLICT') || !(await isThere())) throw error
   }
 }
 
@@ -206,7 +207,3 @@ const sameAttributes = (stored: Attributes, wanted: Attributes): boolean =>
 
 const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((text, i) => text === b[i])
-
-function report(changes: readonly UserChange[], request: TargetRequest): void {
-  for (const change of changes) request.audit(change)
-}

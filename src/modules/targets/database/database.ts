@@ -1,11 +1,16 @@
+import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { DatabaseTarget } from '#modules/targets/database/database-target.ts'
-import { loadSeed } from '#modules/targets/database/seed.ts'
+import * as z from 'zod'
+import { Attributes } from '#identity/attributes.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
 import { configuredFile } from '#sdk/configured-file.ts'
 import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { databaseSystem, openPasswords } from '#sdk/passwords.ts'
 import { defineTarget } from '#sdk/target.ts'
+import { DatabaseTarget } from './database-target.ts'
 
 const parameters = {
   directory: text({
@@ -54,3 +59,58 @@ export default defineTarget({
     return target
   },
 })
+
+const values = z.record(z.string(), z.array(z.string()))
+const seedSchema = z.strictObject({
+  groups: z.array(z.strictObject({ name: z.string(), description: z.string().optional() })).default([]),
+  users: z
+    .array(z.strictObject({ userID: z.string(), attributes: values, groups: z.array(z.string()).default([]) }))
+    .default([]),
+})
+
+type Seed = z.infer<typeof seedSchema>
+
+/**
+ * Inserts the file's users and groups, unless the directory has users already or does not answer. Throws when the file is
+ * invalid.
+ */
+export async function loadSeed(file: string, users: UserDirectory, log: Logger): Promise<void> {
+  const seed = await readSeed(file)
+  try {
+    await insertSeed(seed, file, users, log)
+  } catch (error) {
+    if (!hasCode(error, 'TARGET_UNREACHABLE')) throw error
+    log.warn('directory not seeded: its database does not answer', { file, error: error.message })
+  }
+}
+
+async function insertSeed(seed: Seed, file: string, users: UserDirectory, log: Logger): Promise<void> {
+  const { total } = await users.searchUsers({ offset: 0, limit: 1 })
+  if (total > 0) return
+  for (const { name, description } of seed.groups) {
+    const attributes = new Map(description === undefined ? [] : [['description', [description]]])
+    await unlessExists(() => users.createGroup(name, attributes))
+  }
+  for (const { userID, attributes, groups } of seed.users) {
+    await unlessExists(() => users.create({ userID, groups, attributes: Attributes.from(attributes) }))
+  }
+  log.info('directory seeded', { file, users: seed.users.length, groups: seed.groups.length })
+}
+
+async function readSeed(file: string): Promise<Seed> {
+  try {
+    return seedSchema.parse(JSON.parse(await readFile(file, 'utf8')))
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : String(cause)
+    throw new Error(`seed ${file}: ${reason}`, { cause })
+  }
+}
+
+/** Another process may be seeding the same directory. */
+async function unlessExists(create: () => Promise<unknown>): Promise<void> {
+  try {
+    await create()
+  } catch (error) {
+    if (!hasCode(error, 'CONFLICT')) throw error
+  }
+}

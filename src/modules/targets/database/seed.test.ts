@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { loadSeed } from '#modules/targets/database/seed.ts'
+import { loadSeed } from '#modules/targets/database/database.ts'
 import { openStorage } from '#storage/open.ts'
 
 async function setUp(seed: string) {

@@ -7,14 +7,14 @@ import type { ClusterObject } from '#sdk/kubernetes-cluster.ts'
 
 export const userApi = { group: 'openunison.tremolo.io', version: 'v1', plural: 'users' } as const
 
-/** Fields of the predecessor's User objects. All other attributes are under `attributes`. */
+/** Fields of OpenUnison's User objects. All other attributes are under `attributes`. */
 const plainFields = ['first_name', 'last_name', 'email'] as const
-/** These say who it is, and are written by this target alone: the login, and the object's own name. */
+/** The login and the object's own name, which only this target writes. */
 const ownFields = ['sub', 'uid'] as const
 
 type Spec = Readonly<Record<string, unknown>>
 
-/** Whatever is not of its type counts as absent, as others write such objects too. */
+/** Values of a wrong type count as absent, since other programs write such objects too. */
 export function readUser({ metadata, content }: ClusterObject): User {
   const spec = recordOf(content['spec'])
   const attributes = new Attributes()
@@ -35,7 +35,7 @@ export function readUser({ metadata, content }: ClusterObject): User {
   }
 }
 
-/** The attributes that a caller decides about. The others are what they are, and `sub` can be no other than the login. */
+/** The attributes that a caller may change. BAD_REQUEST for a `sub` that isn't the login. */
 export function ownAttributes(user: User, attributes: readonly string[]): string[] {
   const sub = user.attributes.values('sub')
   const asksForSub = attributes.some((name) => name.toLowerCase() === 'sub')
@@ -45,7 +45,7 @@ export function ownAttributes(user: User, attributes: readonly string[]): string
   return attributes.filter((name) => !ownFields.some((field) => field === name.toLowerCase()))
 }
 
-/** The object that holds this user. BAD_REQUEST, by name, for what it cannot hold. `before` keeps what is not ours. */
+/** The object of this user, with the foreign fields of `before`. BAD_REQUEST, by name, for values that it can't hold. */
 export function writeUser(user: User, namespace: string, before?: ClusterObject): Readonly<Record<string, unknown>> {
   checkText('the login', user.userID, directoryLimits.nameBytes)
   const name = objectName(user.userID)
@@ -118,8 +118,8 @@ const longestName = 253
 
 /**
  * The name of the object that a login is kept in. Logins that differ in ASCII letter case only share one; no others do.
- * It is the predecessor's name, where the API server takes it: letters, dots and hyphens as they are, every other UTF-16
- * unit as `x-<decimal>-x`, so that digits stand nowhere else. Otherwise it is a hash.
+ * It is OpenUnison's name, where the API server accepts it: letters, dots and hyphens as they are, every other UTF-16
+ * unit as `x-<decimal>-x`. Otherwise it is a hash.
  */
 export function objectName(login: string): string {
   const folded = foldLogin(login)

@@ -77,7 +77,7 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
   const tokenFile = legacy ? podTokenFile : file(given.tokenFile ?? given.tokenPath)
   if (legacy || tokenFile !== undefined) refuse('token', 'cannot be given beside a token file')
   if (tokenFile === undefined && !isSet('token')) {
-    issues.error(params.pathOf('token'), '"token" or "tokenFile" is required: the API server answers nobody unnamed')
+    issues.error(params.pathOf('token'), '"token" or "tokenFile" is required: the API server rejects anonymous calls')
   }
   if (type === 'TOKENAPI' && tokenFile === undefined) {
     issues.error(params.pathOf('tokenPath'), '"tokenPath" is required where tokenType is "TOKENAPI"')
@@ -97,15 +97,15 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
 }
 
 /**
- * A cluster. It reviews and verifies tokens, and other targets keep their users in its objects; it holds none of its own,
- * so nothing can be provisioned to it.
+ * A cluster. It reviews and verifies tokens, and other targets store users in its objects. It has no users of its own, so
+ * workflows can't provision to it.
  */
 export default defineTarget<KubernetesConfig>({
   className: 'targets.Kubernetes',
   aliases: ['com.tremolosecurity.unison.openshiftv3.OpenShiftTarget'],
   parameters,
   parse: parseKubernetes,
-  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (
     { connection, timeoutMillis },
     { name, clock, log },

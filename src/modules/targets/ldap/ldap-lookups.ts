@@ -3,7 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { filterAttributes, mapFilter, narrowFilter } from '#identity/filter/narrow-filter.ts'
 import type { Group } from '#identity/group.ts'
-import { type Collection, orderInMemory, pageOf } from '#identity/page-in-memory.ts'
+import { type Collection, type Ordered, orderInMemory, pageOf } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -13,11 +13,9 @@ import type { LdapEntry } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
 import type { GroupReadOptions, LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
-import { both, type LdapTree } from './ldap-tree.ts'
-import { generalizedText, idOf, idValue, type ReadEntry, readValues } from './ldap-values.ts'
-import type { LongAnswers } from './long-answers.ts'
+import { both, generalizedText, idOf, idValue, type LdapTree, type ReadEntry, readValues } from './ldap-tree.ts'
 
-/** An answer of no more entries than these is read whole at once; of a longer one, the page that is asked for. */
+/** A search with at most so many results reads them whole; a longer one reads the requested page only. */
 const smallAnswer = 200
 const readWidth = 50
 const everything: Filter = { kind: 'and', filters: [] }
@@ -26,12 +24,12 @@ const everything: Filter = { kind: 'and', filters: [] }
 interface Shelf<T> {
   readonly base: string
   readonly filter: LdapFilter
-  /** Our names for what the server has under others, in lower case. Undefined: asked of nobody, finished here. */
+  /** The server's names, by ours in lower case. Undefined: the server can't filter by it, so this target does. */
   readonly names: ReadonlyMap<string, string | undefined>
   /** The same, with what has to be read to finish it here. */
   readonly reads: ReadonlyMap<string, string>
   readonly collection: Collection<T>
-  /** The attribute that tells one from another. */
+  /** The attribute that identifies an entry. */
   readonly key: string
   /** All that is read of a whole one. */
   attributes(asked: readonly string[]): string[]
@@ -48,10 +46,10 @@ const readTimes = [
   ['meta.lastmodified', 'modifyTimestamp'],
 ] as const
 
-/** Times are asked for by their bounds alone. */
+/** The server gets bounds of times only. */
 const unaskedTimes = readTimes.map(([name]) => [name, undefined] as const)
 
-/** The server is asked for candidates; which of them match, and in which order, is decided here. */
+/** The server finds candidates; this target decides which of them match, and sorts them. */
 export function lookupsOf(tree: LdapTree, answers: LongAnswers): Omit<LookupTarget, keyof Target> {
   const { layout } = tree
   const users: Shelf<User> = {
@@ -150,7 +148,7 @@ async function search<T>(
   const order = async (found: readonly LdapEntry[]) =>
     orderInMemory(await sketches(tree, shelf, found, names), query, placed(shelf))
   const key = JSON.stringify([shelf.collection.of, query.filter, sort])
-  // Who asks what changed must not get an answer from before a change that another client of the server made.
+  // A search for recent changes must see those of other clients of the server.
   const isDelta = timeAttributes.some((name) => names.has(name.toLowerCase()))
   if (isDelta && query.offset === 0 && query.after === undefined) answers.drop(key)
   const few = answers.recall(key) === undefined ? await fewer(tree, shelf, request, filter) : undefined
@@ -173,7 +171,7 @@ async function search<T>(
   return { ...page, items: items.flat() }
 }
 
-/** Identifiers that servers give to entries of every kind. Of other attributes nobody knows where else their values are. */
+/** Identifiers that servers give to entries of every kind. Values of other attributes may repeat. */
 const uniqueInServer = new Set(['entryuuid', 'objectguid', 'objectsid', 'nsuniqueid', 'ipauniqueid', 'ibm-entryuuid'])
 
 const isUniqueInServer = (id: string | undefined): boolean => id !== undefined && uniqueInServer.has(id.toLowerCase())
@@ -242,7 +240,7 @@ function timeBounds(layout: LdapTree['layout'], filter: Filter): LdapFilter[] {
   return filter.kind === 'less' || filter.kind === 'lessOrEqual' ? [to] : [from, to]
 }
 
-/** What the server is asked: by its own names, wide enough that nothing is missed. */
+/** The filter for the server, with its own names, and wide enough to miss nothing. */
 function wireFilter(tree: LdapTree, { names }: Pick<Shelf<unknown>, 'names'>, filter: Filter): LdapFilter {
   const { layout } = tree
   const renamed = mapFilter(narrowFilter(filter), (leaf) => {
@@ -267,5 +265,85 @@ function wireFilter(tree: LdapTree, { names }: Pick<Shelf<unknown>, 'names'>, fi
 
   function binaryValue(attribute: string, value: string): string | Buffer | undefined {
     return attribute.toLowerCase() === layout.id?.toLowerCase() ? idValue(value, layout) : Buffer.from(value, 'base64')
+  }
+}
+
+/** The most names that are cached, of all answers together. */
+const maxNames = 250_000
+const maxKeyLength = 10_000
+
+/**
+ * Caches the names of the entries of long answers, in order, for a short time: servers have no pages by number, so each
+ * page would cost a pass over everything. Concurrent searches for the same share a pass.
+ */
+export class LongAnswers {
+  readonly #millis: number
+  readonly #now: () => number
+  readonly #answers = new Map<string, { readonly names: Ordered<string>; readonly until: number }>()
+  readonly #underWay = new Map<string, Promise<Ordered<string>>>()
+  #writes = 0
+  #sweeper: NodeJS.Timeout | undefined
+
+  constructor(millis: number, now: () => number = () => performance.now()) {
+    this.#millis = millis
+    this.#now = now
+  }
+
+  /** Undefined when nothing recent is cached. */
+  recall(key: string): Ordered<string> | undefined {
+    const answer = this.#answers.get(key)
+    if (answer !== undefined && answer.until > this.#now()) return answer.names
+    this.#answers.delete(key)
+    return undefined
+  }
+
+  read(key: string, pass: () => Promise<Ordered<string>>): Promise<Ordered<string>> {
+    const known = this.recall(key)
+    if (known !== undefined) return Promise.resolve(known)
+    const shared = this.#underWay.get(key)
+    if (shared !== undefined) return shared
+    const writes = this.#writes
+    const reading = pass()
+      .then((names) => {
+        if (writes === this.#writes) this.#keep(key, names)
+        return names
+      })
+      .finally(() => {
+        if (this.#underWay.get(key) === reading) this.#underWay.delete(key)
+      })
+    this.#underWay.set(key, reading)
+    return reading
+  }
+
+  /** Forgets one answer, so that it is read again. */
+  drop(key: string): void {
+    this.#answers.delete(key)
+    this.#underWay.delete(key)
+  }
+
+  /** Called after every change, so that later searches see it. */
+  forget(): void {
+    this.#writes++
+    this.#answers.clear()
+    this.#underWay.clear()
+  }
+
+  close(): void {
+    clearTimeout(this.#sweeper)
+    this.forget()
+  }
+
+  #keep(key: string, names: Ordered<string>): void {
+    if (this.#millis === 0 || key.length > maxKeyLength || names.all.length > maxNames) return
+    let total = names.all.length
+    for (const { names: other } of this.#answers.values()) total += other.all.length
+    for (const [oldest, { names: other }] of this.#answers) {
+      if (total <= maxNames) break
+      this.#answers.delete(oldest)
+      total -= other.all.length
+    }
+    this.#answers.set(key, { names, until: this.#now() + this.#millis })
+    clearTimeout(this.#sweeper)
+    this.#sweeper = setTimeout(() => this.#answers.clear(), this.#millis).unref()
   }
 }

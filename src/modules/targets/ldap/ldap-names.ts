@@ -15,7 +15,7 @@ import type {
 
 type WholeTarget = LookupTarget & GroupTarget & PasswordTarget
 
-/** What the server calls the attributes of a kind of entry, where it is not as they are called here; each once. */
+/** The server's names of attributes, where they differ from ours; each once. */
 export class AttributeNames {
   readonly #toServer: ReadonlyMap<string, string>
   readonly #toOurs: ReadonlyMap<string, string>
@@ -31,7 +31,7 @@ export class AttributeNames {
   }
 
   toServer = (name: string): string => this.#toServer.get(name.toLowerCase()) ?? name
-  /** The server's name is another one's here, so that its values would pass for that one's. */
+  /** The server's name is our name of another attribute, so its values would pass for those. */
   isHidden = (name: string): boolean => this.#toServer.has(name.toLowerCase()) && !this.#toOurs.has(name.toLowerCase())
   toOurs = (name: string): string => this.#toOurs.get(name.toLowerCase()) ?? name
 }
@@ -39,11 +39,11 @@ export class AttributeNames {
 export interface LdapNames {
   readonly users: AttributeNames
   readonly groups: AttributeNames
-  /** Empty texts, which directories hold none of, are left out; otherwise the server refuses them. */
+  /** Empty texts, which directories can't hold, are left out; otherwise the server refuses them. */
   readonly leavesOutEmpty: boolean
 }
 
-/** The target under our names for what it has under others: in what is written, read, filtered, sorted by and audited. */
+/** The target with our names of attributes wherever it writes, reads, filters, sorts and audits. */
 export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
   const { users, groups, leavesOutEmpty } = names
   if (users.isEmpty && groups.isEmpty && !leavesOutEmpty) return target
@@ -89,7 +89,7 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
     lookupUserByLogin: async (login) => optional(await target.lookupUserByLogin(login), userOut),
     lookupUserById: async (id) => optional(await target.lookupUserById(id), userOut),
     searchUsers: async (query) => {
-      const page = await target.searchUsers(asked(query, users))
+      const page = await target.searchUsers(serverQuery(query, users))
       return { ...page, items: page.items.map(userOut) }
     },
     findGroup: async (name) => optional(await target.findGroup(name), groupOut),
@@ -97,7 +97,7 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
       optional(await target.lookupGroupByName(name, displayed(options)), groupOut),
     lookupGroupById: async (id, options) => optional(await target.lookupGroupById(id, displayed(options)), groupOut),
     searchGroups: async (query) => {
-      const page = await target.searchGroups(asked(query, groups))
+      const page = await target.searchGroups(serverQuery(query, groups))
       return { ...page, items: page.items.map(groupOut) }
     },
     createGroup: (name, attributes, request) =>
@@ -111,7 +111,7 @@ export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
   }
 }
 
-/** The same answer for the same one, so that it can be recognized. */
+/** The same object for the same answer, so that callers can compare it. */
 function storableUnder(storable: () => Promise<StorableAttributes>, { users, groups }: LdapNames) {
   let known: { readonly of: StorableAttributes; readonly ours: StorableAttributes } | undefined
   return async (): Promise<StorableAttributes> => {
@@ -131,7 +131,7 @@ function read(attributes: Attributes, { toOurs, isHidden }: AttributeNames): Att
   return renamed
 }
 
-function asked(query: SearchQuery, { toServer }: AttributeNames): SearchQuery {
+function serverQuery(query: SearchQuery, { toServer }: AttributeNames): SearchQuery {
   const { filter, sort, attributes } = query
   const rename = (leaf: Exclude<Filter, { kind: 'and' | 'or' | 'not' }>): Filter => ({
     ...leaf,

@@ -1,3 +1,4 @@
+import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Group, MemberGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
@@ -5,19 +6,19 @@ import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
+import { type LdapEntry, textsOf } from '#protocols/ldap/ldap-entry.ts'
+import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
-import type { LdapServer } from '#protocols/ldap/ldap-server.ts'
+import type { LdapChange, LdapServer, WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import type { GroupReadOptions } from '#sdk/target.ts'
-import { ownValue, tryDn } from './dn-pattern.ts'
-import type { LdapLayout } from './ldap-config.ts'
-import { generalizedTime, idOf, idValue, type ReadEntry, readValues } from './ldap-values.ts'
+import { type LdapLayout, ownValue, tryDn } from './ldap-config.ts'
 
 export const equal = (attribute: string, value: string | Buffer): LdapFilter => ({ kind: 'equal', attribute, value })
 export const both = (...filters: readonly LdapFilter[]): LdapFilter => ({ kind: 'and', filters })
 
-/** Entries whose names do not tell the login or the group's name are asked, so many at a time. */
+/** How many entries are read at a time to find a login or a group's name. */
 const readWidth = 20
-/** Entries that are asked for in one filter. */
+/** Entries in one filter. */
 const idsPerSearch = 50
 
 /** The members of a group; groups among them only where these are held by name. */
@@ -41,7 +42,7 @@ export class LdapTree {
     return both(...this.layout.groups.objectClasses.slice(0, 1).map((name) => equal('objectClass', name)))
   }
 
-  /** What is read besides the attributes that were asked for; all of those when none are named. */
+  /** The requested attributes, or all, with those that the target always reads. */
   userAttributes(asked: readonly string[] = ['*']): string[] {
     const { users, groups, id, version } = this.layout
     const own = [users.login, 'objectClass', 'createTimestamp', 'modifyTimestamp', id, version, groups.memberOf]
@@ -55,8 +56,8 @@ export class LdapTree {
   }
 
   /**
-   * Those whom the server takes for the login, which may be wider than we do: it ignores white space that we do not. Letter
-   * case counts for neither.
+   * The users that the server finds by this login. Servers may ignore white space that we don't. Neither regards letter
+   * case.
    */
   async usersLike(login: string, asked?: readonly string[]): Promise<ReadEntry[]> {
     if (!login.isWellFormed()) return []
@@ -147,6 +148,12 @@ export class LdapTree {
     return values.find((value) => value === own) ?? values[0] ?? dn
   }
 
+  /** A write with these options fails with VERSION_MISMATCH when the entry has another version. */
+  whileVersion(expected: string | undefined): WriteOptions {
+    const { version } = this.layout
+    return expected === undefined || version === undefined ? {} : { while: equal(version, expected) }
+  }
+
   /** The value that the group holds for the user. */
   memberValue({ dn, login }: { readonly dn: string; readonly login: string }): string {
     return this.layout.groups.membersAreLogins ? login : dn
@@ -217,7 +224,7 @@ export class LdapTree {
     }
   }
 
-  /** By its name alone. Of other names it is known that they are no group's, so their entries need not be read. */
+  /** By its distinguished name alone, so that entries of other names need not be read. */
   #mayBeGroup(dn: Dn): boolean {
     const { base, name, dn: pattern } = this.layout.groups
     return [name, ...pattern.ownTypes].some((type) => ownValue(dn, base, type) !== undefined)
@@ -258,7 +265,7 @@ export class LdapTree {
     return all.values('objectClass').some((name) => isSameName(name, wanted))
   }
 
-  /** Where an entry names neither class itself, only the server knows of which of them its own class is made. */
+  /** Where an entry has neither class, only the server knows from which its own class is derived. */
   async #isGroup(entry: ReadEntry, read: (filter: LdapFilter) => Promise<ReadEntry | undefined>): Promise<boolean> {
     return !this.#hasClass(entry, this.layout.users) && (await read(this.groupFilter)) !== undefined
   }
@@ -285,7 +292,7 @@ export class LdapTree {
     return names.filter((found) => found !== undefined)
   }
 
-  /** Most names tell it themselves; the others' entries are read. */
+  /** From the distinguished name, or from the entry where the name does not contain it. */
   async #eachName(
     dns: readonly string[],
     base: Dn,
@@ -317,12 +324,12 @@ export class LdapTree {
   }
 }
 
-/** What is no attribute's name has no values, and some servers would refuse to be asked. */
+/** Other names have no values, and some servers would refuse the search. */
 const isWanted = (name: string): boolean => name === '*' || isAttributeDescription(name)
 
 export const isSameName = (a: string | undefined, b: string): boolean => a?.toLowerCase() === b.toLowerCase()
 
-/** Of several, acting on the wrong one would be worse than not to act. */
+/** Several matches are an error: acting on the wrong one would be worse. */
 function only([entry, second]: readonly ReadEntry[], several: string): ReadEntry | undefined {
   if (entry === undefined || second === undefined) return entry
   throw new GatewayError('TARGET_FAILED', `several ${several}: ${entry.dn} and ${second.dn}`)
@@ -333,3 +340,84 @@ function without({ all }: ReadEntry, names: readonly (string | undefined)[]) {
   for (const name of names) if (name !== undefined) rest.delete(name)
   return rest
 }
+
+/** Bytes of a name's own part from which on a server may have no room for it. */
+const longName = 128
+
+/** An entry as texts, with the parts that are not attributes of the user or group. */
+export interface ReadEntry {
+  readonly dn: string
+  readonly all: Attributes
+}
+
+export function readValues(entry: LdapEntry, { binary }: LdapLayout): ReadEntry {
+  return { dn: entry.dn, all: Attributes.from(textsOf(entry, (name) => binary.has(name.toLowerCase()))) }
+}
+
+/** The values as the server takes them. BAD_REQUEST, naming the attribute, for what no server can hold. */
+export function wireValues(name: string, values: readonly string[], { binary }: LdapLayout): (string | Buffer)[] {
+  if (!isAttributeDescription(name)) throw unfit(name, 'cannot be an attribute’s name')
+  const unique = [...new Set(values)]
+  if (binary.has(name.toLowerCase()) || /;binary$/i.test(name)) return unique.map((value) => fromBase64(name, value))
+  for (const value of unique) if (!value.isWellFormed()) throw unfit(name, 'has half a surrogate pair')
+  return unique
+}
+
+/** The identifier; binary ones in hex, since they are part of URLs. */
+export function idOf({ all }: ReadEntry, { id, binary }: LdapLayout): string | undefined {
+  const value = id === undefined ? undefined : all.first(id)
+  if (value === undefined || id === undefined || !binary.has(id.toLowerCase())) return value
+  return Buffer.from(value, 'base64').toString('hex')
+}
+
+/** What the identifier is compared with; undefined for a text that cannot be one. */
+export function idValue(id: string, { id: attribute = '', binary }: LdapLayout): string | Buffer | undefined {
+  if (!binary.has(attribute.toLowerCase())) return id.isWellFormed() ? id : undefined
+  return /^(?:[0-9a-f]{2}){1,64}$/i.test(id) ? Buffer.from(id, 'hex') : undefined
+}
+
+/** `20261115073218.067424Z` (RFC 4517 3.3.13), as servers write it. */
+function generalizedTime(text: string | undefined): Date | undefined {
+  const match = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:[.,]\d+)?Z$/.exec(text ?? '')
+  if (match === null) return undefined
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0] = match.slice(1).map(Number)
+  return new Date(Date.UTC(year, month - 1, day, hour, minute, second))
+}
+
+/** The second of a time, as servers compare it. */
+export const generalizedText = (millis: number): string =>
+  `${new Date(millis).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
+
+/** The name's own part, as a name of one part. */
+export const ownPart = (dn: Dn): Dn => new Dn(dn.rdns.slice(0, 1))
+
+/** The entry's name once it has the own part of `wanted`: it stays where it is, wherever new ones would go. */
+export function renamedDn(dn: string, wanted: Dn): Dn {
+  const parent = tryDn(dn)?.parent
+  return parent === undefined ? wanted : new Dn([...ownPart(wanted).rdns, ...parent.rdns])
+}
+
+/** OpenLDAP says "other" and no more where a name is too long for its index. */
+export function nameFailure(error: unknown, dn: Dn, place: string): unknown {
+  const isLong = Buffer.byteLength(ownPart(dn).toString()) > longName
+  return isLong && resultCodeOf(error) === resultCodes.other ? unfit(place, 'is too long for the server', error) : error
+}
+
+export const unfit = (name: string, reason: string, cause?: unknown): GatewayError =>
+  new GatewayError('BAD_REQUEST', `"${name}" ${reason}`, {
+    cause,
+    publicText: `The value of "${name}" cannot be stored.`,
+  })
+
+function fromBase64(name: string, value: string): Buffer {
+  const bytes = Buffer.from(value, 'base64')
+  if (bytes.length === 0 || bytes.toString('base64') !== value) throw unfit(name, 'is not base64')
+  return bytes
+}
+
+/** Writes the classes as they are, so that the server gives the entry a new version. */
+export const touch = ({ all }: ReadEntry): LdapChange => ({
+  operation: 'replace',
+  attribute: 'objectClass',
+  values: [...all.values('objectClass')],
+})

@@ -1,7 +1,210 @@
-import { type LdapDialect, ldapParameters, parseLdapTarget } from '#modules/targets/ldap/ldap-parameters.ts'
+import { Dn } from '#identity/dn.ts'
+import { isAttributeType } from '#identity/dn-syntax.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { parseTemplate } from '#kernel/template.ts'
+import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
+import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
+import { ldapConnection, ldapConnectionParameters } from '#sdk/ldap-parameters.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
+import type { LdapTargetConfig } from './ldap-config.ts'
+import { DnPattern } from './ldap-config.ts'
+import { AttributeNames } from './ldap-names.ts'
 
-const dialect: LdapDialect = {
+/** How one kind of server differs from another. */
+interface LdapDialect {
+  readonly login: string
+  readonly id: string
+  readonly groupClass: string
+  readonly memberOf: string | undefined
+  readonly passwords: 'modify' | 'unicodePwd'
+  /** Attributes that filters can compare times by. */
+  readonly times: { readonly created: string; readonly modified: string }
+}
+
+const memberAttributes: Readonly<Record<string, string>> = {
+  groupofuniquenames: 'uniqueMember',
+  groupofnames: 'member',
+  group: 'member',
+  posixgroup: 'memberUid',
+}
+
+/** What filters take for the entry's own. */
+const ownNames = { attribute: ['userID', 'id', 'groups'], groupAttribute: ['name', 'id', 'members'] }
+
+/** Classes that may not be without a member. */
+const neverEmpty = new Set(['groupofuniquenames', 'groupofnames'])
+
+const dn = (about: string) => parsed('distinguished name', (value) => Dn.parse(value), { about })
+const dnPattern = (about: string) =>
+  parsed('distinguished name with ${…}', (value) => DnPattern.parse(value), { about })
+
+export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: LdapDialect) =>
+  ({
+    ...ldapConnectionParameters,
+    threadIdleTimeout: wholeNumber({ about: 'The older name of `idleTimeout`.', fallback: 0, max: 86_400_000 }),
+    searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
+      about: 'Below which users, and groups unless `groupSearchBase` says otherwise, are.',
+      required: true,
+    }),
+    objectClass: list({
+      about: 'The classes of a new user; the first is what users are found by.',
+      required: true,
+    }),
+    userIDAttribute: text({ about: 'The attribute that holds the login.', fallback: login }),
+    dnPattern: parsed('distinguished name with ${…}', (value) => DnPattern.parse(value), {
+      about: 'The name of a new user, such as `uid=${uid},ou=people,dc=example,dc=com`.',
+      required: true,
+    }),
+    'default.<attribute>': text({
+      about: 'What a required attribute is where a user has no value of it; `${name}` stands for another attribute’s.',
+    }),
+    'attribute.<name>': text({
+      about: 'What the server calls an attribute of users, such as `sn` for `name.familyName`; in both directions.',
+    }),
+    emptyTexts: choice(['refuse', 'leaveOut'], {
+      about: 'What becomes of a value that is an empty text, since directories hold none.',
+      fallback: 'refuse',
+    }),
+    idAttribute: text({
+      about: 'The identifier that the server gives and never changes; `none` where the login is the only one.',
+      fallback: id,
+    }),
+    versionAttribute: text({
+      about:
+        'The attribute that every change changes, such as `entryCSN` of OpenLDAP; without it, versions are not kept. The server must know the assertion control (RFC 4528).',
+    }),
+    binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
+    groupSearchBase: dn('Below which groups are; `searchBase` when absent.'),
+    groupObjectClass: list({
+      about: `The classes of a new group; the first is what groups are found by. \`${groupClass}\` when absent.`,
+    }),
+    groupNameAttribute: text({ about: 'The attribute that holds the group’s name.', fallback: 'cn' }),
+    groupDnPattern: dnPattern('The name of a new group; `cn=${name}` below `groupSearchBase` when absent.'),
+    'groupAttribute.<name>': text({ about: 'The same as `attribute.<name>`, for groups.' }),
+    memberAttribute: text({
+      about:
+        'What a group holds its members in: `member` or `uniqueMember` by name, `memberUid` by login. That of the class when absent.',
+    }),
+    memberOf: flag({
+      about: 'Groups are read from the user’s own `memberOf`, which the server keeps, rather than searched.',
+      fallback: memberOf !== undefined,
+    }),
+    placeholderMember: dn(
+      'Whom a new group holds, since its class allows no empty ones; it is never told. `cn=nobody` when absent.',
+    ),
+    passwords: choice(['modify', 'unicodePwd'], {
+      about: 'How passwords are set: by the password modify operation (RFC 3062), or as Active Directory has it.',
+      fallback: passwords,
+    }),
+    maxEntries: wholeNumber({
+      about: 'A search that finds more entries than these is refused.',
+      fallback: 100_000,
+      min: 1,
+      max: 10_000_000,
+    }),
+    listMemoryMillis: wholeNumber({
+      about:
+        'How long the order of an answer of more than 200 entries is remembered, in milliseconds, so that its pages cost one pass over it; 0 for never.',
+      fallback: 30_000,
+      max: 600_000,
+    }),
+    isExternal: flag({ about: 'Not supported; an error when `"true"`.' }),
+    createShadowAccounts: flag({ about: 'Not supported; an error when `"true"`.' }),
+    supportExternalUsers: flag({ about: 'Not supported; an error when `"true"`.' }),
+  }) satisfies ParameterTable
+
+export function parseLdapTarget(
+  parameters: ReturnType<typeof ldapParameters>,
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+  dialect: LdapDialect,
+): LdapTargetConfig {
+  const given = readParameters(parameters, params, issues, context)
+  for (const name of ['isExternal', 'createShadowAccounts', 'supportExternalUsers'] as const) {
+    if (given[name])
+      issues.error(params.pathOf(name), `"${name}" is not supported: every account is one of this server`)
+  }
+  const attribute = (
+    name: 'userIDAttribute' | 'idAttribute' | 'versionAttribute' | 'groupNameAttribute' | 'memberAttribute',
+  ) => {
+    const value = given[name]
+    if (value !== undefined && !isAttributeDescription(value)) {
+      issues.error(params.pathOf(name), `"${name}": "${value}" cannot be an attribute's name`)
+    }
+    return value
+  }
+  const groupClasses = given.groupObjectClass.length > 0 ? given.groupObjectClass : [dialect.groupClass]
+  const groupClass = groupClasses[0]?.toLowerCase() ?? ''
+  const member = attribute('memberAttribute') ?? memberAttributes[groupClass] ?? 'member'
+  const base = given.searchBase ?? new Dn([])
+  const groupBase = given.groupSearchBase ?? base
+  const login = attribute('userIDAttribute') ?? dialect.login
+  const groupName = attribute('groupNameAttribute') ?? 'cn'
+  const connection = ldapConnection(given, params, issues, context)
+  const idle = given.threadIdleTimeout
+  const defaults = Array.from(given['default.<attribute>'], ([name, value]) => {
+    if (!isAttributeDescription(name)) issues.error(params.pathOf(`default.${name}`), 'is not a valid attribute name')
+    return [name.toLowerCase(), parseTemplate(value ?? '', { keys: false, attributes: true })] as const
+  })
+  const names = (form: 'attribute' | 'groupAttribute'): AttributeNames => {
+    const taken = new Set<string>()
+    const pairs = Array.from(given[`${form}.<name>`], ([name, value = '']) => {
+      const report = (message: string) =>
+        issues.error(params.pathOf(`${form}.${name}`), `"${form}.${name}": ${message}`)
+      if (!isAttributeDescription(value)) report(`"${value}" cannot be an attribute's name`)
+      else if (taken.has(value.toLowerCase())) report(`"${value}" is another one's name already`)
+      if (ownNames[form].some((own) => own.toLowerCase() === name.toLowerCase())) report('has a name that is in use')
+      taken.add(value.toLowerCase())
+      return [name, value] as const
+    })
+    return new AttributeNames(pairs)
+  }
+  const idAttribute = attribute('idAttribute')
+  return {
+    connection:
+      idle > 0 && params.values('idleTimeout').length === 0 ? { ...connection, idleMillis: idle } : connection,
+    layout: {
+      users: {
+        base,
+        objectClasses: given.objectClass,
+        login,
+        dn: given.dnPattern ?? DnPattern.parse('uid=${uid}'),
+        defaults: new Map(defaults),
+      },
+      groups: {
+        base: groupBase,
+        objectClasses: groupClasses,
+        name: groupName,
+        dn:
+          given.groupDnPattern ??
+          DnPattern.parse(groupBase.child(isAttributeType(groupName) ? groupName : 'cn', '${name}').toString()),
+        member,
+        membersAreLogins: member.toLowerCase() === 'memberuid',
+        memberOf: given.memberOf ? 'memberOf' : undefined,
+        placeholder: neverEmpty.has(groupClass) ? (given.placeholderMember ?? Dn.parse('cn=nobody')) : undefined,
+      },
+      id: idAttribute === 'none' ? undefined : idAttribute,
+      version: attribute('versionAttribute'),
+      times: dialect.times,
+      binary: new Set([...binaryByNature, ...given.binaryAttributes].map((name) => name.toLowerCase())),
+      maxEntries: given.maxEntries,
+      listMemoryMillis: given.listMemoryMillis,
+      passwords: given.passwords,
+    },
+    names: {
+      users: names('attribute'),
+      groups: names('groupAttribute'),
+      leavesOutEmpty: given.emptyTexts === 'leaveOut',
+    },
+  }
+}
+
+const ldapDialect: LdapDialect = {
   login: 'uid',
   id: 'entryUUID',
   groupClass: 'groupOfUniqueNames',
@@ -9,15 +212,35 @@ const dialect: LdapDialect = {
   passwords: 'modify',
   times: { created: 'createTimestamp', modified: 'modifyTimestamp' },
 }
-const parameters = ldapParameters(dialect)
+
+const activeDirectoryDialect: LdapDialect = {
+  login: 'sAMAccountName',
+  id: 'objectGUID',
+  groupClass: 'group',
+  memberOf: 'memberOf',
+  passwords: 'unicodePwd',
+  // Filters cannot use the operational attributes, which the server computes.
+  times: { created: 'whenCreated', modified: 'whenChanged' },
+}
+
+function define(className: string, alias: string, dialect: LdapDialect) {
+  const parameters = ldapParameters(dialect)
+  return defineTarget({
+    className,
+    aliases: [alias],
+    parameters,
+    parse: (params, issues, context) => parseLdapTarget(parameters, params, issues, context, dialect),
+    /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
+    create: async (config, host) => (await import('./ldap-target.ts')).openLdapTarget(config, host.name),
+  })
+}
 
 /** Users and groups in an LDAP server. */
-export default defineTarget({
-  className: 'targets.Ldap',
-  aliases: ['com.tremolosecurity.provisioning.core.providers.LDAPProvider'],
-  parameters,
-  parse: (params, issues, context) => parseLdapTarget(parameters, params, issues, context, dialect),
-  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
-  create: async (config, host) =>
-    (await import('#modules/targets/ldap/ldap-target.ts')).openLdapTarget(config, host.name),
-})
+export const ldap = define('targets.Ldap', 'com.tremolosecurity.provisioning.core.providers.LDAPProvider', ldapDialect)
+
+/** The same, with the attribute names of Active Directory. */
+export const activeDirectory = define(
+  'targets.ActiveDirectory',
+  'com.tremolosecurity.provisioning.core.providers.ADProvider',
+  activeDirectoryDialect,
+)

@@ -1,9 +1,10 @@
 import { timeAttribute, timeValue, valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, PresentFilter, SubstringFilter } from '#identity/filter/ast.ts'
 import type { CompareOperator, CompareValue, ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
-import type { AttributePath } from '#protocols/scim/resource-schema.ts'
-import { isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
-import { isText } from './resource-slots.ts'
+import type { AttributePath, ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { isDateTime } from '#protocols/scim/schema.ts'
+import { isText, type ResourceMapping } from './resource-mapping.ts'
 
 /** What a name in a filter means to the server. */
 export type FilterName =
@@ -18,12 +19,12 @@ export type FilterName =
       /** Empty texts are not read from it. */
       readonly neverEmpty?: boolean
     }
-  /** Only what was read can tell. */
+  /** Only the resource itself shows whether it matches. */
   | { readonly kind: 'unknown' }
   /** No resource has it. */
   | { readonly kind: 'absent' }
 
-/** What the server is asked for: never less than what matches. */
+/** The filter for the server: it finds at least what matches. */
 export type Narrowed =
   | { readonly kind: 'some'; readonly filter: ScimFilter; readonly exact: boolean }
   | { readonly kind: 'all'; readonly exact: boolean }
@@ -32,7 +33,7 @@ export type Narrowed =
 type Leaf = PresentFilter | CompareFilter | SubstringFilter
 type Path = FilterName & { readonly kind: 'path' }
 
-/** Longer values are asked for by their beginning: servers bound the length of a filter. */
+/** Longer values are searched by their beginning: servers limit the length of a filter. */
 const maxValue = 500
 
 const none: Narrowed = { kind: 'none', exact: true }
@@ -213,3 +214,26 @@ const some = (path: AttributePath, operator: CompareOperator, value: CompareValu
   filter: compare(path, operator, value),
   exact: true,
 })
+
+/** What an attribute of the mapping means in a filter. */
+export function slotName(attribute: string, mapping: ResourceMapping): FilterName {
+  const slot = mapping.slots.byName.get(attribute.toLowerCase())
+  if (slot === undefined) return { kind: 'absent' }
+  switch (slot.kind) {
+    case 'plain':
+      // A filter can't distinguish an empty list of plain values from none.
+      return slot.leaf.multiValued ? { kind: 'unknown' } : { kind: 'path', path: slot.path, leaf: slot.leaf }
+    case 'elements':
+      return { kind: 'path', path: slot.path, leaf: slot.path.attribute, neverEmpty: true }
+    case 'values':
+      return { kind: 'path', path: slot.path, leaf: slot.path.sub, neverEmpty: true }
+  }
+}
+
+/** A reserved name of a time; undefined for any other attribute. */
+export function timeName(attribute: string, schema: ResourceSchema): FilterName | undefined {
+  const name = timeAttribute(attribute)
+  const path = name === undefined ? undefined : schema.resolveAttribute(name, true)
+  if (name === undefined) return undefined
+  return path?.sub === undefined ? { kind: 'unknown' } : { kind: 'path', path, leaf: path.sub }
+}

@@ -4,9 +4,9 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type ReadOptions, readValue } from '#protocols/scim/read-resource.ts'
 import { readAttribute, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { SchemaAttribute } from '#protocols/scim/schema.ts'
+import { internalName } from '#protocols/scim/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { decoder, encodeList } from '#protocols/scim/stored-value.ts'
-import { type Slot, type SlotTable, slotsOf } from './resource-slots.ts'
 
 /** One attribute, or a part of one, that is to have another value; undefined takes it away. */
 export interface Edit {
@@ -16,7 +16,7 @@ export interface Edit {
   readonly isNew: boolean
 }
 
-export interface EditOptions {
+interface EditOptions {
   /** The attributes that may be touched. */
   readonly attributes: readonly string[]
   readonly addOnly: boolean
@@ -37,7 +37,7 @@ export class ResourceMapping {
     this.#names = new Set(names)
   }
 
-  /** A server's resource with names as the schema spells them. What does not fit its type is left out and told. */
+  /** A server's resource with names as the schema spells them. Values of a wrong type are left out and reported. */
   normalize(raw: JsonObject, report: (attribute: string, error: unknown) => void): ScimResource {
     const resource: ScimResource = {}
     const take = (path: AttributeRef, value: JsonValue): void => {
@@ -118,7 +118,7 @@ export class ResourceMapping {
     if (slot.kind === 'plain') return this.#value(slot.name, slot.leaf, text)
     if (slot.kind === 'elements') return this.#value(slot.name, slot.path.attribute, text)
     const { sub } = slot.path
-    if (text === '') throw unfit(slot.name, 'an empty text is no value')
+    if (text === '') throw unfit(slot.name, 'an empty text is not a value')
     // What else is known of a value stays.
     const known = held.find((element) => isJsonObject(element) && element[sub.name] === text)
     return known ?? { [sub.name]: this.#value(slot.name, sub, text) }
@@ -215,3 +215,58 @@ function jsonOrText({ type }: SchemaAttribute, text: string): JsonValue {
     return text
   }
 }
+
+/** The part of a resource that is one internal attribute, named as in the SCIM gateway's built-in mapping. */
+type Slot =
+  /** One value, or a list of plain ones: of an attribute, or of a part of a single complex one. */
+  | { readonly kind: 'plain'; readonly name: string; readonly path: AttributePath; readonly leaf: SchemaAttribute }
+  /** A list of complex values, each as JSON text. */
+  | { readonly kind: 'elements'; readonly name: string; readonly path: AttributeRef }
+  /** The same list by the values of its default sub-attribute alone. */
+  | {
+      readonly kind: 'values'
+      readonly name: string
+      readonly path: AttributeRef & { readonly sub: SchemaAttribute }
+    }
+
+interface SlotTable {
+  /** Those that can be written. */
+  readonly written: readonly Slot[]
+  /** By name in lower case. */
+  readonly byName: ReadonlyMap<string, Slot & { readonly readOnly: boolean }>
+}
+
+/** `own` are attributes of the core schema that are not attributes of users or groups here. */
+function slotsOf(schema: ResourceSchema, own: ReadonlySet<string>): SlotTable {
+  const slots = Array.from(schema.attributes())
+    .filter(({ attribute, extension }) => extension !== undefined || !own.has(attribute.name))
+    .filter(({ attribute }) => attribute.returned !== 'never')
+    .flatMap(slotsOfAttribute)
+  return {
+    written: slots.filter(({ readOnly }) => !readOnly),
+    byName: new Map(slots.map((slot) => [slot.name.toLowerCase(), slot])),
+  }
+}
+
+function slotsOfAttribute(ref: AttributeRef): (Slot & { readonly readOnly: boolean })[] {
+  const { attribute } = ref
+  const readOnly = attribute.mutability === 'readOnly'
+  if (attribute.type !== 'complex') {
+    return [{ kind: 'plain', name: internalName(ref), path: ref, leaf: attribute, readOnly }]
+  }
+  if (!attribute.multiValued) {
+    return attribute.subAttributes.map((sub) => {
+      const path = { ...ref, sub }
+      const fixed = readOnly || sub.mutability === 'readOnly'
+      return { kind: 'plain', name: internalName(path), path, leaf: sub, readOnly: fixed }
+    })
+  }
+  const sub = defaultSubAttribute(attribute)
+  const elements = { kind: 'elements', name: internalName(ref), path: ref, readOnly } as const
+  if (sub === undefined || sub.multiValued || !isText(sub)) return [elements]
+  const path = { ...ref, sub }
+  return [elements, { kind: 'values', name: internalName(path), path, readOnly }]
+}
+
+export const isText = ({ type }: SchemaAttribute): boolean =>
+  type === 'string' || type === 'reference' || type === 'binary'

@@ -5,15 +5,15 @@ import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { printScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { member } from '#protocols/scim/message.ts'
 import { internalName } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { SearchPage, SearchQuery } from '#sdk/target.ts'
 import { type FilterName, type Narrowed, narrow } from './filter-to-scim.ts'
-import { type ListAnswer, type ListQuery, listResources } from './list-resources.ts'
-import { isText } from './resource-slots.ts'
-import type { ScimService, ServiceModel } from './service-model.ts'
-import type { Stored } from './stored-resource.ts'
+import { isText } from './resource-mapping.ts'
+import type { ScimService, ServiceModel, Stored } from './scim-service.ts'
 
 /** Users or groups, as they are searched for. */
 export interface Searched<T> {
@@ -22,9 +22,9 @@ export interface Searched<T> {
   readonly collection: Collection<T>
   read(raw: ListAnswer['resources'][number], model: ServiceModel): Stored<T>
   nameOf(attribute: string, model: ServiceModel): FilterName
-  /** What need not be told. */
+  /** An attribute that the server may leave out. */
   excluded(query: Pick<SearchQuery, 'filter'>): string | undefined
-  /** What the resources do not tell by themselves. */
+  /** Adds what the resources themselves do not contain. */
   complete(found: readonly Stored<T>[]): Promise<readonly Stored<T>[]>
 }
 
@@ -72,7 +72,7 @@ export class ResourceSearch<T> {
     const { filter } = query
     const { source } = this.#searched.collection
     if (filter === undefined || found.items.every(({ entry }) => matches(filter, source(entry)))) return found
-    this.#service.log.warn('the SCIM server does not filter as it was asked', { endpoint: this.#searched.endpoint })
+    this.#service.log.warn('the SCIM server ignores the filter', { endpoint: this.#searched.endpoint })
     return this.#scan(query, { kind: 'all', exact: false }, model)
   }
 
@@ -191,4 +191,61 @@ export function theOne<T>(found: readonly T[], isExact: (one: T) => boolean, wha
   const exact = found.filter(isExact)
   if (exact.length === 1) return exact[0]
   throw new GatewayError('TARGET_FAILED', `the SCIM server has several ${what} of one name`)
+}
+
+interface ListQuery {
+  readonly filter?: string
+  readonly sortBy?: string
+  readonly sortOrder?: string
+  readonly excludedAttributes?: string
+  readonly page?: { readonly cursor?: string; readonly offset?: number; readonly count: number }
+}
+
+interface ListAnswer {
+  readonly resources: readonly JsonObject[]
+  readonly total: number
+  readonly nextCursor: string | undefined
+}
+
+/** Longer queries are posted: many servers and proxies bound the length of an address. */
+const maxAddress = 2000
+const maxCursor = 4000
+const searchRequest = 'urn:ietf:params:scim:api:messages:2.0:SearchRequest'
+
+/** One page of a list (RFC 7644 3.4.2, RFC 9865). Throws TARGET_FAILED for an answer that isn't a list. */
+async function listResources(service: ScimService, endpoint: string, query: ListQuery): Promise<ListAnswer> {
+  const { page, excludedAttributes, ...rest } = query
+  const place =
+    page === undefined
+      ? {}
+      : page.cursor === undefined
+        ? { startIndex: (page.offset ?? 0) + 1, count: page.count }
+        : { cursor: page.cursor, count: page.count }
+  const members = { ...rest, ...place }
+  const excluded = excludedAttributes === undefined ? {} : { excludedAttributes }
+  const texts = Object.fromEntries(
+    Object.entries({ ...members, ...excluded }).map(([name, value]) => [name, String(value)]),
+  )
+  const isLong = new URLSearchParams(texts).toString().length > maxAddress
+  const list = excludedAttributes === undefined ? {} : { excludedAttributes: [excludedAttributes] }
+  const { body } = await service.connection.call(
+    isLong
+      ? { method: 'POST', path: `${endpoint}/.search`, body: { schemas: [searchRequest], ...members, ...list } }
+      : { method: 'GET', path: endpoint, query: texts },
+  )
+  return readList(body ?? {}, service)
+}
+
+function readList(body: JsonObject, { name }: ScimService): ListAnswer {
+  const total = member(body, 'totalResults')
+  const resources: JsonValue = member(body, 'Resources') ?? []
+  if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0 || !Array.isArray(resources)) {
+    throw new GatewayError('TARGET_FAILED', `target "${name}" answered with something that is not a list`)
+  }
+  const next = member(body, 'nextCursor')
+  return {
+    resources: resources.filter(isJsonObject),
+    total,
+    nextCursor: typeof next === 'string' && next !== '' && next.length <= maxCursor ? next : undefined,
+  }
 }

@@ -1,11 +1,157 @@
+import { resolve } from 'node:path'
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { readClientKey } from '#protocols/oauth/client-assertion.ts'
+import type { ClientProof } from '#protocols/oauth/client-token.ts'
+import { choice, flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
-import { parameters, parseScim, type ScimConfig } from './scim-parameters.ts'
+
+function bearerToken(value: string): string {
+  if (/^[\x21-\x7e]{1,16384}$/.test(value)) return value
+  throw new Error('must be visible ASCII characters')
+}
+
+function serviceUrl(value: string): URL {
+  const url = parseTrustedUrl(value)
+  if (url.search !== '' || url.hash !== '') throw new Error('must not hold a query or a fragment')
+  return url
+}
+
+const parameters = {
+  url: parsed('https address', serviceUrl, {
+    about: 'The address of the SCIM service, above `/Users`: `https:`, or `http:` on this machine only.',
+    required: true,
+  }),
+  token: parsed('token', bearerToken, { about: 'The bearer token to call it with.', secret: true }),
+  tokenUrl: parsed('https address', parseTrustedUrl, {
+    about: 'Where access tokens are got by OAuth 2 client credentials, in place of `token`.',
+  }),
+  clientId: text({ about: 'Who Gatehouse is there; needed with `tokenUrl`.' }),
+  clientSecret: text({ about: 'The secret of the client.', secret: true }),
+  clientSecretIn: choice(['header', 'body'], {
+    about: 'Whether the secret is sent as HTTP Basic or in the form.',
+    fallback: 'header',
+  }),
+  clientKey: text({
+    about: 'A private key as PEM text (RSA, EC or Ed25519), by which the client proves itself in place of a secret.',
+    secret: true,
+  }),
+  clientKeyId: text({ about: 'The `kid` by which the server finds the public key.' }),
+  scope: text({ about: 'The scope that is asked for.' }),
+  audience: text({ about: 'The `audience` that is asked for, where the server wants one.' }),
+  caFile: text({ about: 'A file with the certificate authority of the server; the system’s own when absent.' }),
+  certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
+  memberships: choice(['user', 'group'], {
+    about: 'Where a user’s groups are read: in `groups` of the user, or by a search of the groups.',
+    fallback: 'user',
+  }),
+  passwords: flag({ about: 'Whether the server takes passwords.' }),
+  timeoutMillis: wholeNumber({
+    about: 'How long a call may take, with what is tried again, in milliseconds.',
+    fallback: 10_000,
+    min: 100,
+    max: 120_000,
+  }),
+} satisfies ParameterTable
+
+export interface ScimConfig {
+  readonly url: URL
+  readonly access:
+    | { readonly kind: 'token'; readonly token: string }
+    | {
+        readonly kind: 'client'
+        readonly tokenUrl: URL
+        readonly clientId: string
+        readonly proof: ClientProof
+        readonly scope: string | undefined
+        readonly audience: string | undefined
+      }
+  readonly authority: { readonly file?: string | undefined; readonly text?: string | undefined }
+  readonly memberships: 'user' | 'group'
+  readonly passwords: boolean
+  readonly timeoutMillis: number
+}
+
+type Given = ParsedParameters<typeof parameters>
+
+const nowhere = new URL('https://scim.invalid')
+
+export function parseScim(params: Params, issues: Issues, context: ParseContext): ScimConfig {
+  const given = readParameters(parameters, params, issues, context)
+  const { caFile, certificate, memberships, passwords, timeoutMillis } = given
+  if (caFile !== undefined && certificate !== undefined) {
+    issues.error(params.pathOf('certificate'), '"certificate" cannot be given beside "caFile"')
+  }
+  return {
+    url: given.url ?? nowhere,
+    access: readAccess(given, params, issues),
+    authority: { file: caFile === undefined ? undefined : resolve(context.folder, caFile), text: certificate },
+    memberships,
+    passwords,
+    timeoutMillis,
+  }
+}
+
+const ofClients = [
+  'clientId',
+  'clientSecret',
+  'clientSecretIn',
+  'clientKey',
+  'clientKeyId',
+  'scope',
+  'audience',
+] as const
+
+function readAccess(given: Given, params: Params, issues: Issues): ScimConfig['access'] {
+  const isSet = (name: keyof typeof parameters) => params.values(name).some((value) => value !== '')
+  const refuse = (name: keyof typeof parameters, reason: string) => {
+    if (isSet(name)) issues.error(params.pathOf(name), `"${name}" ${reason}`)
+  }
+  if (!isSet('tokenUrl')) {
+    for (const name of ofClients) refuse(name, 'belongs to "tokenUrl"')
+    if (!isSet('token')) issues.error(params.pathOf('token'), 'one of "token" and "tokenUrl" is required')
+    return { kind: 'token', token: given.token ?? '' }
+  }
+  refuse('token', 'cannot be given beside "tokenUrl"')
+  if (!isSet('clientId')) issues.error(params.pathOf('clientId'), '"clientId" is required with "tokenUrl"')
+  if (!isSet('clientSecret') && !isSet('clientKey')) {
+    issues.error(params.pathOf('clientSecret'), 'one of "clientSecret" and "clientKey" is required with "tokenUrl"')
+  }
+  if (isSet('clientSecret')) refuse('clientKey', 'cannot be given beside "clientSecret"')
+  if (!isSet('clientKey')) refuse('clientKeyId', 'belongs to "clientKey"')
+  return {
+    kind: 'client',
+    tokenUrl: given.tokenUrl ?? nowhere,
+    clientId: given.clientId ?? '',
+    proof: readProof(given, params, issues),
+    scope: given.scope,
+    audience: given.audience,
+  }
+}
+
+function readProof(
+  { clientKey, clientKeyId, clientSecret, clientSecretIn }: Given,
+  params: Params,
+  issues: Issues,
+): ClientProof {
+  const bySecret = { kind: clientSecretIn === 'header' ? 'basic' : 'post', secret: clientSecret ?? '' } as const
+  if (clientKey === undefined) return bySecret
+  try {
+    return { kind: 'key', key: readClientKey(clientKey, clientKeyId) }
+  } catch (error) {
+    issues.error(params.pathOf('clientKey'), `"clientKey": ${error instanceof Error ? error.message : String(error)}`)
+    return bySecret
+  }
+}
 
 /** Users and groups of another SCIM 2.0 server. */
 export default defineTarget<ScimConfig>({
   className: 'targets.Scim',
   parameters,
   parse: parseScim,
-  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
-  create: async (config, host) => (await import('./open-scim-target.ts')).openScimTarget(config, host),
+  /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
+  create: async (config, host) => (await import('./scim-target.ts')).openScimTarget(config, host),
 })

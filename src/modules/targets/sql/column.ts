@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
+import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
-import { canonicalDate, canonicalTimestamp } from './timestamp.ts'
 
 export type ColumnKind =
   | 'text'
@@ -105,7 +105,7 @@ export function decode(column: Column, text: string): string {
   switch (column.kind) {
     case 'decimal':
       return text.includes('.') ? text.replace(/\.?0+$/, '') : text
-    // A floating-point number may be written with more digits than tell it from its neighbours.
+    // A floating-point number may be written with more digits than it has.
     case 'float':
     case 'affine':
       return /^-?\d{1,17}\.\d{1,25}$/.test(text) ? String(Number(text)) : text
@@ -119,7 +119,7 @@ export function decode(column: Column, text: string): string {
 }
 
 /** The column's value as text. */
-export function textOf({ kind, zoned }: Column, column: RawBuilder<unknown>, dialect: SqlDialect): RawBuilder<string> {
+function textOf({ kind, zoned }: Column, column: RawBuilder<unknown>, dialect: SqlDialect): RawBuilder<string> {
   if (dialect === 'sqlite') return sql`cast(${column} as text)`
   if (kind !== 'timestamp') return sql`cast(${column} as text)`
   const utc = zoned === true ? sql`${column} at time zone 'UTC'` : column
@@ -141,4 +141,111 @@ export function readsCanonical({ kind }: Column, dialect: SqlDialect): boolean {
     default:
       return false
   }
+}
+
+const syntax = /^(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?$/i
+
+/** An ISO 8601 time in UTC, to the microsecond, without trailing zeros; without an offset it is UTC. Undefined for other texts. */
+export function canonicalTimestamp(text: string): string | undefined {
+  const parts = syntax.exec(text)
+  if (parts === null) return undefined
+  const [, day = '', hours = '', minutes = '', seconds = '', fraction = '', offset = 'Z'] = parts
+  if (canonicalDate(day) === undefined || hours > '23' || minutes > '59' || seconds > '59') return undefined
+  if (/[1-9]/.test(fraction.slice(6))) return undefined
+  const away = offsetMinutes(offset)
+  if (away === undefined) return undefined
+  const time = new Date(Date.parse(`${day}T${hours}:${minutes}:${seconds}Z`) - away * 60_000)
+  const year = time.getUTCFullYear()
+  if (year < 1 || year > 9999) return undefined
+  const part = fraction.slice(0, 6).replace(/0+$/, '')
+  return `${time.toISOString().slice(0, 19)}${part === '' ? '' : `.${part}`}Z`
+}
+
+function canonicalDate(text: string): string | undefined {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text) || text < '0001-01-01') return undefined
+  const time = new Date(`${text}T00:00:00Z`)
+  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text) ? text : undefined
+}
+
+function offsetMinutes(offset: string): number | undefined {
+  if (/^z$/i.test(offset)) return 0
+  const hours = Number(offset.slice(1, 3))
+  const minutes = Number(offset.slice(3).replace(':', '') || '0')
+  if (hours > 23 || minutes > 59) return undefined
+  return (offset.startsWith('-') ? -1 : 1) * (hours * 60 + minutes)
+}
+
+/** Values that go into one call; more is refused before a database has to. */
+const maxValues = 1000
+
+/** Throws BAD_REQUEST by the attribute's name. */
+export function refuse(attribute: string, reason: string): never {
+  const publicText = `"${attribute}" ${reason}.`
+  throw new GatewayError('BAD_REQUEST', publicText, { publicText, keyword: 'invalidValue' })
+}
+
+/** The value as the column will give it back. Throws BAD_REQUEST by the names of the attribute and the column. */
+export function held(attribute: string, column: Column, value: string): string {
+  const found = canonical(column, value)
+  if (found !== undefined) return found
+  const { maxLength, type, name } = column
+  const limit = maxLength === undefined ? '' : ` of at most ${maxLength} characters`
+  const publicText = `"${attribute}" has a value that cannot be stored.`
+  throw new GatewayError('BAD_REQUEST', `"${attribute}": column "${name}" (${type}${limit}) cannot hold the value`, {
+    publicText,
+    keyword: 'invalidValue',
+  })
+}
+
+/** The values as the column will give them back, each once. */
+export function heldValues(attribute: string, column: Column, values: readonly string[]): string[] {
+  if (values.length > maxValues) refuse(attribute, `has more than ${maxValues} values`)
+  return [...new Set(values.map((value) => held(attribute, column, value)))]
+}
+
+export type Sql = RawBuilder<unknown>
+
+/** A column of a table that a statement knows by this name. */
+export const columnOf = (alias: string, column: Column): Sql => sql.id(alias, column.name)
+
+export const textIn = (alias: string, column: Column, dialect: SqlDialect): RawBuilder<string> =>
+  textOf(column, columnOf(alias, column), dialect)
+
+/** The value as a parameter that is compared with the column or written to it; it must be canonical. */
+export const bound = (column: Column, value: string, dialect: SqlDialect): Sql => sql`${encode(column, value, dialect)}`
+
+/** As the column itself compares; false for a value that it cannot hold. */
+export function equals(alias: string, column: Column, value: string, dialect: SqlDialect): Sql {
+  const found = canonical(column, value)
+  return found === undefined ? sql`1 = 0` : sql`${columnOf(alias, column)} = ${bound(column, found, dialect)}`
+}
+
+/** To the letter, whatever letter case means to the column. */
+export const equalsExactly = (column: Column, value: string, dialect: SqlDialect): Sql =>
+  dialect === 'sqlite' && column.kind === 'text'
+    ? sql`${sql.id(column.name)} = ${bound(column, value, dialect)} collate binary`
+    : sql`${sql.id(column.name)} = ${bound(column, value, dialect)}`
+
+export const allOf = (conditions: readonly Sql[]): Sql =>
+  conditions.length === 0 ? sql`1 = 1` : sql`(${sql.join(conditions, sql` and `)})`
+
+export const anyOf = (conditions: readonly Sql[]): Sql =>
+  conditions.length === 0 ? sql`1 = 0` : sql`(${sql.join(conditions, sql` or `)})`
+
+/** All that a query finds as one JSON list; null or empty when it finds nothing. One statement stays one snapshot. */
+export function jsonList(value: RawBuilder<string>, from: Sql, order: Sql, dialect: SqlDialect): Sql {
+  return dialect === 'postgres'
+    ? sql`(select cast(json_agg(${value} order by ${order}) as text) ${from})`
+    : sql`(select json_group_array(${value} order by ${order}) ${from})`
+}
+
+export function readJsonList(value: unknown): string[] {
+  const list: unknown = typeof value === 'string' ? JSON.parse(value) : []
+  return Array.isArray(list) ? list.map(String) : []
+}
+
+export const insertInto = (table: Sql, values: readonly (readonly [Column, Sql])[]): Sql => {
+  if (values.length === 0) return sql`insert into ${table} default values`
+  const columns = values.map(([column]) => sql.id(column.name))
+  return sql`insert into ${table} (${sql.join(columns)}) values (${sql.join(values.map(([, value]) => value))})`
 }

@@ -3,25 +3,22 @@ import { GatewayError } from '#kernel/errors.ts'
 import { openDatabase } from '#protocols/sql/open-database.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
 import type { ModuleHost } from '#sdk/host.ts'
+import type { QueryRow, QueryTarget } from '#sdk/query-target.ts'
 import type { PasswordTarget, StorableAttributes, Target } from '#sdk/target.ts'
-import { accountsOf } from './accounts.ts'
-import { refuse } from './bad-value.ts'
+import { refuse } from './column.ts'
 import { readLayout } from './layout.ts'
-import { withNamedFailures } from './named-failures.ts'
-import type { SqlTargetConfig } from './parse-sql.ts'
-import { readRows } from './read-rows.ts'
-import { StatementAccounts } from './statement-accounts.ts'
-import { statementLookups } from './statement-lookups.ts'
-import { bindStatement } from './statement-text.ts'
-import type { StatementsConfig } from './statements-config.ts'
-import { TableAccounts } from './table-accounts.ts'
+import type { SqlTargetConfig } from './sql.ts'
+import { StatementUsers, statementLookups } from './statement-users.ts'
+import { bindStatement, parseStatement, type StatementsConfig, type StatementText } from './statements.ts'
 import { type GroupTables, tableGroups } from './table-groups.ts'
 import { type OpenTables, searchSpaces, tableLookups } from './table-lookups.ts'
+import { TableUsers } from './table-users.ts'
 import type { TablesConfig } from './tables-config.ts'
+import { usersOf } from './user-store.ts'
 
 type Host = Pick<ModuleHost, 'name' | 'log'>
 
-/** Rejects with the reason when the schema is not as it is described; a database that does not answer is asked again later. */
+/** Rejects when the schema is not as configured. A database that does not answer is tried again later. */
 export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promise<Target> {
   const { url, user, password, timeoutMillis, maxConnections, schema } = config
   const database = await openDatabase({
@@ -53,7 +50,7 @@ async function tablesTarget(
   const open = onceReached(async (): Promise<OpenTables> => {
     const layout = await readLayout(database, tables)
     for (const table of await reusingTables(database, tables)) log.warn(...reuseWarning(table))
-    return { layout, accounts: new TableAccounts(layout, database.dialect), ...searchSpaces(layout, database) }
+    return { layout, accounts: new TableUsers(layout, database.dialect), ...searchSpaces(layout, database) }
   })
   const groups = async (): Promise<GroupTables> => {
     const { layout, groups: rows } = await open()
@@ -65,7 +62,7 @@ async function tablesTarget(
   const { users } = tables
   await unlessUnreachable(open)
   return {
-    ...accountsOf(database, async () => (await open()).accounts),
+    ...usersOf(database, async () => (await open()).accounts),
     ...tableLookups(database, tables, open, config.searchLimit),
     ...(tables.groups?.own === undefined ? {} : tableGroups(database, groups)),
     ...(users.password === undefined ? {} : tablePasswords(database, open, config)),
@@ -108,7 +105,7 @@ async function statementsTarget(
   { searchLimit, hashPassword }: SqlTargetConfig,
   name: string,
 ): Promise<Target> {
-  const accounts = new StatementAccounts(config, name)
+  const accounts = new StatementUsers(config, name)
   const check = onceReached(async () => {
     for (const [statement, text] of config.statements) {
       await database.check(bindStatement(text, database.dialect, () => null)).catch((cause: unknown) => {
@@ -134,7 +131,7 @@ async function statementsTarget(
     },
   }
   return {
-    ...accountsOf(database, check),
+    ...usersOf(database, check),
     ...(config.statements.has('searchUsers') ? statementLookups(database, accounts, config, searchLimit) : {}),
     ...(config.statements.has('setPassword') ? passwords : {}),
     storable: async () => statementAttributes,
@@ -168,12 +165,12 @@ function tablePasswords(
   }
 }
 
-/** Hashing is work, so what is hashed is bounded. */
+/** Hashing is expensive, so its input is bounded. */
 function checkPassword(password: string): void {
   if (password === '' || password.length > 1024) refuse('password', 'must have 1 to 1024 characters')
 }
 
-/** The same answer for everybody once there is one; until then each one who asks is told what is wrong. */
+/** Calls `open` until it succeeds once, and then returns the same result. */
 function onceReached<T>(open: () => Promise<T>): () => Promise<T> {
   let opened: Promise<T> | undefined
   return () => {
@@ -193,4 +190,72 @@ async function unlessUnreachable(open: () => Promise<unknown>): Promise<void> {
     if (error.code === 'TARGET_UNREACHABLE' || error.code === 'TARGET_TIMEOUT') return
     throw error.cause instanceof Error && !(error.cause instanceof GatewayError) ? error.cause : error
   }
+}
+
+/** The same target, with its name in every error. */
+function withNamedFailures<T extends Target>(name: string, target: T): T {
+  const named = Object.entries(target).map(([key, member]) => {
+    if (typeof member !== 'function') return [key, member]
+    const call = async (...args: unknown[]): Promise<unknown> => {
+      try {
+        return await member(...args)
+      } catch (error) {
+        throw namedFailure(name, error)
+      }
+    }
+    return [key, call]
+  })
+  return Object.fromEntries(named) as T
+}
+
+function namedFailure(name: string, thrown: unknown): unknown {
+  if (!(thrown instanceof GatewayError)) return thrown
+  const { code, message, publicText, retryAfter, headers, keyword, problems } = thrown
+  return new GatewayError(code, `target "${name}": ${message}`, {
+    cause: thrown,
+    publicText,
+    headers,
+    problems,
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...(keyword === undefined ? {} : { keyword }),
+  })
+}
+
+/** A statement inside a `select` cannot write. On PostgreSQL the transaction is read-only too, because of functions. */
+const readRows =
+  (database: SqlDatabase): QueryTarget['readRows'] =>
+  async (statement, values, limit) => {
+    const { parts, names } = readStatement(statement)
+    const whole = [...parts]
+    whole[0] = `select * from (\n${whole[0] ?? ''}`
+    whole[whole.length - 1] = `${whole.at(-1) ?? ''}\n) as found limit ${Math.trunc(limit)}`
+    const bound = bindStatement({ parts: whole, names }, database.dialect, (name) => {
+      if (Object.hasOwn(values, name)) return values[name] ?? null
+      throw new GatewayError('BAD_REQUEST', `a statement asks for ":${name}", which has no value`)
+    })
+    const rows = await database.transaction(async (tx) => {
+      if (database.dialect === 'postgres') await tx.run({ sql: 'set transaction read only', params: [] })
+      return tx.query(bound)
+    })
+    return rows.map(toTexts)
+  }
+
+function readStatement(statement: string): StatementText {
+  try {
+    return parseStatement(statement)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new GatewayError('TARGET_FAILED', `a statement that cannot be used: it ${reason}`, { cause })
+  }
+}
+
+function toTexts(row: Readonly<Record<string, unknown>>): QueryRow {
+  const texts: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(row)) texts[name] = toText(value)
+  return texts
+}
+
+function toText(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  return value instanceof Date ? value.toISOString() : String(value)
 }

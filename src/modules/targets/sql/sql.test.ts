@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseSql } from '#modules/targets/sql/parse-sql.ts'
+import { parseSql } from '#modules/targets/sql/sql.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 
 function parse(params: ParamValues) {

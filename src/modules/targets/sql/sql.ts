@@ -1,6 +1,251 @@
+import { randomBytes, scrypt } from 'node:crypto'
+import { resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { argon2idHash, saltBytes, tagBytes, unpadded } from '#kernel/argon2id.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { choice, flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'
+import type { Params } from '#sdk/params.ts'
+import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
-import { parseSql, type SqlTargetConfig } from './parse-sql.ts'
-import { parameters } from './sql-parameters.ts'
+import { readStatements, type StatementsConfig } from './statements.ts'
+import type { GroupsConfig, TablesConfig, ValuesConfig } from './tables-config.ts'
+import { parseColumnName, parseTableColumns, parseTableName } from './tables-config.ts'
+
+const passwordHashes = ['argon2id', 'scrypt'] as const
+type PasswordHash = (typeof passwordHashes)[number]
+
+/** RFC 9106, 4: the second recommended option, for memory that is shared with others. */
+const argon = { memory: 64 * 1024, passes: 3, parallelism: 4 }
+const work = { ln: 15, r: 8, p: 1 }
+
+const scryptAsync = promisify<string, Buffer, number, object, Buffer>(scrypt)
+
+const hashers: Readonly<Record<PasswordHash, HashPassword>> = {
+  argon2id: (password) => argon2idHash(password, argon),
+  async scrypt(password) {
+    const salt = randomBytes(saltBytes)
+    const { ln, r, p } = work
+    const tag = await scryptAsync(password, salt, tagBytes, { N: 2 ** ln, r, p, maxmem: 64 * 1024 * 1024 })
+    return `$scrypt$ln=${ln},r=${r},p=${p}$${unpadded(salt)}$${unpadded(tag)}`
+  },
+}
+
+/** Hashes a password to a PHC string, which names its algorithm and parameters. */
+type HashPassword = (password: string) => Promise<string>
+
+const hasherOf = (hash: PasswordHash): HashPassword => hashers[hash]
+
+const table = (about: string) => parsed('table', parseTableName, { about })
+const column = (about: string) => parsed('column', parseColumnName, { about })
+
+/** Settings that OpenUnison's drivers needed and ours do not. */
+const ignored = (about: string) => text({ about: `${about} Taken from existing YAML, and not needed.` })
+
+const parameters = {
+  url: text({
+    about:
+      '`postgres://…`, or `sqlite:` and a file that exists, relative to the configuration folder. `jdbc:` before it does no harm.',
+    required: true,
+    secret: true,
+  }),
+  user: text({ about: 'The account, where the address does not hold it.' }),
+  password: text({ about: 'Its password, where the address does not hold it.', secret: true }),
+  maxCons: wholeNumber({ about: 'Connections at the same time.', fallback: 10, min: 1, max: 200 }),
+  timeoutMillis: wholeNumber({
+    about: 'How long a statement, a connection or a lock may take, in milliseconds.',
+    fallback: 10_000,
+    min: 100,
+    max: 120_000,
+  }),
+  searchLimit: wholeNumber({
+    about: 'How many entries are looked at in memory where the database cannot answer a filter by itself.',
+    fallback: 10_000,
+    min: 1,
+    max: 1_000_000,
+  }),
+  userTable: table('The table, or view, of the users: `users` or `hr.users`.'),
+  userName: column('The column of the login. It must be unique.'),
+  userPrimaryKey: column(
+    'The column that other tables refer to the user by, and the user’s id; the login when absent.',
+  ),
+  userVersion: column('A column that is given a new value with every change: a number, or a text of 36 characters.'),
+  userCreated: column(
+    'The column of the time at which the user was created, shown as `meta.created`. Where it has no default, the target writes it.',
+  ),
+  userModified: column(
+    'The column of the time of the last change, shown as `meta.lastModified`. The target sets it with every change that it makes.',
+  ),
+  'column.<attribute>': column(
+    'The column of an attribute with one value. Without any such parameter every other column of the user table is an attribute of that name.',
+  ),
+  'values.<attribute>': parsed('table and columns', parseTableColumns, {
+    about:
+      'The table of an attribute with several values: `emails(user_id, address)`, or `emails(user_id, address, rank)` where a number keeps their order.',
+  }),
+  groupMode: choice(['', 'None', 'Many2Many', 'One2Many'], {
+    about:
+      '`Many2Many`: groups and memberships have a table each; `One2Many`: groupTable holds a row with the group’s name for each membership; `None`. When absent, what the other parameters say.',
+    fallback: '',
+  }),
+  groupTable: table('The table of the groups.'),
+  groupName: column('Its column of the name.'),
+  groupPrimaryKey: column('Its column that memberships refer to, and the group’s id; the name when absent.'),
+  groupVersion: column('As `userVersion`.'),
+  groupCreated: column('As `userCreated`.'),
+  groupModified: column('As `userModified`.'),
+  'groupColumn.<attribute>': column('The column of a group’s attribute, such as `description`.'),
+  groupLinkTableName: table('The table of the memberships.'),
+  groupUserKey: column('The column that refers to the user.'),
+  groupGroupKey: column('The column that refers to the group.'),
+  groupUserBy: choice(['', 'id', 'login'], {
+    about: 'What groupUserKey holds: `id`, the value of userPrimaryKey, or `login`. `id` where there is one.',
+    fallback: '',
+  }),
+  groupBy: choice(['', 'id', 'name'], {
+    about: 'What groupGroupKey holds: `id`, the value of groupPrimaryKey, or `name`. `id` where there is one.',
+    fallback: '',
+  }),
+  createMissingGroups: flag({
+    about: 'A group that a user joins and that is not there is made, rather than an error.',
+  }),
+  passwordField: column('The column that passwords are written to, hashed.'),
+  passwordHash: choice(passwordHashes, { about: 'How they are hashed, as PHC strings.', fallback: 'argon2id' }),
+  'statement.<name>': text({ about: 'A statement of your own, instead of tables; see below.' }),
+  driver: ignored('The JDBC driver.'),
+  maxIdleCons: ignored('Idle connections.'),
+  validationQuery: ignored('A statement that tries a connection.'),
+  beginEscape: ignored('What names are quoted with.'),
+  endEscape: ignored('What names are quoted with.'),
+  supportPasswords: ignored('Whether there are passwords: `passwordField` says so.'),
+} satisfies ParameterTable
+
+export interface SqlTargetConfig {
+  readonly url: string
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly maxConnections: number
+  readonly timeoutMillis: number
+  readonly searchLimit: number
+  readonly hashPassword: HashPassword
+  readonly schema:
+    | { readonly kind: 'tables'; readonly tables: TablesConfig }
+    | { readonly kind: 'statements'; readonly statements: StatementsConfig }
+}
+
+type Given = ParsedParameters<typeof parameters>
+type Report = (name: string, message: string) => void
+
+export function parseSql(params: Params, issues: Issues, context: ParseContext): SqlTargetConfig {
+  const given = readParameters(parameters, params, issues, context)
+  const report: Report = (name, message) => issues.error(params.pathOf(name), `"${name}" ${message}`)
+  const missing: Report = (name, message) => {
+    if (params.values(name).every((value) => value === '')) report(name, message)
+  }
+  const statements = given['statement.<name>']
+  const { user, password, timeoutMillis, searchLimit, maxCons: maxConnections } = given
+  const hashPassword = hasherOf(given.passwordHash)
+  const common = { user, password, timeoutMillis, searchLimit, hashPassword, maxConnections }
+  const url = address(given.url, context.folder)
+  if (url === undefined && given.url !== '') report('url', 'must start with postgres:// or sqlite:')
+  if (statements.size === 0) {
+    return { ...common, url: url ?? '', schema: { kind: 'tables', tables: tablesOf(given, report, missing) } }
+  }
+  const tableNames = [...params.names()].filter((name) =>
+    /^(?:user[TPNV]|group|column\.|values\.|passwordField|createMissing)/.test(name),
+  )
+  for (const name of tableNames)
+    if (params.values(name).some((value) => value !== '')) report(name, 'cannot be given beside statements')
+  const read = readStatements(statements, (name, message) => report(`statement.${name}`, message))
+  return { ...common, url: url ?? '', schema: { kind: 'statements', statements: read } }
+}
+
+/** Undefined for an address of no known kind. */
+function address(given: string, folder: string): string | undefined {
+  const url = given.replace(/^jdbc:/, '').replace(/^postgresql:/, 'postgres:')
+  if (/^postgres:\/\/./.test(url)) return URL.canParse(url) ? url : undefined
+  const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
+  return file === undefined ? undefined : `sqlite:${resolve(folder, file)}`
+}
+
+function tablesOf(given: Given, report: Report, missing: Report): TablesConfig {
+  const { userTable, userName } = given
+  if (userTable === undefined) missing('userTable', 'is required, or statements instead')
+  if (userName === undefined) missing('userName', 'is required')
+  const values = new Map<string, ValuesConfig>()
+  for (const [attribute, found] of given['values.<attribute>']) {
+    const [user, value, position] = found?.columns ?? []
+    if (found === undefined || user === undefined) continue
+    if (value === undefined || found.columns.length > 3) {
+      report(`values.${attribute}`, 'needs the column that refers to the user, that of the value, and at most one more')
+      continue
+    }
+    values.set(attribute, { table: found.table, user, value, position })
+  }
+  const columns = defined(given['column.<attribute>'])
+  const twice = [...columns.keys()].find((name) => [...values.keys()].some((other) => same(name, other)))
+  if (twice !== undefined) report(`values.${twice}`, 'has a column already')
+  return {
+    users: {
+      table: userTable ?? { schema: undefined, table: '' },
+      login: userName ?? '',
+      id: given.userPrimaryKey === userName ? undefined : given.userPrimaryKey,
+      version: given.userVersion,
+      times: { created: given.userCreated, modified: given.userModified },
+      password: given.passwordField,
+      columns: columns.size === 0 && values.size === 0 ? undefined : columns,
+      values,
+    },
+    groups: groupsOf(given, report, missing),
+  }
+}
+
+function groupsOf(given: Given, report: Report, missing: Report): GroupsConfig | undefined {
+  const { groupTable, groupName, groupLinkTableName, groupUserKey, groupGroupKey } = given
+  const implied = groupTable === undefined ? 'None' : groupLinkTableName === undefined ? 'One2Many' : 'Many2Many'
+  const mode = given.groupMode === '' ? implied : given.groupMode
+  if (mode === 'None') {
+    if (groupLinkTableName !== undefined) report('groupTable', 'is required beside "groupLinkTableName"')
+    return undefined
+  }
+  const needed = {
+    groupTable,
+    groupName,
+    groupUserKey,
+    ...(mode === 'One2Many' ? {} : { groupLinkTableName, groupGroupKey }),
+  }
+  for (const [name, value] of Object.entries(needed))
+    if (value === undefined) missing(name, `is required where groups are ${mode}`)
+  if (groupTable === undefined || groupName === undefined || groupUserKey === undefined) return undefined
+  const hasUserId = given.userPrimaryKey !== undefined && given.userPrimaryKey !== given.userName
+  const userBy = given.groupUserBy === '' ? (hasUserId ? 'id' : 'login') : given.groupUserBy
+  if (mode === 'One2Many') {
+    return { members: { table: groupTable, user: groupUserKey, group: groupName }, userBy, own: undefined }
+  }
+  if (groupLinkTableName === undefined || groupGroupKey === undefined) return undefined
+  if (given.userVersion !== undefined && given.groupVersion === undefined)
+    report('groupVersion', 'is required beside "userVersion"')
+  const id = given.groupPrimaryKey === groupName ? undefined : given.groupPrimaryKey
+  return {
+    members: { table: groupLinkTableName, user: groupUserKey, group: groupGroupKey },
+    userBy,
+    own: {
+      table: groupTable,
+      name: groupName,
+      id,
+      version: given.groupVersion,
+      times: { created: given.groupCreated, modified: given.groupModified },
+      columns: defined(given['groupColumn.<attribute>']),
+      groupBy: given.groupBy === '' ? (id === undefined ? 'name' : 'id') : given.groupBy,
+      createMissing: given.createMissingGroups,
+    },
+  }
+}
+
+const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
+const defined = (map: ReadonlyMap<string, string | undefined>): ReadonlyMap<string, string> =>
+  new Map([...map].flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
 
 /** Users and groups in the tables of an application, or behind statements. */
 export default defineTarget<SqlTargetConfig>({
@@ -8,6 +253,6 @@ export default defineTarget<SqlTargetConfig>({
   aliases: ['com.tremolosecurity.provisioning.core.providers.BasicDB'],
   parameters,
   parse: parseSql,
-  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./sql-target.ts')).openSqlTarget(config, host),
 })

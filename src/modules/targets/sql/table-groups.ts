@@ -1,105 +1,78 @@
 import { sql } from 'kysely'
-import { Attributes } from '#identity/attributes.ts'
-import { groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
+import type { Attributes } from '#identity/attributes.ts'
+import { groupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
+import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/shared/targets/group-reconciler.ts'
+import type { Exclusively } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase, SqlTransaction } from '#protocols/sql/sql-database.ts'
-import type { GroupTarget, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
-import { held, heldValues, refuse } from './bad-value.ts'
-import type { Column } from './column.ts'
-import type { GroupRows } from './group-rows.ts'
+import type { GroupTarget, Target } from '#sdk/target.ts'
+import { bound, type Column, held, heldValues, refuse, type Sql } from './column.ts'
+import { type GroupRows, nextTime, nextVersion } from './entry-rows.ts'
 import type { GroupLayout } from './layout.ts'
-import { insertGroup } from './memberships.ts'
-import { tableId } from './table-name.ts'
-import { bound, type Sql } from './table-sql.ts'
-import { nextTime } from './table-times.ts'
-import { nextVersion } from './table-version.ts'
+import { insertGroup } from './table-users.ts'
+import { tableId } from './tables-config.ts'
 
 type OwnGroups = NonNullable<GroupLayout['own']>
 
-/** What the tables say once they were read. */
+/** The tables of groups, once they were read. */
 export interface GroupTables {
   readonly rows: GroupRows
   readonly groups: GroupLayout
   readonly own: OwnGroups
 }
 
-/** Groups in a table of their own. Each change is one transaction, told once it is durable. */
+/** Groups in a table of their own. Each change is one transaction, and is reported after the commit. */
 export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTables>): Omit<GroupTarget, keyof Target> {
+  const inTransaction: Exclusively<GroupStore<StoredGroup>> = async (_, work) => {
+    const tables = await open()
+    return database.transaction((tx) => work(storeIn(tx, tables)))
+  }
   return {
+    ...reconcileGroups(inTransaction),
     findGroup: async (name) => (await open()).rows.find(database, 'name', name),
+  }
+}
 
-    async createGroup(name, attributes, request, options) {
-      const { rows, own } = await open()
-      const wanted = heldAttributes(own, Attributes.from(attributes))
-      const isThere = (found: Group): boolean =>
-        options?.mustBeNew !== true &&
-        groupChanges(found, name, wanted).length === 0 &&
-        hasNothingElse(own, found, wanted)
-      try {
-        const made = await database.transaction(async (tx) => {
-          const found = await rows.find(tx, 'name', name, true)
-          if (found !== undefined) return isThere(found) ? false : taken(name)
-          await insertGroup(tx, own, held('name', own.name, name), columnValues(tx, own, wanted))
-          return true
-        })
-        if (!made) return
-      } catch (error) {
-        if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
-        const found = await rows.find(database, 'name', name)
-        if (found === undefined || !isThere(found)) throw error
-        return
+function storeIn(tx: SqlTransaction, { rows, own, groups }: GroupTables): GroupStore<StoredGroup> {
+  return {
+    requiresNew: true,
+    rereadsConflicts: true,
+    touches: true,
+    read: async (name) => {
+      const group = await rows.find(tx, 'name', name, true)
+      return group && { group }
+    },
+    accept: (attribute, values) => heldColumn(own, attribute, values).values,
+    isSame: ({ group }, name, attributes) =>
+      groupChanges(group, name, attributes).length === 0 && hasNothingElse(own, group, attributes),
+    create: async (name, attributes, { changes }) => {
+      await insertGroup(tx, own, held('name', own.name, name), columnValues(tx, own, attributes))
+      return changes
+    },
+    write: async ({ group }, { newName, attributes, changes }) => {
+      const sets = [...attributes].map(([key, [value]]) => setTo(tx, heldColumn(own, key, []).column, key, value))
+      if (newName !== group.name) {
+        if (own.ref === own.name) throw new GatewayError('NOT_SUPPORTED', 'memberships refer to the name of the group')
+        sets.push(setTo(tx, own.name, 'name', held('name', own.name, newName)))
       }
-      report(newGroupChanges(name, wanted), request)
+      sets.push(...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect))
+      if (sets.length > 0) {
+        await tx.run(sql`update ${tableId(own.table)} set ${sql.join(sets)} where ${isGroup(tx, own, group)}`)
+      }
+      return changes
     },
-
-    async updateGroup(name, { newName = name, attributes = {}, expectedVersion }, request) {
-      const { rows, own } = await open()
-      const wanted = new Map(
-        Object.entries(attributes).map(([key, values]) => [key, heldColumn(own, key, values).values]),
-      )
-      const changes = await database.transaction(async (tx) => {
-        const found = await rows.find(tx, 'name', name, true)
-        if (found === undefined) throw new GatewayError('NOT_FOUND', `no group "${name}"`)
-        requireVersion(found, expectedVersion)
-        const changes = groupChanges(found, newName, wanted)
-        if (changes.length === 0 && expectedVersion === undefined) return []
-        const sets = [...wanted].map(([key, [value]]) => setTo(tx, heldColumn(own, key, []).column, key, value))
-        if (newName !== found.name) {
-          const other = await rows.find(tx, 'name', newName)
-          if (other !== undefined && other.id !== found.id) taken(newName)
-          if (own.ref === own.name)
-            throw new GatewayError('NOT_SUPPORTED', 'memberships refer to the name of the group')
-          sets.push(setTo(tx, own.name, 'name', held('name', own.name, newName)))
-        }
-        sets.push(...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect))
-        if (sets.length > 0) {
-          await tx.run(sql`update ${tableId(own.table)} set ${sql.join(sets)} where ${isGroup(tx, own, found)}`)
-        }
-        return changes
-      })
-      report(changes, request)
-    },
-
-    async deleteGroup(name, request, options) {
-      const { rows, own, groups } = await open()
-      const deleted = await database.transaction(async (tx) => {
-        const found = await rows.find(tx, 'name', name, true)
-        if (found === undefined) return false
-        requireVersion(found, options?.expectedVersion)
-        const { table, group } = groups.members
-        const ref = own.ref === own.id ? found.id : found.name
-        await tx.run(sql`delete from ${tableId(table)} where ${sql.id(group.name)} = ${bound(group, ref, tx.dialect)}`)
-        await tx.run(sql`delete from ${tableId(own.table)} where ${isGroup(tx, own, found)}`)
-        return true
-      })
-      if (deleted) report([{ subject: 'entry', action: 'delete', attribute: 'name', value: name }], request)
+    delete: async ({ group: found }, { changes }) => {
+      const { table, group } = groups.members
+      const ref = own.ref === own.id ? found.id : found.name
+      await tx.run(sql`delete from ${tableId(table)} where ${sql.id(group.name)} = ${bound(group, ref, tx.dialect)}`)
+      await tx.run(sql`delete from ${tableId(own.table)} where ${isGroup(tx, own, found)}`)
+      return changes
     },
   }
 }
 
-/** What the database gives every new group is nothing that somebody else wrote. */
+/** No attribute but the wanted ones, and those that the database gives every new group. */
 const hasNothingElse = (own: OwnGroups, { attributes }: Group, wanted: Attributes): boolean =>
   own.columns.every(
     ({ attribute, column }) => wanted.has(attribute) || column.hasDefault || !attributes?.has(attribute),
@@ -119,23 +92,9 @@ const columnValues = (tx: SqlTransaction, own: OwnGroups, attributes: Attributes
     return [column, value === undefined ? sql`null` : bound(column, value, tx.dialect)] as const
   })
 
-function heldAttributes(own: OwnGroups, attributes: Attributes): Attributes {
-  const kept = new Attributes()
-  for (const [name, values] of attributes) kept.set(name, heldColumn(own, name, values).values)
-  return kept
-}
-
 function heldColumn(own: OwnGroups, name: string, values: readonly string[]) {
   const found = own.columns.find(({ attribute }) => attribute.toLowerCase() === name.toLowerCase())
   if (found === undefined) return refuse(name, 'cannot be stored: groups have no column for it')
   const kept = heldValues(name, found.column, values)
   return kept.length > 1 ? refuse(name, 'can have one value only') : { column: found.column, values: kept }
-}
-
-function taken(name: string): never {
-  throw new GatewayError('CONFLICT', `there is a group "${name}" already`, { keyword: 'uniqueness' })
-}
-
-const report = (changes: readonly TargetChange[], request: TargetRequest): void => {
-  for (const change of changes) request.audit(change)
 }

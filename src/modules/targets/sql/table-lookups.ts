@@ -5,21 +5,19 @@ import type { User } from '#identity/user.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
 import type { SqlDatabase, SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
-import type { SearchField } from './filter-condition.ts'
-import { GroupRows } from './group-rows.ts'
+import { columnOf } from './column.ts'
+import { GroupRows, UserRows } from './entry-rows.ts'
 import type { Layout, TimeColumns } from './layout.ts'
-import type { TableAccounts } from './table-accounts.ts'
-import { tableId } from './table-name.ts'
-import { type SearchSpace, searchTable } from './table-search.ts'
-import { columnOf } from './table-sql.ts'
-import { timeField } from './table-times.ts'
+import type { SearchField } from './table-search.ts'
+import { type SearchSpace, searchTable, timeField } from './table-search.ts'
+import type { TableUsers } from './table-users.ts'
 import type { TablesConfig, TimesConfig } from './tables-config.ts'
-import { UserRows } from './user-rows.ts'
+import { tableId } from './tables-config.ts'
 
 /** What is known of the tables once they were read. */
 export interface OpenTables {
   readonly layout: Layout
-  readonly accounts: TableAccounts
+  readonly accounts: TableUsers
   readonly groups: GroupRows | undefined
   readonly userSpace: SearchSpace<User>
   readonly groupSpace: SearchSpace<Group> | undefined

@@ -1,21 +1,36 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
+import { valueMillis } from '#identity/entry-times.ts'
+import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
+import { foldValue } from '#identity/filter/compare-values.ts'
+import { type Truth, truthOf, type ValueFilter } from '#identity/filter/truth.ts'
 import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
 import type { SearchPage, SearchQuery } from '#sdk/target.ts'
-import { type Column, canonical, decode, encode } from './column.ts'
-import { filterCondition, type SearchField, type SearchFields } from './filter-condition.ts'
-import { tableId } from './table-name.ts'
-import { allOf, anyOf, columnOf, type Sql, textIn } from './table-sql.ts'
+import {
+  allOf,
+  anyOf,
+  type Column,
+  canonical,
+  columnOf,
+  decode,
+  encode,
+  readsCanonical,
+  type Sql,
+  textIn,
+} from './column.ts'
+import { timeText } from './entry-rows.ts'
+import type { ValuesLayout } from './layout.ts'
+import { tableId } from './tables-config.ts'
 
-/** What is searched: the users or the groups. */
+/** The users or the groups, as they are searched. */
 export interface SearchSpace<T> {
   /** With its name in the statement. */
   readonly from: Sql
   readonly alias: string
-  /** Unique; the order where none is asked for. */
+  /** Unique; the default order. */
   readonly key: Column
   /** What is read of each. */
   readonly columns: Sql
@@ -24,7 +39,7 @@ export interface SearchSpace<T> {
   read(row: SqlRow): T
 }
 
-export const maxPage = 1000
+const maxPage = 1000
 
 /** Characters of a value that count when it is sorted by. */
 const sortLength = 200
@@ -66,7 +81,7 @@ async function pageOf<T>(
   const scope: PageScope = { of: space.collection.of, filter, sort }
   const order = new Order(space, sort, reader.dialect)
   const behind = after === undefined ? [] : [order.behind(scope, after)]
-  // One more than asked for tells whether there is another page.
+  // One more than the limit shows whether there is another page.
   const rows =
     limit <= 0
       ? []
@@ -171,4 +186,206 @@ function firstText(field: SearchField | undefined, dialect: SqlDialect): Sql {
   const { table, user, value, position } = field.values
   const text = textIn('s', value, dialect)
   return sql`(select ${text} from ${tableId(table)} as s where ${columnOf('s', user)} = ${field.owner} and ${columnOf('s', value)} is not null order by ${position === undefined ? text : columnOf('s', position)} limit 1)`
+}
+
+/** Where the values of an attribute are stored. */
+export type SearchField =
+  | { readonly alias: string; readonly column: Column }
+  | { readonly values: ValuesLayout; readonly owner: Sql }
+  | { readonly time: TimeField }
+
+/** By the attribute's name in lower case. */
+type SearchFields = ReadonlyMap<string, SearchField>
+
+/**
+ * Holds of everything that the filter is true of and, where it is exact, of nothing else; undefined when it would hold
+ * of everything and is not exact. Throws BAD_REQUEST for a filter that is too large.
+ */
+function filterCondition(filter: Filter, fields: SearchFields, dialect: SqlDialect): Condition | undefined {
+  return conditionOf(truthOf(filter), fields, dialect)
+}
+
+function conditionOf(truth: Truth, fields: SearchFields, dialect: SqlDialect): Condition | undefined {
+  if ('parts' in truth) {
+    const parts = truth.parts.map((part) => conditionOf(part, fields, dialect))
+    const known = parts.filter((part) => part !== undefined)
+    const complete = known.length === parts.length
+    if (truth.kind === 'any' && !complete) return undefined
+    if (known.length === 0 && !complete) return undefined
+    const join = truth.kind === 'all' ? allOf : anyOf
+    return { sql: join(known.map((part) => part.sql)), exact: complete && known.every(({ exact }) => exact) }
+  }
+  const field = fields.get(truth.test.attribute.toLowerCase())
+  // No entry has an attribute that isn't stored.
+  if (field === undefined) return { sql: truth.kind === 'absent' ? sql`1 = 1` : sql`1 = 0`, exact: true }
+  switch (truth.kind) {
+    case 'present':
+      return { sql: present(field), exact: true }
+    case 'absent':
+      return { sql: sql`not ${present(field)}`, exact: true }
+    case 'match':
+      return match(truth.test, field, dialect)
+    case 'mismatch': {
+      const passes = match(truth.test, field, dialect)
+      if (passes?.exact !== true) return { sql: present(field), exact: false }
+      return { sql: sql`(${present(field)} and not ${passes.sql})`, exact: true }
+    }
+  }
+}
+
+function present(field: SearchField): Sql {
+  if ('time' in field) return sql`(${field.time.text} is not null)`
+  return 'column' in field
+    ? sql`(${columnOf(field.alias, field.column)} is not null)`
+    : exists(field.values, field.owner)
+}
+
+function match(test: ValueFilter, field: SearchField, dialect: SqlDialect): Condition | undefined {
+  if ('time' in field) {
+    const condition = timeCondition(test, field.time)
+    return condition === undefined ? undefined : { ...condition, sql: sql`(${condition.sql})` }
+  }
+  if ('column' in field) {
+    const condition = valueCondition(test, field.alias, field.column, dialect)
+    return condition === undefined ? undefined : { ...condition, sql: sql`(${condition.sql})` }
+  }
+  const condition = valueCondition(test, 'w', field.values.value, dialect)
+  if (condition === undefined) return { sql: exists(field.values, field.owner), exact: false }
+  return { sql: exists(field.values, field.owner, condition.sql), exact: condition.exact }
+}
+
+function exists({ table, user, value }: ValuesLayout, owner: Sql, condition?: Sql): Sql {
+  const tested = condition === undefined ? sql`` : sql` and ${condition}`
+  return sql`exists (select 1 from ${tableId(table)} as w where ${columnOf('w', user)} = ${owner} and ${columnOf('w', value)} is not null${tested})`
+}
+
+/** Holds of every value that passes a test, and, where it is exact, of no other. */
+interface Condition {
+  readonly sql: Sql
+  readonly exact: boolean
+}
+
+/** SQLite refuses a LIKE pattern of 50,000 bytes. */
+const maxPatternBytes = 40_000
+const kelvin = '\u212a'
+
+/** A condition on one column that is not null; undefined when the database can be of no help. */
+function valueCondition(test: ValueFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
+  if (test.kind === 'substring') return substring(test, alias, column, dialect)
+  if (test.kind === 'equal' || test.kind === 'approximate') return equal(test, alias, column, dialect)
+  return order(test, test.kind, alias, column, dialect)
+}
+
+function equal(test: CompareFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
+  const { value, caseExact = false } = test
+  const holdable = canonical(column, value)
+  if (column.kind === 'integer' || column.kind === 'uuid' || column.kind === 'boolean') {
+    // Compared as what it is, so that an index serves it.
+    const same = holdable !== undefined && foldValue(holdable, caseExact) === foldValue(value, caseExact)
+    if (!same) return { sql: sql`1 = 0`, exact: true }
+    return { sql: sql`${columnOf(alias, column)} = ${encode(column, holdable, dialect)}`, exact: true }
+  }
+  if (!isText(value)) return { sql: sql`1 = 0`, exact: true }
+  if (!readsCanonical(column, dialect)) return undefined
+  const text = textIn(alias, column, dialect)
+  if (caseExact) return { sql: sql`${binary(text, dialect)} = ${value}`, exact: true }
+  if (isAscii(value)) return { sql: sql`${folded(text, value, dialect)} = ${value.toLowerCase()}`, exact: true }
+  return like([value], text, dialect)
+}
+
+/** By the folded letters of ASCII, in which every database agrees; the rest is left open, and settled in memory. */
+function substring(test: SubstringFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
+  const { initial = '', any, final = '', caseExact = false } = test
+  const parts = [initial, ...any, final]
+  if (!parts.every(isText)) return { sql: sql`1 = 0`, exact: true }
+  if (!readsCanonical(column, dialect)) return undefined
+  const condition = like(parts, textIn(alias, column, dialect), dialect)
+  return condition === undefined ? undefined : { ...condition, exact: condition.exact && !caseExact }
+}
+
+const operators = {
+  greaterOrEqual: sql`>=`,
+  lessOrEqual: sql`<=`,
+  greater: sql`>`,
+  less: sql`<`,
+} as const
+
+/** Numbers alone: of texts, databases have ideas of their own about what comes first. */
+function order(
+  test: CompareFilter,
+  kind: keyof typeof operators,
+  alias: string,
+  column: Column,
+  dialect: SqlDialect,
+): Condition | undefined {
+  const value = canonical(column, test.value)
+  if (column.kind !== 'integer' || value === undefined || !/^-?\d{1,18}$/.test(value)) return undefined
+  // A number of more digits is compared as text in memory, so what the database says of those is not exact.
+  const exact = column.bits !== 64
+  if (!exact) return undefined
+  return { sql: sql`${columnOf(alias, column)} ${operators[kind]} ${encode(column, value, dialect)}`, exact }
+}
+
+function like(parts: readonly string[], text: RawBuilder<string>, dialect: SqlDialect): Condition | undefined {
+  const exact = parts.every(isAscii)
+  const pattern = parts.map((part) => (exact ? escaped(part.toLowerCase()) : openPattern(part))).join('%')
+  if (Buffer.byteLength(pattern) > maxPatternBytes) return undefined
+  return { sql: sql`${folded(text, exact ? pattern : '', dialect)} like ${pattern} escape '\\'`, exact }
+}
+
+const escaped = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
+
+/**
+ * Everything is left open that another letter than one of ASCII may fold to: what is not ASCII, `k` for the sign of
+ * Kelvin, and `i` before a dot for the capital letter that has one.
+ */
+function openPattern(text: string): string {
+  const lower = text.toLowerCase()
+  const pieces = lower.split(/(?:i(?=\u0307)|\P{ASCII}|k)+/u)
+  return pieces.map(escaped).join('%')
+}
+
+/** Letters of ASCII in lower case, in every locale. */
+function folded(text: RawBuilder<string>, wanted: string, dialect: SqlDialect): Sql {
+  const plain = /k/i.test(wanted) ? sql<string>`replace(${text}, ${kelvin}, 'k')` : text
+  return sql`lower(${binary(plain, dialect)})`
+}
+
+/** By code points, in every locale. */
+const binary = (text: RawBuilder<string>, dialect: SqlDialect): Sql =>
+  dialect === 'postgres' ? sql`(${text} collate "C")` : sql`(${text} collate binary)`
+
+const isAscii = (text: string): boolean => /^\p{ASCII}*$/u.test(text)
+
+/** No database holds any other. */
+const isText = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
+
+/** A time column as searches see it. */
+interface TimeField {
+  /** Compared with what `bound` makes; PostgreSQL compares the column itself, so that an index serves it. */
+  readonly compared: Sql
+  /** Texts that sort as the times do. */
+  readonly text: Sql
+}
+
+export const timeField = (alias: string, column: Column, dialect: SqlDialect): TimeField => {
+  const text = timeText(alias, column, dialect)
+  return { compared: dialect === 'sqlite' ? text : columnOf(alias, column), text }
+}
+
+/** Undefined where the value isn't a time. A time stands for its whole millisecond, which is what is shown. */
+function timeCondition(test: ValueFilter, { compared }: TimeField): Condition | undefined {
+  const millis = test.kind === 'substring' ? undefined : valueMillis(test.value)
+  if (test.kind === 'substring' || millis === undefined) return undefined
+  const from = sql`${compared} >= ${new Date(millis).toISOString()}`
+  const to = sql`${compared} < ${new Date(millis + 1).toISOString()}`
+  const conditions = {
+    equal: sql`${from} and ${to}`,
+    approximate: sql`${from} and ${to}`,
+    greaterOrEqual: from,
+    greater: sql`${compared} >= ${new Date(millis + 1).toISOString()}`,
+    less: sql`${compared} < ${new Date(millis).toISOString()}`,
+    lessOrEqual: to,
+  }
+  return { sql: conditions[test.kind], exact: true }
 }

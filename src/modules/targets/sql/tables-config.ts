@@ -1,4 +1,51 @@
-import type { TableName } from './table-name.ts'
+import { type RawBuilder, sql } from 'kysely'
+
+/** A table or view as the configuration names it. */
+export interface TableName {
+  readonly schema: string | undefined
+  readonly table: string
+}
+
+/** A table with columns of it: `emails(person_id, address)`. */
+interface TableColumns {
+  readonly table: TableName
+  readonly columns: readonly string[]
+}
+
+/** Names are quoted wherever they are used, so nearly anything can be one; these are what our own syntax is made of. */
+const notInNames = /["'`;().,\p{Cc}]/u
+const maxLength = 128
+
+/** Throws an Error that says what is wrong. */
+export function parseColumnName(text: string): string {
+  const name = text.trim()
+  if (name === '' || name.length > maxLength || notInNames.test(name))
+    throw new Error(`"${text}" is not a column's name`)
+  return name
+}
+
+/** `table` or `schema.table`. Throws an Error that says what is wrong. */
+export function parseTableName(text: string): TableName {
+  const parts = text.split('.').map((part) => part.trim())
+  if (parts.length > 2 || parts.some((part) => part === '' || part.length > maxLength || notInNames.test(part))) {
+    throw new Error(`"${text}" is not a table's name`)
+  }
+  const [first = '', second] = parts
+  return second === undefined ? { schema: undefined, table: first } : { schema: first, table: second }
+}
+
+/** Throws an Error that says what is wrong. */
+export function parseTableColumns(text: string): TableColumns {
+  const parts = /^([^()]+)\(([^()]+)\)\s*$/.exec(text)
+  if (parts === null)
+    throw new Error(`must be a table and its columns, such as emails(person_id, address), not "${text}"`)
+  return { table: parseTableName(parts[1] ?? ''), columns: (parts[2] ?? '').split(',').map(parseColumnName) }
+}
+
+export const showTable = ({ schema, table }: TableName): string => (schema === undefined ? table : `${schema}.${table}`)
+
+export const tableId = ({ schema, table }: TableName): RawBuilder<unknown> =>
+  schema === undefined ? sql.id(table) : sql.id(schema, table)
 
 /** An existing schema, as the configuration describes it. */
 export interface TablesConfig {
@@ -34,10 +81,10 @@ export interface ValuesConfig {
 }
 
 export interface GroupsConfig {
-  /** Who is in which group. */
+  /** The memberships. */
   readonly members: { readonly table: TableName; readonly user: string; readonly group: string }
   readonly userBy: 'id' | 'login'
-  /** The groups themselves; when absent, a group is there while somebody is in it, and `members.group` is its name. */
+  /** The table of groups; when absent, a group exists while it has members, and `members.group` is its name. */
   readonly own:
     | {
         readonly table: TableName
@@ -47,7 +94,7 @@ export interface GroupsConfig {
         readonly times: TimesConfig
         readonly columns: ReadonlyMap<string, string>
         readonly groupBy: 'id' | 'name'
-        /** A group that a user joins and that is not there is made. */
+        /** Joining a group that does not exist creates it. */
         readonly createMissing: boolean
       }
     | undefined

@@ -228,7 +228,7 @@ export class ApiCaller {
         try {
           return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer.body)) as JsonValue
         } catch (cause) {
-          throw refuse('with something that is no JSON', cause)
+          throw refuse('with something that is not JSON', cause)
         }
       },
     }

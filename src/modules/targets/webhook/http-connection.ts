@@ -35,7 +35,7 @@ export class HttpConnection {
   readonly #url: URL
   readonly #agent: HttpAgent | HttpsAgent
   readonly #maxBytes: number
-  /** A request that waited for its turn gets a socket in use without being told so (`reusedSocket` is not set). */
+  /** Sockets that connected before: a request that had to wait gets one without `reusedSocket` being set. */
   readonly #connected = new WeakSet<Socket>()
 
   static async open(options: ConnectionOptions): Promise<HttpConnection> {

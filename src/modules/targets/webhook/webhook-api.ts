@@ -10,7 +10,7 @@ import type { ApiCaller, Call } from './api-caller.ts'
 import type { RequestTemplate, SingleValues } from './templates.ts'
 import type { EntryPaths, ListLimits, Operation, OperationName, WebhookConfig } from './webhook-config.ts'
 
-/** Reads users and groups from what the API answered. Throws TARGET_FAILED, by name, for what it cannot be. */
+/** Reads users and groups from answers of the API. Throws TARGET_FAILED, by name, for an invalid answer. */
 export class EntryReader {
   readonly #target: string
 
@@ -33,7 +33,7 @@ export class EntryReader {
 
   texts(document: JsonValue, path: JsonPath, what: string): string[] {
     return this.items(document, path).map((value) => {
-      if (typeof value === 'object') throw this.#malformed(`"${what}" is no text`)
+      if (typeof value === 'object') throw this.#malformed(`"${what}" is not a text`)
       return String(value)
     })
   }
@@ -65,7 +65,7 @@ export class EntryReader {
     }
   }
 
-  /** An entry may lack them; what is there must be a time. */
+  /** An entry may lack them; other values than times are malformed. */
   #times(
     document: JsonValue,
     { created, modified }: EntryPaths,
@@ -112,13 +112,13 @@ export class EntryReader {
 
 interface List {
   readonly operation: Operation
-  /** In place of the operation's own. */
+  /** Replaces the operation's own. */
   readonly template?: RequestTemplate
   readonly values: SingleValues
   readonly request?: TargetRequest | undefined
 }
 
-/** How many pages are asked for at most, whatever they hold. */
+/** The most pages that are read. */
 const maxPages = 10_000
 
 /** Reads lists to their end. Throws BAD_REQUEST, `tooMany`, for one that is longer than is allowed. */
@@ -135,7 +135,7 @@ export class ListReader {
     this.#limits = limits
   }
 
-  /** Nothing for "there is none". */
+  /** An empty list for "not found". */
   async readAll(list: List): Promise<JsonValue[]> {
     const { operation, template = operation.request } = list
     const paged = template.places.includes('offset') || template.places.includes('page')
@@ -180,11 +180,11 @@ export class ListReader {
     return answer?.json()
   }
 
-  /** Without a total, only an empty page is the end: the server may give less than it was asked for. */
+  /** Without a total, only an empty page is the end: the server may return less than a full page. */
   #isWhole(answer: JsonValue, operation: Operation, read: number): boolean {
     const total = this.#text(answer, operation, 'total')
     if (total === undefined) return false
-    if (!/^\d{1,15}$/.test(total)) throw this.#odd(operation, 'has a total that is no number')
+    if (!/^\d{1,15}$/.test(total)) throw this.#odd(operation, 'has a total that is not a number')
     return read >= Number(total)
   }
 
@@ -209,7 +209,7 @@ export class ListReader {
   }
 }
 
-/** How a list is narrowed: to those that have the value in some attribute, or not at all. */
+/** Narrows a list to the entries that have this value in an attribute. */
 export interface Narrowing {
   readonly template: RequestTemplate
   readonly value: string
@@ -229,7 +229,7 @@ export class WebhookApi {
     this.#lists = lists
   }
 
-  /** The user of this login: of all that the answer holds, nobody else. */
+  /** The user of this login, even if the answer contains others. */
   findUser(userID: string, request?: TargetRequest): Promise<User | undefined> {
     return this.#user('findUser', { userID }, (user) => user.userID, userID, request)
   }
@@ -246,7 +246,7 @@ export class WebhookApi {
     return this.#group('findGroupById', { groupId }, ({ id }) => id, groupId)
   }
 
-  /** Without the groups that only a request of its own tells. */
+  /** Without the groups that need a request of their own. */
   async listUsers(narrowing?: Narrowing): Promise<User[]> {
     const items = await this.#list('searchUsers', narrowing)
     return items.map((item) => this.#reader.user(item, this.config.user))
@@ -276,7 +276,7 @@ export class WebhookApi {
     return { ...group, members: items.flatMap((item) => this.#reader.texts(item, itself, 'members')) }
   }
 
-  /** False when the API says that there is none. */
+  /** False when the API answers "not found". */
   async write(name: OperationName, places: Places, call: Pick<Call, 'body' | 'request'>): Promise<boolean> {
     const operation = this.config.operations[name]
     if (operation === undefined) throw new GatewayError('NOT_SUPPORTED', `the target has no request "${name}"`)
@@ -340,7 +340,7 @@ const valuesOf =
   (name) =>
     Object.hasOwn(places, name) ? places[name] : undefined
 
-/** An API that finds too much, or in another letter case, must not make one user pass for another. */
+/** An API that finds too much, or ignores letter case, must not make one user pass for another. */
 function matching<T>(items: readonly T[], key: (item: T) => string | undefined, wanted: string): T | undefined {
   const folded = wanted.toLowerCase()
   return items.find((item) => key(item) === wanted) ?? items.find((item) => key(item)?.toLowerCase() === folded)

@@ -4,7 +4,7 @@ import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.
 
 const paging = ['offset', 'limit', 'page', 'cursor'] as const
 
-/** What the API may be asked for: the places of each request, and whether a body takes attributes beside them. */
+/** The requests that can be configured: their places, and whether a body takes attributes besides. */
 export const operations = {
   findUser: { places: ['userID'], answer: 'one', about: 'Finds a user by login.' },
   findUserById: { places: ['id'], answer: 'one', about: 'Finds a user by the API’s own id.' },
@@ -12,7 +12,7 @@ export const operations = {
   userGroups: {
     places: ['userID', 'id', ...paging],
     answer: 'list',
-    about: 'Lists the names of a user’s groups, where the user itself does not tell them.',
+    about: 'Lists the names of a user’s groups, where the user itself does not contain them.',
   },
   createUser: { places: ['userID'], attributes: 'user', about: 'Creates a user.' },
   updateUser: { places: ['userID', 'id', 'version'], attributes: 'user', about: 'Changes a user.' },
@@ -24,7 +24,7 @@ export const operations = {
   groupMembers: {
     places: ['group', 'groupId', ...paging],
     answer: 'list',
-    about: 'Lists the members of a group, where the group itself does not tell them.',
+    about: 'Lists the members of a group, where the group itself does not contain them.',
   },
   createGroup: { places: ['group'], attributes: 'group', about: 'Creates a group.' },
   updateGroup: { places: ['group', 'groupId', 'version'], attributes: 'group', about: 'Changes a group.' },
@@ -54,7 +54,7 @@ export interface Operation {
   readonly request: RequestTemplate
   readonly headers: readonly HeaderTemplate[]
   readonly body: BodyTemplate | undefined
-  /** Where in the answer the users, groups or names stand. */
+  /** Where in the answer the users, groups or names are. */
   readonly items: JsonPath
   /** How many there are in all. */
   readonly total: JsonPath | undefined
@@ -73,11 +73,11 @@ export const hasPlace = ({ request, headers, body }: Operation, name: string): b
   headers.some(({ places }) => places.includes(name)) ||
   (body?.places.some((place) => place.name === name) ?? false)
 
-/** Whether the request is written at all, be it in order or not. */
+/** Whether the request is configured, valid or not. */
 export const isWritten = (params: Params, name: OperationName): boolean =>
   params.values(name).some((value) => value !== '')
 
-/** Where the parts of a user or group stand in what the API answers. */
+/** Where an answer of the API has the parts of a user or group. */
 export interface EntryPaths {
   /** The login of a user, the name of a group. */
   readonly name: JsonPath
@@ -88,7 +88,7 @@ export interface EntryPaths {
   /** A user's groups, a group's members. */
   readonly links: JsonPath | undefined
   readonly attributes: ReadonlyMap<string, JsonPath>
-  /** Attributes, in small letters, that are the name itself under another name. */
+  /** Attributes, in lower case, that are another name of the login or of the group's name. */
   readonly aliases: ReadonlySet<string>
 }
 
@@ -103,7 +103,7 @@ interface Signing {
 export interface ConnectionConfig {
   readonly url: URL
   readonly authority: Authority
-  /** Who we are, and what else every request says. */
+  /** Credentials, and the headers of every request. */
   readonly headers: readonly (readonly [string, string])[]
   readonly signing: Signing | undefined
   readonly connections: number
@@ -119,7 +119,7 @@ export interface ListLimits {
   readonly maxEntries: number
 }
 
-/** Requests that narrow a search, by the attribute in small letters. */
+/** Requests that narrow a search, by the attribute in lower case. */
 export type Narrowings = ReadonlyMap<string, RequestTemplate>
 
 export interface WebhookConfig {

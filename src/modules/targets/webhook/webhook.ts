@@ -65,7 +65,7 @@ const headers = (about: string): Parameter<readonly HeaderTemplate[]> => each(ab
 
 const statuses = (about: string): Parameter<readonly number[]> =>
   each(about, 'statuses', (value) => {
-    if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is no HTTP status`)
+    if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is not an HTTP status`)
     return Number(value)
   })
 
@@ -141,7 +141,7 @@ const parameters = {
   'group.modified': path('When the group was last changed, as an ISO 8601 time.'),
   'group.members': path('The members in a group.'),
   'group.attribute.<name>': path('The values of an attribute in a group.'),
-  membersAreIds: flag({ about: '`"true"`: members are told by the users’ ids, else by their logins.' }),
+  membersAreIds: flag({ about: '`"true"`: members are the users’ ids, else their logins.' }),
   ...requests,
   'searchUsers.by.<attribute>': request('Lists the users who have `{value}` in this attribute.'),
   'searchGroups.by.<attribute>': request('Lists the groups that have `{value}` in this attribute.'),
@@ -149,11 +149,11 @@ const parameters = {
     about: 'The body of the request.',
   }),
   '<operation>.headers': headers('More headers of the request, such as `If-Match: "{version}"`.'),
-  '<operation>.items': path('Where in the answer the users, groups or names stand.'),
-  '<operation>.total': path('Where in the answer of a list stands how many there are in all.'),
-  '<operation>.next': path('Where in the answer of a list stands the next `{cursor}`.'),
+  '<operation>.items': path('Where in the answer the users, groups or names are.'),
+  '<operation>.total': path('Where in the answer of a list the total number is.'),
+  '<operation>.next': path('Where in the answer of a list the next `{cursor}` is.'),
   '<operation>.status': statuses('The statuses of success; any of 200 to 299 when absent.'),
-  '<operation>.notFound': statuses('The statuses of "there is none"; 404 and 410 when absent.'),
+  '<operation>.notFound': statuses('The statuses of "not found"; 404 and 410 when absent.'),
 } satisfies ParameterTable
 
 function parseBaseUrl(written: string): URL {
@@ -222,7 +222,7 @@ function readAuthority(given: Given, params: Params, issues: Issues, { folder }:
 
 const tokenForm = /^[\x21-\x7e]+$/
 
-/** One way to say who we are; none is possible where a signature does. */
+/** One kind of credentials, or none where requests are signed. */
 function readCredentials(given: Given, params: Params, issues: Issues): (readonly [string, string])[] {
   const { bearerToken, basicUser, basicPassword, apiKey, apiKeyHeader } = given
   const ways = (['bearerToken', 'basicUser', 'apiKey'] as const).filter((name) => given[name] !== undefined)
@@ -266,7 +266,7 @@ const details = ['body', 'headers', 'items', 'total', 'next', 'status', 'notFoun
 const listOnly: ReadonlySet<string> = new Set(['total', 'next'])
 const usuallyNotFound = [404, 410]
 
-/** The requests with all that belongs to each; whatever does not fit together is reported where it stands. */
+/** The requests with their details. Reports the position of details that don't fit. */
 function readOperations(given: Given, params: Params, issues: Issues): Operations {
   for (const detail of details) {
     for (const name of given[`<operation>.${detail}`].keys()) reportMisplaced(name, detail, given, params, issues)
@@ -341,7 +341,7 @@ function readOperation(
   }
 }
 
-/** Addresses and headers are logged on the way, so a password stands in the body. */
+/** Proxies log addresses and headers, so a password belongs in the body. */
 function reportPassword(
   request: RequestTemplate,
   headers: readonly HeaderTemplate[],
@@ -350,7 +350,7 @@ function reportPassword(
   issues: Issues,
 ): void {
   if ([request, ...headers].some(({ places }) => places.includes('password'))) {
-    issues.error(params.pathOf('setPassword'), '"setPassword": {password} may stand in the body only')
+    issues.error(params.pathOf('setPassword'), '"setPassword": {password} is allowed in the body only')
   }
   if (!body?.places.some(({ name }) => name === 'password')) {
     issues.error(params.pathOf('setPassword'), '"setPassword.body" with a place for {password} is required')
@@ -380,13 +380,13 @@ function readNarrowings(
   return narrowings
 }
 
-/** Places that are known only where the answers tell them. */
-const toldBy = {
+/** Places that need a path of the answers. */
+const pathOfPlace = {
   id: 'user.id',
   groupId: 'group.id',
 } as const
 
-/** Reports requests that lack another one or a path, and tells what all of them together can do. */
+/** Reports requests that lack another request or a path. Returns what the requests together can do. */
 function checkOperations(operations: Operations, given: Given, params: Params, issues: Issues): Capabilities {
   for (const operation of Object.values(operations)) checkPlaces(operation, operations, given, params, issues)
   return {
@@ -401,7 +401,7 @@ function checkOperations(operations: Operations, given: Given, params: Params, i
 function checkPlaces(operation: Operation, operations: Operations, given: Given, params: Params, issues: Issues): void {
   const { name, body } = operation
   const kind = kindOf(name)
-  for (const [place, parameter] of Object.entries(toldBy)) {
+  for (const [place, parameter] of Object.entries(pathOfPlace)) {
     if (hasPlace(operation, place) && given[parameter as 'user.id'] === undefined) {
       issues.error(params.pathOf(name), `"${name}" uses {${place}}, so "${parameter}" is required`)
     }
@@ -507,13 +507,13 @@ function checkMemberships(
   return inBodies.length > 0 ? 'body' : 'calls'
 }
 
-/** A user that is addressed by its id can be given another login where the body says it. */
+/** A user that is addressed by its id can be renamed where the body contains the login. */
 function renames({ updateUser }: Operations): boolean {
   if (updateUser === undefined || updateUser.request.places.includes('userID')) return false
   return updateUser.body?.places.some(({ name }) => name === 'userID') ?? false
 }
 
-/** Every change that there is must be bound to the version. */
+/** Every configured change must be bound to the version. */
 function keepsVersions({ updateUser, deleteUser, createGroup, updateGroup, deleteGroup }: Operations): boolean {
   const ofGroups = createGroup === undefined ? [] : [updateGroup, deleteGroup]
   return [updateUser, deleteUser, ...ofGroups].every((operation) => operation && hasPlace(operation, 'version'))
@@ -523,6 +523,6 @@ export default defineTarget<WebhookConfig>({
   className: 'targets.Webhook',
   parameters,
   parse: parseWebhook,
-  /** Loaded where there is such a target: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async (config, host) => (await import('./webhook-target.ts')).openWebhookTarget(config, host),
 })

@@ -1,19 +1,103 @@
 import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { groupCollection } from '#modules/shared/targets/collections.ts'
+import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
 import type { SearchQuery } from '#sdk/target.ts'
-import type { FilterName } from './filter-to-scim.ts'
-import { resourceAt } from './resource-address.ts'
+import { type FilterName, slotName, timeName } from './filter-to-scim.ts'
 import { ResourceSearch, type Searched, theOne } from './resource-search.ts'
-import { modelOf, type ScimService, type ServiceModel } from './service-model.ts'
-import { slotName, timeName } from './slot-name.ts'
-import { readGroup, type StoredGroup } from './stored-resource.ts'
+import {
+  modelOf,
+  readGroup,
+  readUser,
+  resourceAt,
+  type ScimService,
+  type ServiceModel,
+  type StoredGroup,
+  type StoredUser,
+} from './scim-service.ts'
 
-const maxGroups = 1000
 const width = 8
 
-/** Finds groups; with their members only where these are asked for, since they may be many. */
+/** Finds users with their groups. */
+export class UserLookups {
+  readonly #service: ScimService
+  readonly #groups: GroupLookups
+  readonly search: ResourceSearch<User>
+
+  constructor(service: ScimService, groups: GroupLookups) {
+    this.#service = service
+    this.#groups = groups
+    const searched: Searched<User> = {
+      endpoint: '/Users',
+      collection: userCollection,
+      read: (raw, model) => readUser(raw, model, service),
+      nameOf: userFilterName,
+      excluded: () => undefined,
+      complete: (found) => inParallel(found, width, (user) => this.withGroups(user)),
+    }
+    this.search = new ResourceSearch(service, searched)
+  }
+
+  async byLogin(login: string): Promise<StoredUser | undefined> {
+    if (login === '') return undefined
+    const found = await this.search.having('userID', login, await modelOf(this.#service))
+    return theOne(found, ({ entry }) => entry.userID === login, 'users')
+  }
+
+  async byId(id: string): Promise<StoredUser | undefined> {
+    const model = await modelOf(this.#service)
+    const raw = await resourceAt(this.#service, '/Users', id)
+    if (raw === undefined) return undefined
+    const user = readUser(raw, model, this.#service)
+    if (user.entry.id !== id)
+      throw new GatewayError('TARGET_FAILED', `target "${this.#service.name}" gave another user`)
+    return this.withGroups(user)
+  }
+
+  /** Reads the names of groups that the resource does not contain. */
+  async withGroups(user: StoredUser): Promise<StoredUser> {
+    const { entry } = user
+    const inGroups = (groups: readonly NamedGroup[]): StoredUser => ({
+      ...user,
+      entry: { ...entry, groups: groups.map(({ name }) => name), groupIds: groups.map(({ id }) => id) },
+    })
+    if (this.#service.memberships === 'group') return inGroups(await this.#groups.of(entry.id))
+    if (entry.groups.every((name) => name !== '')) return user
+    const known = (entry.groupIds ?? []).map((id, i) => ({ id, name: entry.groups[i] ?? '' }))
+    const found = await inParallel(known, width, async ({ id, name }) => {
+      const read = name === '' ? (await this.#groups.byId(id, false))?.entry.name : name
+      // A group that is gone has no members.
+      return read === undefined ? [] : [{ id, name: read }]
+    })
+    return inGroups(found.flat())
+  }
+}
+
+function userFilterName(attribute: string, { features, users }: ServiceModel): FilterName {
+  const own = (name: string, more: object): FilterName => {
+    const path = features.users.resolveAttribute(name, true)
+    return path === undefined
+      ? { kind: 'unknown' }
+      : { kind: 'path', path, leaf: path.attribute, always: true, ...more }
+  }
+  switch (attribute.toLowerCase()) {
+    case 'userid':
+    case 'username':
+      return own('userName', {})
+    case 'id':
+      return own('id', { exact: true })
+    case 'groups':
+      return { kind: 'unknown' }
+    default:
+      return timeName(attribute, features.users) ?? slotName(attribute, users)
+  }
+}
+
+const maxGroups = 1000
+
+/** Finds groups; with members only on request, since they may be many. */
 export class GroupLookups {
   readonly #service: ScimService
   readonly search: ResourceSearch<Group>
@@ -79,7 +163,7 @@ export class GroupLookups {
     )
   }
 
-  /** Names of member groups that the resource does not tell are read from these. One that is gone is no member. */
+  /** Reads the names of member groups that the resource does not contain. A group that is gone is left out. */
   async #withNames(group: StoredGroup): Promise<StoredGroup> {
     const { memberGroups = [] } = group.entry
     if (memberGroups.every(({ name }) => name !== '')) return group
@@ -91,7 +175,7 @@ export class GroupLookups {
   }
 }
 
-/** A group as it is shown where its members were not asked for. */
+/** The group without its members. */
 export function withoutMembers<G extends Group>({ memberGroups: _, memberDisplays: __, ...group }: G) {
   return { ...group, members: [] }
 }

@@ -6,22 +6,28 @@ import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { SqlDialect, SqlReader, SqlTransaction } from '#protocols/sql/sql-database.ts'
-import type { AccountStore, UserUpdate } from './account-store.ts'
-import { held, heldValues, refuse } from './bad-value.ts'
-import { type Column, decode } from './column.ts'
-import { type Layout, makesOwnKey, type UserLayout, type ValuesLayout } from './layout.ts'
-import { Memberships } from './memberships.ts'
-import { tableId } from './table-name.ts'
-import { bound, equals, insertInto, type Sql, textIn } from './table-sql.ts'
-import { firstTimes, nextTime } from './table-times.ts'
-import { deleteValues, writeValues } from './table-values.ts'
-import { firstVersion, nextVersion } from './table-version.ts'
-import { UserRows } from './user-rows.ts'
+import {
+  bound,
+  type Column,
+  decode,
+  equals,
+  equalsExactly,
+  held,
+  heldValues,
+  insertInto,
+  refuse,
+  type Sql,
+  textIn,
+} from './column.ts'
+import { firstTimes, firstVersion, nextTime, nextVersion, UserRows } from './entry-rows.ts'
+import { type GroupLayout, type Layout, makesOwnKey, type UserLayout, type ValuesLayout } from './layout.ts'
+import { tableId } from './tables-config.ts'
+import type { SqlUsers, UserUpdate } from './user-store.ts'
 
 const maxMemberships = 10_000
 
-/** Users in tables that somebody else made. */
-export class TableAccounts implements AccountStore {
+/** Users in existing tables. */
+export class TableUsers implements SqlUsers {
   readonly renames: boolean
   readonly keepsVersions: boolean
   readonly attributes: ReadonlySet<string>
@@ -41,7 +47,7 @@ export class TableAccounts implements AccountStore {
     this.#columns = new Map(users.columns.map(({ attribute, column }) => [attribute.toLowerCase(), column]))
     this.#values = new Map(users.values.map((values) => [values.attribute.toLowerCase(), values]))
     this.attributes = new Set([...this.#columns.keys(), ...this.#values.keys()])
-    // What refers to a login would have to change with it.
+    // References to the login would have to change with it.
     this.renames = users.id !== users.name && groups?.userRef !== users.name && !users.name.generated
     this.keepsVersions = users.version !== undefined
   }
@@ -49,7 +55,7 @@ export class TableAccounts implements AccountStore {
   written = (attributes: readonly string[]): readonly string[] =>
     attributes.filter((name) => this.#columns.get(name.toLowerCase()) !== this.#users.name)
 
-  held(user: User, attributes: readonly string[], newUserID = user.userID): User {
+  accept(user: User, attributes: readonly string[], newUserID = user.userID): User {
     const kept = new Attributes()
     for (const name of attributes) {
       const values = user.attributes.values(name)
@@ -89,7 +95,7 @@ export class TableAccounts implements AccountStore {
 
   async lock(tx: SqlTransaction, userID: string): Promise<void> {
     if (tx.dialect === 'sqlite') return
-    // For two who create the same user; the row lock is for those who do not go through here.
+    // For concurrent creates of the same user; the row lock is for other writers of the table.
     const key = createHash('sha256')
       .update(`gatehouse ${this.#users.table.table} ${userID.toLowerCase()}`)
       .digest()
@@ -111,8 +117,8 @@ export class TableAccounts implements AccountStore {
   }
 
   /**
-   * As the column compares logins, and where that finds nobody, letter case of ASCII aside: then the only one that is
-   * alike. Somebody who is looked for is the same person in other letters.
+   * As the column compares logins, or, where that finds no user, without regard to ASCII letter case if that finds exactly
+   * one.
    */
   async findAlike(reader: SqlReader, login: string): Promise<User | undefined> {
     const found = await this.find(reader, 'login', login)
@@ -125,7 +131,7 @@ export class TableAccounts implements AccountStore {
     return (await this.#alike(reader, login)).some(({ id }) => id !== except)
   }
 
-  /** Two of them at most. */
+  /** At most two. */
   async #alike(reader: SqlReader, login: string): Promise<readonly User[]> {
     const hasOtherLetters = /[a-z]/i.test(login) && /^\p{ASCII}*$/u.test(login) && !login.includes('\0')
     if (!hasOtherLetters) return []
@@ -157,7 +163,7 @@ export class TableAccounts implements AccountStore {
       const list = this.#values.get(name.toLowerCase())
       if (list !== undefined) await writeValues(tx, list, made.id, [], values)
     }
-    // Somebody of the same login may have left memberships behind, which are not this user's.
+    // A deleted user of the same login may have left memberships behind.
     await this.#memberships?.leaveAll(tx, made)
     await this.#memberships?.touch(tx, user.groups)
     await this.#memberships?.join(tx, made, user.groups)
@@ -223,3 +229,184 @@ export class TableAccounts implements AccountStore {
 }
 
 const keyOf = (user: User): string => user.id ?? user.userID
+
+/**
+ * Brings the rows of one attribute of one user from the values that are there to those that are wanted. Rows that can
+ * stay do, with whatever else they hold; where a number says the order and it cannot be kept, all are written again.
+ */
+async function writeValues(
+  tx: SqlTransaction,
+  layout: ValuesLayout,
+  user: string,
+  present: readonly string[],
+  wanted: readonly string[],
+): Promise<void> {
+  const kept = present.filter((value) => wanted.includes(value))
+  const inOrder = layout.position === undefined || kept.every((value, i) => value === wanted[i])
+  if (!inOrder) {
+    await tx.run(sql`delete from ${tableId(layout.table)} where ${ofUser(tx, layout, user)}`)
+    return insertValues(tx, layout, user, wanted, 0)
+  }
+  for (const value of present) {
+    if (wanted.includes(value)) continue
+    const isValue = equalsExactly(layout.value, value, tx.dialect)
+    await tx.run(sql`delete from ${tableId(layout.table)} where ${ofUser(tx, layout, user)} and ${isValue}`)
+  }
+  const added = wanted.filter((value) => !kept.includes(value))
+  if (added.length > 0) await insertValues(tx, layout, user, added, await nextPosition(tx, layout, user))
+}
+
+async function deleteValues(tx: SqlTransaction, layout: ValuesLayout, user: string): Promise<void> {
+  await tx.run(sql`delete from ${tableId(layout.table)} where ${ofUser(tx, layout, user)}`)
+}
+
+const ofUser = (tx: SqlTransaction, { user: column }: ValuesLayout, user: string): Sql =>
+  sql`${sql.id(column.name)} = ${bound(column, user, tx.dialect)}`
+
+/** Rows of one statement. */
+const batch = 200
+
+async function insertValues(
+  tx: SqlTransaction,
+  { table, user: userColumn, value: valueColumn, position }: ValuesLayout,
+  user: string,
+  values: readonly string[],
+  first: number,
+): Promise<void> {
+  const columns = [userColumn, valueColumn, ...(position === undefined ? [] : [position])]
+  const rows = values.map((value, i) => {
+    const texts = [user, value, String(first + i)]
+    return sql`(${sql.join(columns.map((column, j) => bound(column, texts[j] ?? '', tx.dialect)))})`
+  })
+  const into = sql`${tableId(table)} (${sql.join(columns.map(({ name }) => sql.id(name)))})`
+  for (let done = 0; done < rows.length; done += batch) {
+    await tx.run(sql`insert into ${into} values ${sql.join(rows.slice(done, done + batch))}`)
+  }
+}
+
+async function nextPosition(tx: SqlTransaction, layout: ValuesLayout, user: string): Promise<number> {
+  if (layout.position === undefined) return 0
+  const last = sql`max(${sql.id(layout.position.name)})`
+  const rows = await tx.query(
+    sql`select cast(${last} as text) as last from ${tableId(layout.table)} where ${ofUser(tx, layout, user)}`,
+  )
+  const number = rows[0]?.['last']
+  return typeof number === 'string' ? Number(number) + 1 : 0
+}
+
+type OwnGroups = NonNullable<GroupLayout['own']>
+
+/** Who is in which group. */
+class Memberships {
+  readonly #groups: GroupLayout
+  readonly #byLogin: boolean
+
+  constructor(groups: GroupLayout, { users }: Layout) {
+    this.#groups = groups
+    this.#byLogin = groups.userRef === users.name
+  }
+
+  /**
+   * Gives these groups a new version and time, since their members are about to change. In one order for everybody, so that nobody
+   * waits for another in a circle.
+   */
+  async touch(tx: SqlTransaction, names: readonly string[]): Promise<void> {
+    const { own } = this.#groups
+    if (own === undefined) return
+    const sets = [...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect)]
+    if (sets.length === 0) return
+    for (const name of [...new Set(names)].sort()) {
+      await tx.run(
+        sql`update ${tableId(own.table)} as g set ${sql.join(sets)} where ${equals('g', own.name, name, tx.dialect)}`,
+      )
+    }
+  }
+
+  /** Throws BAD_REQUEST for a group that is not there and is not to be made. */
+  async join(tx: SqlTransaction, user: User, names: readonly string[]): Promise<void> {
+    const { members, own } = this.#groups
+    // In the same order everywhere, which avoids deadlocks.
+    for (const name of names.toSorted()) {
+      const group = own === undefined ? held('groups', members.group, name) : await this.#refOf(tx, own, name)
+      await tx.run(
+        insertInto(tableId(members.table), [
+          [members.user, bound(members.user, this.#userRef(user), tx.dialect)],
+          [members.group, bound(members.group, group, tx.dialect)],
+        ]),
+      )
+    }
+  }
+
+  async leave(tx: SqlTransaction, user: User, names: readonly string[]): Promise<void> {
+    const { members, own } = this.#groups
+    for (const name of names.toSorted()) {
+      const isGroup =
+        own === undefined
+          ? sql`${sql.id(members.group.name)} = ${bound(members.group, name, tx.dialect)}`
+          : sql`${sql.id(members.group.name)} in (select ${sql.id('g', own.ref.name)} from ${tableId(own.table)} as g where ${equals('g', own.name, name, tx.dialect)})`
+      await tx.run(sql`delete from ${tableId(members.table)} where ${this.#ofUser(tx, user)} and ${isGroup}`)
+    }
+  }
+
+  async leaveAll(tx: SqlTransaction, user: User): Promise<void> {
+    const { members, own } = this.#groups
+    const sets = nextVersion(own?.version, tx.dialect)
+    if (own !== undefined && sets.length > 0) {
+      const held = sql`select ${sql.id(members.group.name)} from ${tableId(members.table)} where ${this.#ofUser(tx, user)}`
+      await tx.run(
+        sql`update ${tableId(own.table)} as g set ${sql.join(sets)} where ${sql.id('g', own.ref.name)} in (${held})`,
+      )
+    }
+    await tx.run(sql`delete from ${tableId(this.#groups.members.table)} where ${this.#ofUser(tx, user)}`)
+  }
+
+  async isNamed(tx: SqlTransaction, group: NamedGroup): Promise<boolean | undefined> {
+    const { own } = this.#groups
+    if (own === undefined || own.id === own.name) return undefined
+    const rows = await tx.query(
+      sql`select ${textIn('g', own.name, tx.dialect)} as name from ${tableId(own.table)} as g where ${equals('g', own.id, group.id, tx.dialect)}${shared(tx)}`,
+    )
+    const name = rows[0]?.['name']
+    return typeof name === 'string' && decode(own.name, name) === group.name
+  }
+
+  /** What memberships refer to the group by. It can't be deleted until the transaction ends. */
+  async #refOf(tx: SqlTransaction, own: OwnGroups, name: string): Promise<string> {
+    const rows = await tx.query(
+      sql`select ${textIn('g', own.ref, tx.dialect)} as ref from ${tableId(own.table)} as g where ${equals('g', own.name, name, tx.dialect)}${shared(tx)}`,
+    )
+    const ref = rows[0]?.['ref']
+    if (typeof ref === 'string') return decode(own.ref, ref)
+    if (!own.createMissing) refuse('groups', `names a group that is not there: "${name.slice(0, 100)}"`)
+    return insertGroup(tx, own, held('groups', own.name, name), [])
+  }
+
+  #ofUser(tx: SqlTransaction, user: User): Sql {
+    const { user: column } = this.#groups.members
+    return sql`${sql.id(column.name)} = ${bound(column, this.#userRef(user), tx.dialect)}`
+  }
+
+  #userRef = (user: User): string => (this.#byLogin ? user.userID : (user.id ?? user.userID))
+}
+
+/** Locks what was read against deletion; SQLite has one writer at a time anyway. */
+const shared = (tx: SqlTransaction): Sql => (tx.dialect === 'postgres' ? sql` for key share` : sql``)
+
+/** What memberships refer to the new group by. */
+export async function insertGroup(
+  tx: SqlTransaction,
+  own: OwnGroups,
+  name: string,
+  values: Parameters<typeof insertInto>[1],
+): Promise<string> {
+  const id = own.id !== own.name && makesOwnKey(own.id) ? [[own.id, bound(own.id, newId(), tx.dialect)] as const] : []
+  const insert = insertInto(tableId(own.table), [
+    [own.name, bound(own.name, name, tx.dialect)],
+    ...id,
+    ...values,
+    ...firstVersion(own.version, tx.dialect),
+    ...firstTimes(own.times, tx.dialect),
+  ])
+  const [row] = await tx.query(sql`${insert} returning cast(${sql.id(own.ref.name)} as text) as ref`)
+  return decode(own.ref, String(row?.['ref'] ?? ''))
+}

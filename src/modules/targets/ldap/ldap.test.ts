@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import activeDirectory from '#modules/targets/ldap/active-directory.ts'
-import ldap from '#modules/targets/ldap/ldap.ts'
-import { ldapParameters, parseLdapTarget } from '#modules/targets/ldap/ldap-parameters.ts'
+import { activeDirectory, ldap, ldapParameters, parseLdapTarget } from '#modules/targets/ldap/ldap.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Ordered } from '#identity/page-in-memory.ts'
-import { LongAnswers } from './long-answers.ts'
+import { LongAnswers } from './ldap-lookups.ts'
 
 const scope = { of: 'users', filter: undefined, sort: undefined }
 const names = (count: number, item = 'x'): Ordered<string> => ({

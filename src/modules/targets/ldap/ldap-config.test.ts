@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Dn } from '#identity/dn.ts'
-import { DnPattern, ownValue } from '#modules/targets/ldap/dn-pattern.ts'
+import { DnPattern, ownValue } from '#modules/targets/ldap/ldap-config.ts'
 
 const hostile = fc.string({
   minLength: 1,

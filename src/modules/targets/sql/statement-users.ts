@@ -1,26 +1,29 @@
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { Attributes } from '#identity/attributes.ts'
+import type { Group } from '#identity/group.ts'
+import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlReader, SqlRow, SqlTransaction, SqlValue } from '#protocols/sql/sql-database.ts'
-import type { AccountStore, UserUpdate } from './account-store.ts'
-import { refuse } from './bad-value.ts'
-import { bindStatement, type StatementText } from './statement-text.ts'
-import type { StatementsConfig } from './statements-config.ts'
+import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
+import type { SqlDatabase, SqlReader, SqlRow, SqlTransaction, SqlValue } from '#protocols/sql/sql-database.ts'
+import type { LookupTarget, Target } from '#sdk/target.ts'
+import { refuse } from './column.ts'
+import { bindStatement, type StatementsConfig, type StatementText } from './statements.ts'
+import type { SqlUsers, UserUpdate } from './user-store.ts'
 
 const ownPlaces = new Set(['userID', 'id'])
 const maxValueBytes = 1024 * 1024
 
-/** Users behind statements that somebody else wrote. */
-export class StatementAccounts implements AccountStore {
+/** Users behind statements of the configuration. */
+export class StatementUsers implements SqlUsers {
   readonly renames: boolean
   readonly keepsVersions = false
   readonly attributes: ReadonlySet<string>
   readonly #config: StatementsConfig
   readonly #scope: string
 
-  /** `scope` tells the locks of this target from those of others. */
+  /** `scope` distinguishes the locks of this target from those of others. */
   constructor(config: StatementsConfig, scope: string) {
     this.#config = config
     this.#scope = scope
@@ -32,7 +35,7 @@ export class StatementAccounts implements AccountStore {
 
   written = (attributes: readonly string[]): readonly string[] => attributes
 
-  held(user: User, attributes: readonly string[]): User {
+  accept(user: User, attributes: readonly string[]): User {
     const kept = new Attributes()
     for (const name of attributes) {
       const values = [...new Set(user.attributes.values(name))]
@@ -53,7 +56,7 @@ export class StatementAccounts implements AccountStore {
   keepsOrder = (): boolean => false
   hasDefault = (): boolean => false
   isNamed = async (): Promise<undefined> => undefined
-  /** What logins are the same is for the statements to say. */
+  /** The statements decide which logins are the same. */
   isTaken = async (): Promise<boolean> => false
 
   async lock(tx: SqlTransaction, userID: string): Promise<void> {
@@ -147,7 +150,7 @@ export class StatementAccounts implements AccountStore {
     return reader.query(bindStatement(this.statement(name), reader.dialect, valueIn(places)))
   }
 
-  /** Throws TARGET_FAILED for a statement that did nothing: what was asked for is not done. */
+  /** Throws TARGET_FAILED for a statement that changed nothing. */
   async #run(tx: SqlTransaction, name: string, places: ReadonlyMap<string, SqlValue>): Promise<void> {
     const rows = await tx.run(bindStatement(this.statement(name), tx.dialect, valueIn(places)))
     if (rows === 0) throw new GatewayError('TARGET_FAILED', `the statement ${name} changed nothing`)
@@ -172,7 +175,7 @@ const placesOf = (user: User): Map<string, SqlValue> =>
   ])
 
 /** A column by its name in any letter case, since databases change it. */
-export function cell(row: SqlRow, name: string): unknown {
+function cell(row: SqlRow, name: string): unknown {
   const wanted = name.toLowerCase()
   const found = Object.keys(row).find((key) => key.toLowerCase() === wanted)
   return found === undefined ? undefined : row[found]
@@ -208,4 +211,69 @@ const isText = (value: string): boolean => value.isWellFormed() && !value.includ
 function checkText(name: string, value: string): void {
   if (!isText(value)) refuse(name, 'holds a character that cannot be stored')
   if (Buffer.byteLength(value) > maxValueBytes) refuse(name, 'has a value that is too long')
+}
+
+/** The statement returns all users, which are then filtered in memory. */
+export function statementLookups(
+  database: SqlDatabase,
+  users: StatementUsers,
+  { statements }: StatementsConfig,
+  limit: number,
+): Omit<LookupTarget, keyof Target> {
+  async function groups(): Promise<Group[]> {
+    if (!statements.has('searchGroups')) return []
+    const rows = await database.query(bindStatement(users.statement('searchGroups'), database.dialect, () => null))
+    if (rows.length > limit)
+      throw new GatewayError('TARGET_FAILED', `the statement searchGroups found more than ${limit} rows`)
+    return rows.map(toGroup)
+  }
+
+  /** Not every statement gives ids, so a group goes by its name here, and the id serves the statement of its members. */
+  const byName = (group: Group): Group => ({ ...group, id: group.name })
+
+  async function named(name: string, members: boolean): Promise<Group | undefined> {
+    const group = (await groups()).find((candidate) => candidate.name === name)
+    if (group === undefined) return undefined
+    if (!members || !statements.has('findGroupMembers')) return byName(group)
+    const places = new Map([
+      ['name', group.name],
+      ['id', group.id],
+    ])
+    const statement = users.statement('findGroupMembers')
+    const rows = await database.query(bindStatement(statement, database.dialect, (name) => places.get(name) ?? null))
+    return { ...byName(group), members: rows.map((row) => String(cell(row, 'userID') ?? '')) }
+  }
+
+  return {
+    groupMembersAreIds: false,
+    userIdIsLogin: !statements.has('findUserById'),
+    groupHasOwnId: false,
+    lookupUserByLogin: (login) => users.find(database, 'login', login),
+    lookupUserById: (id) => users.find(database, statements.has('findUserById') ? 'id' : 'login', id),
+    async searchUsers(query) {
+      const page = pageInMemory(await users.all(database, limit), query, userCollection)
+      const items = []
+      for (const user of page.items) items.push(await users.withGroups(database, user))
+      return { ...page, items }
+    },
+    lookupGroupByName: (name, options) => named(name, options?.members ?? true),
+    lookupGroupById: (id, options) => named(id, options?.members ?? true),
+    searchGroups: async (query) => pageInMemory((await groups()).map(byName), query, groupCollection),
+  }
+}
+
+function toGroup(row: SqlRow): Group {
+  const name = String(cell(row, 'name') ?? '')
+  const attributes = new Attributes()
+  for (const [key, value] of Object.entries(row)) {
+    if (value !== null && !/^(?:name|id)$/i.test(key)) attributes.set(key, [String(value)])
+  }
+  const description = attributes.first('description')
+  return {
+    id: String(cell(row, 'id') ?? name),
+    name,
+    members: [],
+    attributes,
+    ...(description === undefined ? {} : { description }),
+  }
 }

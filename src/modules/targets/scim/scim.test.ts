@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import scim from '#modules/targets/scim/scim.ts'
-import { parseScim } from '#modules/targets/scim/scim-parameters.ts'
+import scim, { parseScim } from '#modules/targets/scim/scim.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 
 function parse(params: ParamValues) {

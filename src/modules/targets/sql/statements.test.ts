@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { bindStatement, parseStatement } from '#modules/targets/sql/statement-text.ts'
+import { bindStatement, parseStatement } from '#modules/targets/sql/statements.ts'
 
 const bind = (text: string, dialect: 'sqlite' | 'postgres' = 'postgres') =>
   bindStatement(parseStatement(text), dialect, (name) => `<${name}>`)

@@ -1,24 +1,32 @@
 import type { Attributes } from '#identity/attributes.ts'
-import { entryChange, userChanges } from '#identity/entry-changes.ts'
+import { entryChange, missingNames, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
-import { requireVersion } from '#modules/shared/targets/user-reconciler.ts'
-import type { SyncOptions, TargetChange, TargetRequest } from '#sdk/target.ts'
-import type { MembershipChange, Memberships } from './memberships.ts'
-import { requiredPath } from './resource-address.ts'
+import { hasCode, loginTaken, noUser, report, requireVersion } from '#modules/shared/targets/user-reconciler.ts'
+import type { SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
 import { applyEdits, type Edit, unfit } from './resource-mapping.ts'
-import { changeRequest, hasCode, isUncertain, newResource, send } from './resource-writer.ts'
-import { modelOf, type ScimService, type ServiceModel } from './service-model.ts'
-import { readUser, type StoredUser } from './stored-resource.ts'
-import type { UserLookups } from './user-lookups.ts'
+import type { UserLookups } from './scim-lookups.ts'
+import type { MembershipChange, Memberships } from './scim-memberships.ts'
+import {
+  changeRequest,
+  isUncertain,
+  modelOf,
+  newResource,
+  readUser,
+  requiredPath,
+  type ScimService,
+  type ServiceModel,
+  type StoredUser,
+  send,
+} from './scim-service.ts'
 
 const maxAttempts = 5
 const unfinishedMillis = 60 * 60_000
 
-/** What a sync comes to, as far as it is known from what was read. */
+/** What a sync has to write, from what was read. */
 interface Plan {
   readonly edits: readonly Edit[]
   readonly newName: string | undefined
@@ -26,18 +34,33 @@ interface Plan {
   readonly changes: readonly TargetChange[]
 }
 
+export function scimUsers(
+  service: ScimService,
+  lookups: UserLookups,
+  memberships: Memberships,
+  clock: Clock,
+): Pick<Target, 'createUser' | 'syncUser' | 'deleteUser'> {
+  const users = new ScimUsers(service, lookups, memberships, clock)
+  return {
+    createUser: (user, attributes, request, options) => users.create(user, attributes, request, options?.mustBeNew),
+    syncUser: (user, options, request) => users.sync(user, options, request),
+    deleteUser: (user, request, options) => users.delete(user, request, options?.expectedVersion),
+  }
+}
+
 /**
- * Users come, change and go. Each change reads the user first and writes what differs; where the answer is lost it reads
- * again, so that what was done is not done twice and what was not done is not told. Changes to one user follow one
- * another here, and are bound to the version that was read where the server keeps versions.
+ * Each change reads the user and writes what differs. Changes of one user run one after the other, and are bound to the
+ * version that was read where the server keeps versions. When an answer is lost, the user is read again, so that nothing
+ * is done twice and only what was done is reported. This needs the plan that was sent, and compares resources rather than
+ * attributes, so it does not use the shared user reconciler.
  */
-export class UserAccounts {
+class ScimUsers {
   readonly #service: ScimService
   readonly #users: UserLookups
   readonly #memberships: Memberships
   readonly #queue = new KeyedQueue()
   readonly #clock: Clock
-  /** Users that a step has begun to make, by the step: its next attempt goes on with them. */
+  /** Users that a step began to create, by the step: its next attempt continues with them. */
   readonly #unfinished: BoundedCache<string>
 
   constructor(service: ScimService, users: UserLookups, memberships: Memberships, clock: Clock) {
@@ -55,9 +78,9 @@ export class UserAccounts {
       checkLogin(user, attributes, [user.userID])
       const edits = model.users.edits({}, user.attributes, options)
       const found = await this.#users.byLogin(user.userID)
-      if (found !== undefined && mustBeNew) throw taken(found.entry.userID)
-      if (found !== undefined) return this.#goOn(found, user, options, request, model)
-      const groups = await this.#memberships.named(distinct(user.groups))
+      if (found !== undefined && mustBeNew) loginTaken(found.entry.userID)
+      if (found !== undefined) return this.#continue(found, user, options, request, model)
+      const groups = await this.#memberships.named(missingNames([], user.groups))
       const key = stepKey(request, user)
       this.#unfinished.set(key, user.userID, new Date(this.#clock().getTime() + unfinishedMillis))
       const made = await this.#post(user, edits, options, request, model)
@@ -79,7 +102,7 @@ export class UserAccounts {
         const stored = await this.#present(user, newUserID, sent !== undefined)
         if (expectedGroup !== undefined) await this.#memberships.expect(expectedGroup)
         const plan = await this.#plan(stored, user, options, model)
-        // What a lost attempt has done is there by now, with a version of its own.
+        // The changes of an attempt whose answer was lost gave the user a new version.
         if (!isDone(plan, sent)) requireVersion(stored.entry, expectedVersion)
         sent = { ...plan, changes: sent?.changes ?? plan.changes }
         try {
@@ -115,8 +138,8 @@ export class UserAccounts {
     return this.#queue.run(userID.toLowerCase(), work)
   }
 
-  /** There is such a user: as it should be, or as an attempt before this one has left it, or someone else's. */
-  async #goOn(
+  /** The user exists: as wanted, as an earlier attempt left it, or created by another caller. */
+  async #continue(
     found: StoredUser,
     user: User,
     options: { readonly attributes: readonly string[]; readonly addOnly: boolean },
@@ -127,9 +150,9 @@ export class UserAccounts {
     const isOwn = this.#unfinished.get(key) === user.userID
     const sameName = found.entry.userID === user.userID
     const edits = model.users.edits(found.resource, user.attributes, options)
-    const missing = without(user.groups, found.entry.groups)
-    const isSubset = without(found.entry.groups, user.groups).length === 0
-    if (!sameName || edits.length > 0 || !isSubset || (missing.length > 0 && !isOwn)) throw taken(user.userID)
+    const missing = missingNames(found.entry.groups, user.groups)
+    const isSubset = missingNames(user.groups, found.entry.groups).length === 0
+    if (!sameName || edits.length > 0 || !isSubset || (missing.length > 0 && !isOwn)) loginTaken(user.userID)
     if (!isOwn) return
     const groups = await this.#memberships.named(missing)
     const added = groups.map((group) => ({ action: 'add', group }) as const)
@@ -138,7 +161,7 @@ export class UserAccounts {
     report(userChanges(undefined, { ...found.entry, groups: user.groups }, listed(options)), request)
   }
 
-  /** A new user that is refused by a group is taken back: there is no half of it. */
+  /** Deletes the new user again where a group refuses it. */
   async #join(made: StoredUser, groups: readonly MembershipChange['group'][], request: TargetRequest): Promise<void> {
     const { id } = made.entry
     try {
@@ -151,13 +174,13 @@ export class UserAccounts {
       if (isUncertain(error)) throw error
       const path = requiredPath(this.#service, '/Users', id)
       await send(this.#service, { method: 'DELETE', path }, request).catch((failure: unknown) => {
-        this.#service.log.error('a user that could not join its groups is left behind', { id, err: failure })
+        this.#service.log.error('could not delete a user that failed to join its groups', { id, err: failure })
       })
       throw error
     }
   }
 
-  /** Undefined when an identical user was there first and nothing is left to do. */
+  /** Undefined when an identical user exists already and nothing is left to do. */
   async #post(
     user: User,
     edits: readonly Edit[],
@@ -174,38 +197,41 @@ export class UserAccounts {
         return made
       } catch (error) {
         const isTaken = hasCode(error, 'CONFLICT')
-        if (!isTaken && !isUncertain(error)) throw this.#given(user, request, error)
+        if (!isTaken && !isUncertain(error)) throw this.#ended(user, request, error)
         const found = await this.#users.byLogin(user.userID)
         if (found === undefined) {
-          if (isTaken || attempt > 1) throw this.#given(user, request, error)
+          if (isTaken || attempt > 1) throw this.#ended(user, request, error)
           continue
         }
         const isSame =
           found.entry.userID === user.userID && model.users.edits(found.resource, user.attributes, options).length === 0
-        // Refused at the first attempt, it is not what an attempt of ours has made.
+        // A conflict on the first attempt means that another caller created the user.
         const isOther = isTaken && options.mustBeNew && attempt === 1
-        if (!isSame || isOther) throw this.#given(user, request, taken(user.userID, error))
+        if (!isSame || isOther) {
+          this.#unfinished.delete(stepKey(request, user))
+          loginTaken(user.userID, error)
+        }
         if (!isTaken) return found
         this.#unfinished.delete(stepKey(request, user))
-        if (without(user.groups, found.entry.groups).length > 0) throw taken(user.userID, error)
+        if (missingNames(found.entry.groups, user.groups).length > 0) loginTaken(user.userID, error)
         return undefined
       }
     }
   }
 
-  /** An error that settles the attempt: only where it does not, there may be a user to go on with. */
-  #given(user: User, request: TargetRequest, error: unknown): unknown {
+  /** Only after an error with an unknown outcome may there be a user to continue with. */
+  #ended(user: User, request: TargetRequest, error: unknown): unknown {
     if (!isUncertain(error)) this.#unfinished.delete(stepKey(request, user))
     return error
   }
 
-  /** By the login; by the new one where an attempt before has given it. Throws NOT_FOUND. */
+  /** By the login, or by the new one where an earlier attempt renamed the user. Throws NOT_FOUND. */
   async #present(user: User, newUserID: string, wasSent: boolean): Promise<StoredUser> {
     const found = await this.#users.byLogin(user.userID)
     if (found !== undefined) return found
     const renamed = newUserID === user.userID ? undefined : await this.#users.byLogin(newUserID)
     if (renamed !== undefined && (wasSent || renamed.entry.id === user.id)) return renamed
-    throw new GatewayError('NOT_FOUND', `target "${this.#service.name}" has no user "${user.userID.slice(0, 100)}"`)
+    throw noUser(user.userID)
   }
 
   async #plan(stored: StoredUser, user: User, options: SyncOptions, model: ServiceModel): Promise<Plan> {
@@ -214,10 +240,10 @@ export class UserAccounts {
     const edits = model.users.edits(resource, user.attributes, options)
     const newName = newUserID === undefined || newUserID === entry.userID ? undefined : newUserID
     if (newName !== undefined && newName.toLowerCase() !== entry.userID.toLowerCase()) {
-      if ((await this.#users.byLogin(newName)) !== undefined) throw taken(newName)
+      if ((await this.#users.byLogin(newName)) !== undefined) loginTaken(newName)
     }
-    const joined = keepGroups ? [] : await this.#memberships.named(without(distinct(user.groups), entry.groups))
-    const left = keepGroups || addOnly ? [] : without(entry.groups, user.groups)
+    const joined = keepGroups ? [] : await this.#memberships.named(missingNames(entry.groups, user.groups))
+    const left = keepGroups || addOnly ? [] : missingNames(user.groups, entry.groups)
     const leaving = left.map((name) => ({ name, id: entry.groupIds?.[entry.groups.indexOf(name)] ?? '' }))
     const groups = [...entry.groups.filter((name) => !left.includes(name)), ...names(joined)]
     const after = { ...entry, attributes: attributesAfter(resource, edits, model), groups }
@@ -252,44 +278,25 @@ const isDone = ({ edits, newName }: Plan, sent: Plan | undefined): boolean =>
 const stepKey = ({ workflow, idempotencyKey }: TargetRequest, { userID }: User): string =>
   JSON.stringify([workflow.id, idempotencyKey, userID])
 
-/** The login goes by `userID`; an attribute that says otherwise would be lost. */
+/** The login is `userID`; an attribute with another value would be lost. */
 function checkLogin(user: User, attributes: readonly string[], logins: readonly string[]): void {
   for (const login of logins) {
-    if (login === '' || !login.isWellFormed() || login.includes('\0')) throw unfit('userName', 'it is no login')
+    if (login === '' || !login.isWellFormed() || login.includes('\0'))
+      throw unfit('userName', 'it is not a valid login')
   }
   const isListed = attributes.some((name) => name.toLowerCase() === 'username')
-  const told = isListed ? user.attributes.values('userName') : []
-  if (told.some((name) => !logins.includes(name))) throw unfit('userName', 'it is not the login')
+  const names = isListed ? user.attributes.values('userName') : []
+  if (names.some((name) => !logins.includes(name))) throw unfit('userName', 'it is not the login')
 }
 
 function attributesAfter(resource: object, edits: readonly Edit[], { users }: ServiceModel): Attributes {
   return users.attributes(applyEdits({ ...resource }, edits))
 }
 
-/** The login is told as the entry, not as an attribute. */
+/** The login is reported as the entry, not as an attribute. */
 function listed<O extends { readonly attributes: readonly string[]; readonly addOnly: boolean }>(options: O) {
   const isLogin = (name: string) => ['username', 'userid'].includes(name.toLowerCase())
   return { addOnly: options.addOnly, attributes: options.attributes.filter((name) => !isLogin(name)) }
 }
 
 const names = (groups: readonly { readonly name: string }[]): string[] => groups.map(({ name }) => name)
-
-const distinct = (groups: readonly string[]): string[] => [
-  ...new Map(groups.map((name) => [name.toLowerCase(), name])).values(),
-]
-
-/** Those that are not among the others, letter case apart. */
-function without(groups: readonly string[], others: readonly string[]): string[] {
-  const known = new Set(others.map((name) => name.toLowerCase()))
-  return groups.filter((name) => !known.has(name.toLowerCase()))
-}
-
-const taken = (userID: string, cause?: unknown): GatewayError =>
-  new GatewayError('CONFLICT', `there is a user "${userID.slice(0, 100)}" already`, {
-    ...(cause === undefined ? {} : { cause }),
-    keyword: 'uniqueness',
-  })
-
-function report(changes: readonly TargetChange[], request: TargetRequest): void {
-  for (const change of changes) request.audit(change)
-}

@@ -1,0 +1,134 @@
+import { userChanges, valueChanges } from '#identity/entry-changes.ts'
+import type { User } from '#identity/user.ts'
+import type { NamedGroup } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import {
+  type Exclusively,
+  loginTaken,
+  reconcileUsers,
+  type StoredUser,
+  type UserStore,
+} from '#modules/shared/targets/user-reconciler.ts'
+import type { SqlDatabase, SqlReader, SqlTransaction } from '#protocols/sql/sql-database.ts'
+import type { Target } from '#sdk/target.ts'
+
+/** A change of a user. */
+export interface UserUpdate {
+  /** All values that these attributes have afterwards. */
+  readonly attributes: ReadonlyMap<string, readonly string[]>
+  readonly join: readonly string[]
+  readonly leave: readonly string[]
+  readonly newUserID: string | undefined
+}
+
+/** Users in a database: in tables that the configuration describes, or behind statements that it contains. */
+export interface SqlUsers {
+  readonly renames: boolean
+  readonly keepsVersions: boolean
+  /** The attributes that can be stored, in lower case, with those that are another name of the login. */
+  readonly attributes: ReadonlySet<string>
+  /** Without those that are another name of the login. */
+  written(attributes: readonly string[]): readonly string[]
+  /**
+   * The user with these attributes only, with values as they will be read back. Throws BAD_REQUEST, by name, for a value
+   * that can't be stored, and for another name of the login whose value is neither the present nor the new login.
+   */
+  accept(user: User, attributes: readonly string[], newUserID?: string): User
+  isMultiValued(attribute: string): boolean
+  /** The attribute's values keep their order. */
+  keepsOrder(attribute: string): boolean
+  /** The database gives a new user a value of it. */
+  hasDefault(attribute: string): boolean
+  /** Other transactions that create or change the user wait. */
+  lock(tx: SqlTransaction, userID: string): Promise<void>
+  /** Whether a user other than the one with this id has the login in another letter case, which only the database distinguishes. */
+  isTaken(reader: SqlReader, login: string, except?: string): Promise<boolean>
+  find(reader: SqlReader, by: 'login' | 'id', value: string): Promise<User | undefined>
+  /** Whether the group has this name; undefined where groups have no ids of their own. */
+  isNamed(tx: SqlTransaction, group: NamedGroup): Promise<boolean | undefined>
+  /** Writes these attributes and the groups of a new user. */
+  insert(tx: SqlTransaction, user: User, attributes: readonly string[]): Promise<void>
+  update(tx: SqlTransaction, user: User, update: UserUpdate): Promise<void>
+  delete(tx: SqlTransaction, user: User): Promise<void>
+}
+
+/** Each change locks the user, reads it and writes what differs in one transaction, and reports it after the commit. */
+export function usersOf(
+  database: SqlDatabase,
+  open: () => Promise<SqlUsers>,
+): Pick<Target, 'findUser' | 'createUser' | 'syncUser' | 'deleteUser'> {
+  const inTransaction: Exclusively<UserStore<StoredUser>> = async (userID, work) => {
+    const users = await open()
+    return database.transaction(async (tx) => {
+      await users.lock(tx, userID)
+      return work(storeIn(tx, users))
+    })
+  }
+  return {
+    ...reconcileUsers(inTransaction),
+    async findUser(userID, attributes) {
+      const user = await (await open()).find(database, 'login', userID)
+      return user && { ...user, attributes: user.attributes.pick(attributes) }
+    },
+  }
+}
+
+function storeIn(tx: SqlTransaction, users: SqlUsers): UserStore<StoredUser> {
+  const read = async (userID: string) => {
+    const user = await users.find(tx, 'login', userID)
+    return user && { user }
+  }
+  return {
+    renames: users.renames,
+    looksForSpellings: true,
+    rereadsConflicts: true,
+    read,
+    accept: (user, attributes, newUserID) => ({
+      user: users.accept(user, attributes, newUserID),
+      attributes: users.written(attributes),
+    }),
+    create: async (user, { attributes, changes }) => {
+      if (await users.isTaken(tx, user.userID)) loginTaken(user.userID)
+      await users.insert(tx, user, attributes)
+      return changes
+    },
+    write: async ({ user }, wanted, { changes }) => {
+      const changed = new Set(changes.filter(({ subject }) => subject === 'attribute').map((each) => each.attribute))
+      await users.update(tx, user, {
+        attributes: new Map(Array.from(changed, (name) => [name, wanted.attributes.values(name)])),
+        join: wanted.groups.filter((name) => !user.groups.includes(name)),
+        leave: user.groups.filter((name) => !wanted.groups.includes(name)),
+        newUserID: wanted.userID === user.userID ? undefined : wanted.userID,
+      })
+      return changes
+    },
+    delete: async ({ user }, { changes }) => {
+      await users.delete(tx, user)
+      return changes
+    },
+    /** Where a user is created, values that the database gives it are not compared. Another order can be a change. */
+    changes: (before, wanted, attributes, isNew) => {
+      const compared = attributes.filter((name) => !isNew || wanted.attributes.has(name) || !users.hasDefault(name))
+      const reordered = compared.flatMap((name) => {
+        const [present, values] = [before.attributes.values(name), wanted.attributes.values(name)]
+        if (!users.keepsOrder(name) || valueChanges(name, present, values).length > 0) return []
+        return valueChanges(name, present, values, { ordered: true }).slice(0, 1)
+      })
+      return [...userChanges(before, wanted, { attributes: compared }), ...reordered]
+    },
+    /** A single value is not overwritten where values are only added. */
+    join: (attribute, present, added) => {
+      if (present.length === 0) return added
+      return users.isMultiValued(attribute) ? [...new Set([...present, ...added])] : present
+    },
+    requireGroup: async (group) => {
+      if ((await users.isNamed(tx, group)) !== false) return
+      throw new GatewayError('VERSION_MISMATCH', `the group "${group.name}" was renamed or deleted`)
+    },
+    isTaken: async (userID, { user }) => {
+      await users.lock(tx, userID)
+      const other = await read(userID)
+      return (other !== undefined && other.user.id !== user.id) || users.isTaken(tx, userID, user.id)
+    },
+  }
+}
