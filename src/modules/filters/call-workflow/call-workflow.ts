@@ -1,27 +1,28 @@
+import { hash, scrypt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Run } from '#domain/run.ts'
+import { promisify } from 'node:util'
+import { runStatus } from '#contract/schemas/call-workflow.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { Run, StoredStep } from '#domain/run.ts'
 import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { ApiPlace } from '#sdk/api-description.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter.ts'
 import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { flag, list, text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 import { problemErrors } from '#sdk/problem-json.ts'
-import type { CallKey, RefusedCall } from '#sdk/runs.ts'
-import { AnotherSubject } from '#sdk/runs.ts'
+import { AnotherSubject, type CallKey, type RefusedCall } from '#sdk/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { callWorkflowApi } from './api-description.ts'
 import { type CallBody, callSchema, maxBodyBytes } from './call-body.ts'
-import { readCallKey } from './call-key.ts'
 import { CallRefused, readClaims, subjectParameter } from './call-rights.ts'
 import { readCall } from './read-call.ts'
-import { jsonAnswer, startAnswer, statusAnswer } from './run-answer.ts'
 
 const parameters = {
   allowedWorkflow: list({
@@ -239,3 +240,57 @@ function allow(method: string, methods: readonly string[]): void {
   if (methods.includes(method)) return
   throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: methods.join(', ') } })
 }
+
+const slowHash = promisify<string, string, number, Buffer>(scrypt)
+const sha256 = (text: string): string => hash('sha256', text, 'base64url')
+
+/** The key that makes the call idempotent; undefined if the caller sent none. */
+async function readCallKey(
+  request: GatewayRequest,
+  body: CallBody,
+  owner: { readonly application: string; readonly mount: string; readonly caller: string },
+): Promise<CallKey | undefined> {
+  const key = header(request, 'idempotency-key')
+  if (key === undefined) return undefined
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+    const publicText = 'An Idempotency-Key has 1 to 255 visible ASCII characters.'
+    throw new GatewayError('BAD_REQUEST', 'an unusable idempotency key', { publicText })
+  }
+  const scope = sha256(JSON.stringify([owner.application, owner.mount, owner.caller]))
+  return { scope, key, bodyHash: await bodyHash(body, `${scope} ${key}`) }
+}
+
+/** The stored hash must not help to guess the password in the body, so the password is hashed slowly. */
+async function bodyHash(body: CallBody, salt: string): Promise<string> {
+  const { userPassword, ...user } = body.user
+  const password = userPassword === undefined ? '' : (await slowHash(userPassword, salt, 32)).toString('base64url')
+  return sha256(JSON.stringify([{ ...body, user }, password]))
+}
+
+/** 200 for a completed run; 202 with its address for one that continues. */
+function startAnswer({ id, status, changes }: WorkflowResult, address: string): GatewayResponse {
+  if (status === 'completed') return jsonAnswer(200, { workflowId: id, status, changes })
+  return jsonAnswer(202, { workflowId: id, status }, { location: `${address}/${id}` })
+}
+
+/** The status for the caller that started the run. Only administrators see the details of a failure. */
+function statusAnswer(run: Run, steps: readonly StoredStep[]): GatewayResponse {
+  const { id, state, incident } = run
+  const failure = incident && { task: incident.task, code: incident.code, text: textOf(incident) }
+  const timeline = steps.map((step) => wireForm(runStatus.shape.timeline.element, step))
+  const status = { ...run, workflowId: id, status: state, timeline, ...(failure === undefined ? {} : { failure }) }
+  return jsonAnswer(200, wireForm(runStatus, status))
+}
+
+const textOf = ({ code }: { readonly code: string }): string =>
+  (Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : errorCodes.WORKFLOW_FAILED).text
+
+const jsonAnswer = (
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): GatewayResponse => ({
+  status,
+  headers: { 'content-type': 'application/json; charset=utf-8', ...headers },
+  body: JSON.stringify(body),
+})

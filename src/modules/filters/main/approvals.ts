@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { AttributeValues } from '#contract/main.ts'
+import type { ForeseenChanges } from '#contract/main-changes.ts'
 import type { ApprovalDetails, ApprovalList, ApprovalSummary, BulkResults } from '#contract/main-requests.ts'
 import type { ApprovalItem } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
@@ -7,14 +8,13 @@ import type { Subject } from '#identity/subject.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import type { ApprovalView } from '#sdk/approvals.ts'
-import { approvalUser } from '#sdk/approvals.ts'
+import { type ApprovalView, approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
+import type { ForeseenStep } from '#sdk/foreseen.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import { decisionView } from '#sdk/run-document.ts'
 import { answer, emptyAnswer, notFound } from './answer.ts'
-import { changesOf } from './approval-changes.ts'
 import type { MainParts } from './main-parts.ts'
 import { attributeValues } from './profile.ts'
 import { maxReason, typed, yesOrNo } from './request-body.ts'
@@ -78,7 +78,7 @@ function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts)
   }
 }
 
-/** Member by member, so that nothing reaches an approver that was not meant to. */
+/** Built member by member, so that approvers see nothing else. */
 export const showApproval =
   (parts: MainParts) =>
   async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
@@ -201,3 +201,19 @@ export const decideApprovals =
     }
     return answer({ results } satisfies BulkResults)
   }
+
+/** A preview of the changes, for users that may decide; undefined if it is not shown. */
+async function changesOf(
+  { id, mayDecide }: ApprovalView,
+  subject: Subject,
+  { host, settings }: MainParts,
+): Promise<ForeseenChanges | undefined> {
+  if (!mayDecide || !settings.given.showChanges) return undefined
+  const foreseen = await host.approvals.foresee(approvalUser(subject), id)
+  return foreseen && { steps: foreseen.steps.map(stepView), whole: foreseen.whole }
+}
+
+function stepView(step: ForeseenStep): ForeseenChanges['steps'][number] {
+  if (step.kind === 'end') return { ...step, expires: step.expires.toISOString() }
+  return step.kind === 'wait' ? { ...step, until: step.until.toISOString() } : step
+}

@@ -2,17 +2,19 @@ import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SubmitOutcome, SubmitOutcomes, SubmitResults } from '#contract/main.ts'
 import { Attributes } from '#identity/attributes.ts'
+import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { accessEndKey } from '#sdk/access-end.ts'
+import { approvalUser } from '#sdk/approvals.ts'
 import type { Exchange } from '#sdk/exchange.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
 import { readJsonBody } from '#sdk/json-body.ts'
 import type { CallKey } from '#sdk/runs.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
 import { answer } from './answer.ts'
 import { auditRefusal, type MainParts, userOf } from './main-parts.ts'
-import { type Decision, decideFirst, decisionOf, type StartedRun } from './pre-approval.ts'
 import { type CartLine, cartBounds, cartSchema, maxCartBytes } from './request-body.ts'
 import { AnothersLogin, type ReadyLine, Refused, type RequestSubject, readLine } from './request-line.ts'
 
@@ -20,14 +22,14 @@ import { AnothersLogin, type ReadyLine, Refused, type RequestSubject, readLine }
 const waitMillis = 10_000
 const atOnce = 4
 
-/** Each line is a request of its own: what becomes of one has no bearing on the others. */
+/** Each line is a request of its own; the failure of one does not affect the others. */
 export const submitCart =
   (parts: MainParts) =>
   async (exchange: Exchange): Promise<GatewayResponse> => {
     const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes, cartBounds)
     const outcomes: Record<string, SubmitOutcome> = Object.create(null)
     for (const line of lines) outcomes[line.uuid] = await submitLine(line, exchange, parts)
-    // The predecessor's clients take every other text than `success`, and every other member, for a failure.
+    // Clients of OpenUnison treat any text but `success`, and any other member, as a failure.
     return answer(exchange.request.query.get('outcomes') === 'true' ? outcomes : resultsOf(outcomes))
   }
 
@@ -59,7 +61,7 @@ async function submitLine(line: CartLine, exchange: Exchange, parts: MainParts):
   }
 }
 
-/** What was asked for is under way, whether or not the portal remembers that it was. */
+/** A failure is only logged, since the request itself was submitted. */
 async function noteUse(name: string, subject: Subject, parts: MainParts): Promise<void> {
   try {
     await parts.host.portal.memory.noteUse(userOf(parts, subject), { kind: 'workflow', name })
@@ -68,7 +70,7 @@ async function noteUse(name: string, subject: Subject, parts: MainParts): Promis
   }
 }
 
-/** Before anything is asked for on behalf of somebody who is not there yet. */
+/** Creates a user before something is requested for it. */
 async function createPerson(login: string, { subject, request }: Exchange, parts: MainParts): Promise<void> {
   const { jitWorkflow, uidAttributeName } = parts.settings.given
   if (jitWorkflow === undefined) throw new Refused(`Error, user ${login} does not exist;`)
@@ -97,7 +99,7 @@ async function startFor(one: RequestSubject, line: ReadyLine, exchange: Exchange
     },
     keepGroups: true,
     params: withEnd(line),
-    // Whoever decides at once needs the approval to be open when the call is over.
+    // To decide the first approval, it must be open when the call returns.
     asynchronous: line.preApproval === undefined,
     kept: true,
     requestId: request.id,
@@ -107,7 +109,7 @@ async function startFor(one: RequestSubject, line: ReadyLine, exchange: Exchange
   return line.preApproval === undefined ? 'none' : decideFirst(started, line.preApproval, exchange, parts)
 }
 
-/** What the requester chose counts, whatever else there is of that name. */
+/** The expiry date that the requester chose overrides a parameter of the same name. */
 const withEnd = ({ parameters, ends }: ReadyLine): WorkflowCall['params'] =>
   ends === undefined ? parameters : { ...parameters, [accessEndKey]: ends.toISOString() }
 
@@ -134,5 +136,47 @@ async function startOnce(call: WorkflowCall, key: CallKey, { host }: MainParts):
     if (start.kind === 'other-body') throw new Refused('Error, this was submitted before with other content')
     if (performance.now() > deadline) throw new Refused('Error, the same request is being submitted')
     await delay(pause)
+  }
+}
+
+type Decision = NonNullable<SubmitOutcome['decision']>
+
+interface StartedRun {
+  readonly result: WorkflowResult
+  /** False if the same line was sent before. */
+  readonly isNew: boolean
+}
+
+/** The decision about several runs; one that is left to others takes precedence. */
+const decisionOf = (decisions: readonly Decision[]): Decision =>
+  (['left', 'taken'] as const).find((one) => decisions.includes(one)) ?? 'none'
+
+/**
+ * The requester's own decision about the first approval of the run, by the rules of that approval: if requesters may not
+ * decide, it stays open for others. Later approvals stay open. A line that is sent again decides nothing, and returns the
+ * earlier decision.
+ */
+async function decideFirst(
+  { result, isNew }: StartedRun,
+  { approve, comment }: NonNullable<ReadyLine['preApproval']>,
+  { subject, request }: Exchange,
+  { host }: MainParts,
+): Promise<Decision> {
+  const [first] = await host.approvals.ofRun(result.id)
+  // A run that waits for other runs of the same user has no approval yet, so the requester cannot decide it now.
+  if (first === undefined) return result.status === 'accepted' ? 'left' : 'none'
+  if (!isNew || result.status !== 'waiting' || first.state !== 'open') {
+    return isUser(first.decision?.by?.identity, approvalUser(subject)) ? 'taken' : 'left'
+  }
+  try {
+    await host.approvals.decide(approvalUser(subject), { approval: first.id, approve, comment, requestId: request.id })
+    return 'taken'
+  } catch (error) {
+    if (!(error instanceof GatewayError) || !error.isRefusal) throw error
+    host.log.info('a pre-approval was not taken; the approval stays open', {
+      approval: first.id,
+      reason: error.message,
+    })
+    return 'left'
   }
 }
