@@ -70,7 +70,7 @@ test('an absent folder is a problem like the others', async () => {
 test.each(['--json', '--listen=0.0.0.0:80', '--data'])('%s without --production is wrong usage', async (option) => {
   const { code, err } = await check('--config', folder, option, ...(option === '--data' ? [folder] : []))
   expect(code).toBe(2)
-  expect(err[0]).toContain(`${option.split('=')[0]} works with --production only`)
+  expect(err[0]).toContain(`${option.split('=')[0]} requires --production`)
 })
 
 test.each([

@@ -72,13 +72,16 @@ test('retry queues a mail anew, which is in the audit', async () => {
   ])
 })
 
-test('what cannot be retried is told, and wrong usage opens nothing', async () => {
+test('a queued mail cannot be retried, and wrong usage exits with 2', async () => {
   const folder = await dataFolder()
   expect(await run(folder, 'retry', 'none')).toMatchObject({
     code: 1,
     errors: expect.stringContaining('no mail "none"'),
   })
-  expect(await run(folder, 'retry', 'queued')).toMatchObject({ code: 1, errors: expect.stringContaining('given up') })
+  expect(await run(folder, 'retry', 'queued')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('only a mail that failed'),
+  })
   for (const args of [
     ['list', '--state', 'lost'],
     ['list', '--limit', '0'],

@@ -71,7 +71,7 @@ test('a run is shown with its timeline and approvals, and without what it works 
   expect(stuck).toContain('reason     new here')
   expect(stuck).toMatch(/create-user:0 provision: failed \(1000 ms\)\n {6}refused/)
   const waiting = (await run(folder, 'show', 'waiting')).output.join('\n')
-  expect(waiting).toContain('open "Manager approval" a-1, asked: boss, chief')
+  expect(waiting).toContain('open "Manager approval" a-1, approvers: boss, chief')
   for (const id of ['stuck', 'waiting']) {
     const [json = ''] = (await run(folder, 'show', id, '--json')).output
     expect(JSON.parse(json)).toMatchObject({ id, timeline: expect.any(Array), approvals: expect.any(Array) })
@@ -113,7 +113,7 @@ test('an intervention on a run that changed since it was shown is refused', asyn
   const [json = ''] = (await run(folder, 'show', 'stuck', '--json')).output
   const { fence } = JSON.parse(json)
   const stale = await run(folder, 'retry', 'stuck', '--fence', String(fence - 1))
-  expect([stale.code, stale.errors]).toEqual([1, [expect.stringContaining('something happened to the run since')]])
+  expect([stale.code, stale.errors]).toEqual([1, [expect.stringContaining('the run has changed')]])
   expect((await run(folder, 'retry', 'stuck', '--fence', String(fence))).code).toBe(0)
 })
 
@@ -131,7 +131,7 @@ test.each([
   [['cancel', 'x', '--reason', ''], /--reason/],
   [['retry', 'x', '--fence', '-1'], /--fence/],
   [['retry', 'x', '--fence', 'x'], /--fence/],
-  [['show'], /1 more argument needed/],
+  [['show'], /missing argument: /],
 ])('%j is wrong usage', async (args, problem) => {
   const { code, errors } = await run(temporaryFolder(), ...args)
   expect(code).toBe(2)

@@ -48,5 +48,5 @@ test('a form that stands at two URLs of an application is one form', async () =>
 test('of several forms of an application none is guessed', async () => {
   const run = await setUp(form('/register', 'join'), form('/leaving', 'leave'))
   const refused = await run('invite', 'ada@example.com', '--application', 'register')
-  expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('--application is needed') })
+  expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('--application is required') })
 })
