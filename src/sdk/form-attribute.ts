@@ -76,7 +76,7 @@ export const formAttributeRows = {
     fallback: 0,
     max: maxValueLength,
   }),
-  '<attribute>.unique': flag({ about: '`"true"`: nobody else may have the value.' }),
+  '<attribute>.unique': flag({ about: '`"true"`: the value must be unique.' }),
   '<attribute>.type': parsed('field type', readType, {
     about: '`text` (unless said otherwise), `text-area`, `text-list` (suggestions) or `list` (a choice).',
   }),
@@ -123,7 +123,7 @@ export function readFormAttributes(
   for (const [index, name] of names.entries()) {
     const folded = name.toLowerCase()
     if (known.has(folded))
-      issues.error(params.pathOf(namesParameter, index), `the attribute "${name}" stands here twice`)
+      issues.error(params.pathOf(namesParameter, index), `the attribute "${name}" appears here twice`)
     known.add(folded)
   }
   for (const row of Object.keys(formAttributeRows) as (keyof FormRows)[]) {

@@ -29,7 +29,7 @@ export const ldapConnectionParameters = {
     max: 1000,
   }),
   idleTimeout: wholeNumber({
-    about: 'A connection that nobody used for so many milliseconds is closed; 0 for never.',
+    about: 'Milliseconds after which an unused connection is closed; 0 for never.',
     fallback: 60_000,
     max: 86_400_000,
   }),

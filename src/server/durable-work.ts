@@ -66,7 +66,7 @@ export class DurableWork implements Closable {
     try {
       await dispatcher.start(() => this.#worker.wake())
     } catch (err) {
-      services.log.warn('other processes cannot be woken; they look for runs by themselves', { err })
+      services.log.warn('other processes cannot be notified; they poll for runs', { err })
       if (!this.#closed) this.#again = setTimeout(() => void this.#dispatch(), dispatcherAgainMillis)
     }
   }

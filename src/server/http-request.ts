@@ -143,7 +143,7 @@ function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
     else if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++
   }
   if (hosts > 1 || credentials > 1) {
-    const publicText = 'The Host and Authorization headers may stand in a request once.'
+    const publicText = 'A request may have only one Host and one Authorization header.'
     throw new GatewayError('BAD_REQUEST', 'a repeated Host or Authorization header', { publicText })
   }
 }

@@ -110,7 +110,7 @@ export class WebhookListener implements Closable {
       const tls = this.#parts.configuration().stsWebhook?.tls
       return tls?.kind === 'given' && tls.files !== undefined ? Math.min(everyMillis, filesMillis) : everyMillis
     } catch (err) {
-      log.error('the webhook of the injector is not as it should be', { err })
+      log.error('the injector webhook is misconfigured', { err })
       return againMillis
     }
   }

@@ -65,7 +65,7 @@ export const trustParameters = {
     about: 'Where people may be sent back to, exactly; on `localhost` and `127.0.0.1` at any port.',
     required: true,
   }),
-  postLogoutRedirectURI: list({ about: 'Where people may be sent after a logout that the application asked for.' }),
+  postLogoutRedirectURI: list({ about: 'Where users may be redirected after a logout that the application started.' }),
   label: text({ about: 'What people read where they are asked about the application; its name when absent.' }),
   codeLastMileKeyName: text({ about: 'Not used: codes are random, and kept as hashes.' }),
   authChainName: text({

@@ -79,7 +79,7 @@ function parseLookup(
     issues.error(
       at,
       unknown === undefined
-        ? '"uidAttr": the filter must hold ${user}, else everybody is whoever it finds'
+        ? '"uidAttr": the filter must contain ${user}; without it, every login would find the same user'
         : `"uidAttr": the form has no field "${unknown}", only \${user}`,
     )
   } catch (error) {

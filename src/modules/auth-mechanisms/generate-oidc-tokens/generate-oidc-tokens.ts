@@ -41,7 +41,12 @@ export default defineAuthMechanism({
 async function begin(attempt: AuthAttempt, config: Config, host: ModuleHost): Promise<AuthOutcome> {
   const { subject, sessionId, request } = attempt
   const { idpName: issuer, trustName: trust, doNotTieSession, overrideURL: origin } = config
-  if (subject === undefined) return { kind: 'rejected', reason: 'there is nobody yet whom tokens could be made for' }
+  if (subject === undefined)
+    return {
+      kind: 'rejected',
+      reason:
+        'no user is signed in yet, so no tokens can be issued; put this mechanism after one that identifies the user',
+    }
   // Whoever has no session comes with a credential each time, and there is no place to keep tokens.
   if (sessionId === undefined) return { kind: 'passed' }
   const { issuers, clock, log } = host

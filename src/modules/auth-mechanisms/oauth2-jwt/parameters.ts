@@ -102,13 +102,13 @@ function parseCrossOrigin(
 ): CrossOrigin | undefined {
   for (const [i, name] of headers.entries()) {
     if (!isHeaderName(name))
-      issues.error(params.pathOf('cors-headers', i), `"cors-headers": "${name}" is no header name`)
+      issues.error(params.pathOf('cors-headers', i), `"cors-headers": "${name}" is not a header name`)
   }
   for (const [i, origin] of origins.entries()) {
     if (isOrigin(origin)) continue
     issues.error(
       params.pathOf('cors-origins', i),
-      `"cors-origins": "${origin}" is no origin such as https://app.example.com`,
+      `"cors-origins": "${origin}" is not an origin such as https://app.example.com`,
     )
   }
   if (headers.length === 0 && origins.length === 0) return undefined

@@ -19,7 +19,7 @@ export default defineAuthMechanism({
   parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)
     if (given.cluster !== '' && !clusterName.test(given.cluster)) {
-      issues.error(params.pathOf('cluster', 0), `"cluster": "${given.cluster}" cannot stand in a subject`)
+      issues.error(params.pathOf('cluster', 0), `"cluster": "${given.cluster}" is not allowed in a subject`)
     }
     return given
   },

@@ -8,7 +8,7 @@ import { readParameters } from '#sdk/parameters.ts'
 const parameters = {
   ...ldapConnectionParameters,
   searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
-    about: 'The server’s branch that stands at the suffix.',
+    about: 'The branch of the server that appears at the suffix.',
     required: true,
   }),
   binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),

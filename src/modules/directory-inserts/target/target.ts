@@ -24,7 +24,7 @@ export default defineDirectoryInsert({
   },
   create: ({ target: name, layout }, { targets, suffix }) => {
     const target = targets.get(name)
-    if (!hasLookups(target)) throw new Error(`the target "${name}" has no look-ups, so nobody can be found in it`)
+    if (!hasLookups(target)) throw new Error(`the target "${name}" has no look-ups, so no user can be found in it`)
     return new AccountsInsert(target, layout(suffix), name)
   },
 })

@@ -9,12 +9,12 @@ import { checkPasswordParameters, passwordParameters } from '#sdk/password-param
 
 export const parameters = {
   stepUpChain: text({
-    about: 'The chain that somebody with a second factor signs in with before changing any; it asks for one.',
+    about: 'The chain with which users sign in before they change their second factors; it asks for one.',
     required: true,
     reference: 'chain',
   }),
   enrolChain: text({
-    about: 'The chain for somebody who has no second factor yet; `stepUpChain` when absent.',
+    about: 'The chain for users without a second factor; `stepUpChain` when absent.',
     reference: 'chain',
   }),
   stepUpMinutes: wholeNumber({ about: 'How long ago that may have been.', fallback: 10, min: 1, max: 1440 }),

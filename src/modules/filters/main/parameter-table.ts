@@ -96,7 +96,7 @@ export const parameters = {
   groupFields: list({ about: 'The columns of that table.' }),
   administrators: list({
     about:
-      'Who sees all runs, incidents and the SCIM journal, and may intervene in runs: rules as `scope;constraint`, of which one must pass. None: nobody.',
+      'Rules for administrators, as `scope;constraint`; one must pass. Administrators see all runs, incidents and the SCIM journal, and can retry, skip and cancel runs. Without rules there are none.',
   }),
   scimJournals: list({ about: 'The Applications whose journals administrators see; all when absent.' }),
 }

@@ -6,7 +6,7 @@ import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-ty
 /** Of the predecessor, under its names. */
 const inherited = {
   'frontPage.title': text({ about: 'The title of the form.', required: true }),
-  'frontPage.text': text({ about: 'What stands below the title.', required: true }),
+  'frontPage.text': text({ about: 'The text below the title.', required: true }),
   homeURL: text({ about: 'Where the link to the home page leads.', required: true }),
   logoutURL: text({ about: 'Where the link to log out leads.', required: true }),
   uidAttributeName: text({ about: 'The attribute that is the login of whom the workflow is about.', required: true }),
@@ -41,7 +41,7 @@ const inherited = {
   useCallWorkflowClass: flag({ about: 'Only `"false"` is served.' }),
   callWorkflowClassName: text({ about: 'Not served.' }),
   callWorkflowInit: list({ about: 'Not served.' }),
-  displayNameAttribute: text({ about: 'Read and not used, as by the predecessor.' }),
+  displayNameAttribute: text({ about: 'Read and not used, as in OpenUnison.' }),
   themePrimaryMain: colour('#AC1622'),
   themePrimaryDark: colour('#780f17'),
   themePrimaryLight: colour('#bc444e'),
@@ -95,9 +95,9 @@ const own = {
     about: `The text of the mail, with \`$link$\` and \`$title$\`. Unless said otherwise: "${verificationText.split('\n', 1)[0]}" and the link.`,
   }),
   hideExisting: flag({
-    about: '`"true"`: whether a value is taken is told by mail alone. Needs `verifyEmail`.',
+    about: '`"true"`: only a mail reports whether a value is in use. Requires `verifyEmail`.',
   }),
-  requireInvitation: flag({ about: '`"true"`: nobody registers without an invitation.' }),
+  requireInvitation: flag({ about: '`"true"`: registration requires an invitation.' }),
   invitationURL: parsed('web address', readWebAddress, {
     about: 'The page that invitations lead to; the invitation is added to its query as `invitation`.',
   }),
@@ -108,7 +108,7 @@ const own = {
   }),
   inviterRule: list({
     about:
-      'Who may invite by the API, each as `scope;constraint`, such as `filter;(groups=managers)`. Without any, nobody.',
+      'Rules for users who may invite by the API, as `scope;constraint`, such as `filter;(groups=managers)`. Without rules, no user may.',
   }),
   notifier: text({ about: 'The Notifier that mails are sent by; the default one when absent.' }),
   minSearchChars: wholeNumber({

@@ -67,7 +67,7 @@ export const injectorParameters = {
   cpuRequest: quantity('The sidecar’s CPU request.'),
   cpuLimit: quantity('The sidecar’s CPU limit.'),
   memoryRequest: quantity('The sidecar’s memory request.'),
-  memoryLimit: quantity('The sidecar’s memory limit; curl needs 16Mi for a moment.'),
+  memoryLimit: quantity('Memory limit of the sidecar; curl needs up to 16Mi.'),
 }
 
 export const defaultResources = { cpuRequest: '5m', cpuLimit: '200m', memoryRequest: '8Mi', memoryLimit: '32Mi' }

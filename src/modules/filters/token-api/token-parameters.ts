@@ -31,7 +31,7 @@ export const tokenParameters = {
   }),
   qrCodeAttribute: text({ about: 'What of it is shown as a QR code as well.' }),
   idpName: text({
-    about: '`KubectlTokenLoader`: whose tokens are shown; those that the login made last when absent.',
+    about: '`KubectlTokenLoader`: the trust whose tokens are shown; the latest tokens of the login when absent.',
     reference: 'identity provider',
   }),
   trustName: text({
@@ -47,7 +47,7 @@ export const tokenParameters = {
   kubectlUsage: text({ about: '`KubectlTokenLoader`: a text that says what to do.' }),
   kubectlTemplate: text({
     about:
-      '`KubectlTokenLoader`: a command for a POSIX shell, in which `$name$` stands for a value and `\\$` for a dollar. Values are quoted for where they stand.',
+      '`KubectlTokenLoader`: a command for a POSIX shell. `$name$` is replaced by a value, quoted for its place, and `\\$` by a dollar.',
   }),
   kubectlWinUsage: text({ about: '`KubectlTokenLoader`: the same for PowerShell.' }),
   oulogin: text({ about: '`KubectlTokenLoader`: a text about a login plug-in.' }),

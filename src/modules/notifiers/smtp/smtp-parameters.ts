@@ -26,7 +26,7 @@ export const parameters = {
   tls: flag({ about: 'The older way to say it: `"true"` is `starttls`, `"false"` is `none`.' }),
   caFile: text({ about: 'A PEM file with the certificate authority of the server; the system’s own when absent.' }),
   certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
-  user: text({ about: 'Whom to log in as; nobody logs in when absent.' }),
+  user: text({ about: 'The user name for the mail server; no login when absent.' }),
   password: text({ about: 'The password of `user`.', secret: true }),
   from: parsed('mail address', parseSender, {
     about: 'The sender: an address, or `Name <address>`.',

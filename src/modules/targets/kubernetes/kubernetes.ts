@@ -77,7 +77,7 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
   const tokenFile = legacy ? podTokenFile : file(given.tokenFile ?? given.tokenPath)
   if (legacy || tokenFile !== undefined) refuse('token', 'cannot be given beside a token file')
   if (tokenFile === undefined && !isSet('token')) {
-    issues.error(params.pathOf('token'), '"token" or "tokenFile" is required: the API server answers nobody unnamed')
+    issues.error(params.pathOf('token'), '"token" or "tokenFile" is required: the API server rejects anonymous requests')
   }
   if (type === 'TOKENAPI' && tokenFile === undefined) {
     issues.error(params.pathOf('tokenPath'), '"tokenPath" is required where tokenType is "TOKENAPI"')

@@ -277,7 +277,7 @@ export class LdapAccounts {
   }
 
   async #one<T>(userID: string, work: () => Promise<T>): Promise<T> {
-    if (!userID.isWellFormed() || userID === '') throw unfit('userID', 'is no text that can be a login')
+    if (!userID.isWellFormed() || userID === '') throw unfit('userID', 'cannot be a login')
     return this.#queue.run(userID.toLowerCase(), work)
   }
 }

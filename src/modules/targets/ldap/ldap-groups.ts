@@ -162,7 +162,7 @@ export class LdapGroups {
   }
 
   async #one<T>(name: string, work: () => Promise<T>): Promise<T> {
-    if (!name.isWellFormed() || name === '') throw unfit('name', 'is no text that can be a group’s name')
+    if (!name.isWellFormed() || name === '') throw unfit('name', 'cannot be the name of a group')
     return this.#queue.run(name.toLowerCase(), work)
   }
 }

@@ -120,7 +120,8 @@ export class GroupAccounts {
 }
 
 function checkName(name: string): void {
-  if (name === '' || !name.isWellFormed() || name.includes('\0')) throw unfit('displayName', 'it is no name of a group')
+  if (name === '' || !name.isWellFormed() || name.includes('\0'))
+    throw unfit('displayName', 'it is not the name of a group')
 }
 
 const taken = (name: string): GatewayError =>

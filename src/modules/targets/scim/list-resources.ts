@@ -50,7 +50,7 @@ function readList(body: JsonObject, { name }: ScimService): ListAnswer {
   const total = member(body, 'totalResults')
   const resources: JsonValue = member(body, 'Resources') ?? []
   if (typeof total !== 'number' || !Number.isSafeInteger(total) || total < 0 || !Array.isArray(resources)) {
-    throw new GatewayError('TARGET_FAILED', `target "${name}" answered what is no list`)
+    throw new GatewayError('TARGET_FAILED', `target "${name}" did not answer with a list`)
   }
   const next = member(body, 'nextCursor')
   return {

@@ -118,7 +118,7 @@ export class ResourceMapping {
     if (slot.kind === 'plain') return this.#value(slot.name, slot.leaf, text)
     if (slot.kind === 'elements') return this.#value(slot.name, slot.path.attribute, text)
     const { sub } = slot.path
-    if (text === '') throw unfit(slot.name, 'an empty text is no value')
+    if (text === '') throw unfit(slot.name, 'an empty text is not a value')
     // What else is known of a value stays.
     const known = held.find((element) => isJsonObject(element) && element[sub.name] === text)
     return known ?? { [sub.name]: this.#value(slot.name, sub, text) }

@@ -255,7 +255,7 @@ const stepKey = ({ workflow, idempotencyKey }: TargetRequest, { userID }: User):
 /** The login goes by `userID`; an attribute that says otherwise would be lost. */
 function checkLogin(user: User, attributes: readonly string[], logins: readonly string[]): void {
   for (const login of logins) {
-    if (login === '' || !login.isWellFormed() || login.includes('\0')) throw unfit('userName', 'it is no login')
+    if (login === '' || !login.isWellFormed() || login.includes('\0')) throw unfit('userName', 'it is not a login')
   }
   const isListed = attributes.some((name) => name.toLowerCase() === 'username')
   const told = isListed ? user.attributes.values('userName') : []

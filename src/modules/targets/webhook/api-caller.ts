@@ -220,7 +220,7 @@ export class ApiCaller {
     const refuse = (detail: string, cause?: unknown): CallFailure =>
       new CallFailure('TARGET_FAILED', `${what} was answered ${detail}`, { mayBeDone: writes, mayPass: false, cause })
     const encoding = headers['content-encoding'] ?? 'identity'
-    if (encoding !== 'identity') throw refuse('in an encoding that was not asked for')
+    if (encoding !== 'identity') throw refuse('in an encoding that was not requested')
     // A web page comes from a proxy or a login page, not from the API.
     if (/^text\/html\b/i.test(headers['content-type'] ?? '')) throw refuse('with a web page')
     return {
@@ -228,7 +228,7 @@ export class ApiCaller {
         try {
           return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer.body)) as JsonValue
         } catch (cause) {
-          throw refuse('with something that is no JSON', cause)
+          throw refuse('with something other than JSON', cause)
         }
       },
     }

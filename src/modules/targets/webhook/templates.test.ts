@@ -36,16 +36,16 @@ describe('a request', () => {
     ['GET https://evil.example/users', /a method and a path/],
     ['GET /users#x', /a method and a path/],
     ['FETCH /users', /none of the methods/],
-    ['GET /users/{login', /"\{login" is no place/],
+    ['GET /users/{login', /"\{login" is not a placeholder/],
     ['GET /users/{a b}', /a method and a path/],
-    ['GET /users/{}', /is no place/],
+    ['GET /users/{}', /is not a placeholder/],
     ['GET /users/{mail*}', /neither "\*" nor a type/],
     ['GET /users?x={n:number}', /neither "\*" nor a type/],
     ['GET /a/../b', /must not hold/],
     ['GET /a/%2e%2E/b', /must not hold/],
     ['GET /a"b', /percent-encode/],
-    ['GET /a?=1', /no name of a query value/],
-    ['GET /a?{x}=1', /no name of a query value/],
+    ['GET /a?=1', /not the name of a query parameter/],
+    ['GET /a?{x}=1', /not the name of a query parameter/],
   ])('%s is refused', (text, reason) => {
     expect(() => parseRequestTemplate(text)).toThrow(reason)
   })
@@ -138,8 +138,8 @@ describe('a body', () => {
   })
 
   test.each([
-    [{ age: ['old'] }, /"age" is no number/],
-    [{ age: ['1e400'] }, /"age" is no number/],
+    [{ age: ['old'] }, /"age" is not a number/],
+    [{ age: ['1e400'] }, /"age" is not a number/],
     [{ active: ['yes'] }, /"active" is neither true nor false/],
     [{ first: ['a', 'b'] }, /"first" has 2 values/],
   ])('refuses %j by name', (values, reason) => {
@@ -149,10 +149,10 @@ describe('a body', () => {
   test.each([
     ['{"a": }', /not JSON: expected a JSON value at line 1, column 7/],
     ['{\n  "a": 1\n  "b": 2}', /not JSON: expected "," or "\}" at line 3, column 3/],
-    ['{"a": 1, "a": 2}', /"a" stands there twice at line 1, column 10/],
-    ['{"a": ${x}}', /a place stands in quotes/],
+    ['{"a": 1, "a": 2}', /"a" appears twice at line 1, column 10/],
+    ['{"a": ${x}}', /a placeholder must be in quotes/],
     ['{"a": {x}}', /not JSON/],
-    ['{"a": "{x"}', /is no place/],
+    ['{"a": "{x"}', /is not a placeholder/],
     ['{"a": "{x*} and"}', /must be the whole of its text/],
     ['{"a": "is {x:number}"}', /must be the whole of its text/],
     ['{"__proto__": "{x}"}', /"__proto__" is not allowed/],
@@ -168,7 +168,7 @@ describe('a header', () => {
   test('is left out without its value, and holds no line of its own', () => {
     const { name, render } = parseHeaderTemplate('If-Match: "{version}"')
     expect([name, render(one({ version: '3' })), render(one({}))]).toEqual(['If-Match', '"3"', undefined])
-    expect(() => render(one({ version: '3\r\nX: y' }))).toThrow(/"version" cannot stand in a header/)
+    expect(() => render(one({ version: '3\r\nX: y' }))).toThrow(/"version" is not allowed in a header/)
   })
 
   test.each(['no colon', 'Host: x', 'Content-Length: 3', 'X Y: z', 'X: a\nY: b', 'X: {v*}'])(

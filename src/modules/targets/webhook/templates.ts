@@ -34,7 +34,7 @@ function parseParts(text: string): TemplatePart[] {
     const [, name, all, as = 'text'] = placeForm.exec(found) ?? []
     if (name === undefined) {
       const shown = found.length > 1 ? found : text.slice(index, index + 20)
-      throw new Error(`"${shown}" is no place such as {userID}; a brace itself is written twice`)
+      throw new Error(`"${shown}" is not a placeholder such as {userID}; write a literal brace twice`)
     }
     flush()
     parts.push({ name, all: all !== undefined, as: as === 'boolean' || as === 'number' ? as : 'text' })
@@ -106,7 +106,7 @@ function readPlain(text: string, where: string): TemplatePart[] {
   const parts = parseParts(text)
   for (const part of parts) {
     if (typeof part === 'string') {
-      if (!literalForm.test(part)) throw new Error(`"${part}" cannot stand in ${where}; percent-encode it`)
+      if (!literalForm.test(part)) throw new Error(`"${part}" is not allowed in ${where}; percent-encode it`)
     } else if (part.all || part.as !== 'text') {
       throw new Error(`{${part.name}} in ${where} has one value, so neither "*" nor a type`)
     }
@@ -123,7 +123,7 @@ function readPair(text: string): Pair {
   const cut = text.indexOf('=')
   const name = cut < 0 ? text : text.slice(0, cut)
   if (name === '' || !/^(?:[A-Za-z0-9\-._~!$'()*+,;:@/[\]]|%[0-9A-Fa-f]{2})+$/.test(name)) {
-    throw new Error(`"${name}" is no name of a query value`)
+    throw new Error(`"${name}" is not the name of a query parameter`)
   }
   return { name, value: readPlain(cut < 0 ? '' : text.slice(cut + 1), 'a query') }
 }
@@ -165,7 +165,7 @@ function renderPair({ name, value }: Pair, values: SingleValues): string[] {
 }
 
 function encode(value: string, name: string): string {
-  if (!value.isWellFormed()) throw refusedValue(name, 'is no valid Unicode text')
+  if (!value.isWellFormed()) throw refusedValue(name, 'is not valid Unicode text')
   return encodeURIComponent(value).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
@@ -211,7 +211,7 @@ export function parseHeaderTemplate(line: string): HeaderTemplate {
       for (const part of parts) {
         const text = typeof part === 'string' ? part : values(part.name)
         if (text === undefined) return undefined
-        if (typeof part !== 'string' && !valueForm.test(text)) throw refusedValue(part.name, 'cannot stand in a header')
+        if (typeof part !== 'string' && !valueForm.test(text)) throw refusedValue(part.name, 'is not allowed in a header')
         rendered += text
       }
       return rendered
@@ -278,7 +278,7 @@ function parseJson(text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue
   } catch {
-    throw new Error('not JSON: a place stands in quotes, such as "{userID}"')
+    throw new Error('not JSON: a placeholder must be in quotes, such as "{userID}"')
   }
 }
 
@@ -410,7 +410,7 @@ const numberForm = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/
 function convert(value: string, { name, as }: Place): JsonValue {
   if (as === 'text') return value
   if (as === 'number') {
-    if (!numberForm.test(value)) throw refusedValue(name, 'is no number')
+    if (!numberForm.test(value)) throw refusedValue(name, 'is not a number')
     return Number(value)
   }
   const word = value.toLowerCase()

@@ -33,7 +33,7 @@ export class EntryReader {
 
   texts(document: JsonValue, path: JsonPath, what: string): string[] {
     return this.items(document, path).map((value) => {
-      if (typeof value === 'object') throw this.#malformed(`"${what}" is no text`)
+      if (typeof value === 'object') throw this.#malformed(`"${what}" is not a text`)
       return String(value)
     })
   }
@@ -184,7 +184,7 @@ export class ListReader {
   #isWhole(answer: JsonValue, operation: Operation, read: number): boolean {
     const total = this.#text(answer, operation, 'total')
     if (total === undefined) return false
-    if (!/^\d{1,15}$/.test(total)) throw this.#odd(operation, 'has a total that is no number')
+    if (!/^\d{1,15}$/.test(total)) throw this.#odd(operation, 'has a total that is not a number')
     return read >= Number(total)
   }
 

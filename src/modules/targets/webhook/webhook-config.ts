@@ -12,7 +12,7 @@ export const operations = {
   userGroups: {
     places: ['userID', 'id', ...paging],
     answer: 'list',
-    about: 'Lists the names of a user’s groups, where the user itself does not tell them.',
+    about: 'Lists the groups of a user, if the user does not contain them.',
   },
   createUser: { places: ['userID'], attributes: 'user', about: 'Creates a user.' },
   updateUser: { places: ['userID', 'id', 'version'], attributes: 'user', about: 'Changes a user.' },
@@ -24,7 +24,7 @@ export const operations = {
   groupMembers: {
     places: ['group', 'groupId', ...paging],
     answer: 'list',
-    about: 'Lists the members of a group, where the group itself does not tell them.',
+    about: 'Lists the members of a group, if the group does not contain them.',
   },
   createGroup: { places: ['group'], attributes: 'group', about: 'Creates a group.' },
   updateGroup: { places: ['group', 'groupId', 'version'], attributes: 'group', about: 'Changes a group.' },

@@ -65,7 +65,7 @@ const headers = (about: string): Parameter<readonly HeaderTemplate[]> => each(ab
 
 const statuses = (about: string): Parameter<readonly number[]> =>
   each(about, 'statuses', (value) => {
-    if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is no HTTP status`)
+    if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is not an HTTP status`)
     return Number(value)
   })
 
@@ -141,7 +141,7 @@ const parameters = {
   'group.modified': path('When the group was last changed, as an ISO 8601 time.'),
   'group.members': path('The members in a group.'),
   'group.attribute.<name>': path('The values of an attribute in a group.'),
-  membersAreIds: flag({ about: '`"true"`: members are told by the users’ ids, else by their logins.' }),
+  membersAreIds: flag({ about: '`"true"`: members are named by the ids of users, otherwise by their logins.' }),
   ...requests,
   'searchUsers.by.<attribute>': request('Lists the users who have `{value}` in this attribute.'),
   'searchGroups.by.<attribute>': request('Lists the groups that have `{value}` in this attribute.'),
@@ -150,8 +150,8 @@ const parameters = {
   }),
   '<operation>.headers': headers('More headers of the request, such as `If-Match: "{version}"`.'),
   '<operation>.items': path('Where in the answer the users, groups or names stand.'),
-  '<operation>.total': path('Where in the answer of a list stands how many there are in all.'),
-  '<operation>.next': path('Where in the answer of a list stands the next `{cursor}`.'),
+  '<operation>.total': path('The path of the total count in the answer to a list request.'),
+  '<operation>.next': path('The path of the next `{cursor}` in the answer to a list request.'),
   '<operation>.status': statuses('The statuses of success; any of 200 to 299 when absent.'),
   '<operation>.notFound': statuses('The statuses of "there is none"; 404 and 410 when absent.'),
 } satisfies ParameterTable
@@ -350,7 +350,7 @@ function reportPassword(
   issues: Issues,
 ): void {
   if ([request, ...headers].some(({ places }) => places.includes('password'))) {
-    issues.error(params.pathOf('setPassword'), '"setPassword": {password} may stand in the body only')
+    issues.error(params.pathOf('setPassword'), '"setPassword": {password} is allowed only in the body')
   }
   if (!body?.places.some(({ name }) => name === 'password')) {
     issues.error(params.pathOf('setPassword'), '"setPassword.body" with a place for {password} is required')

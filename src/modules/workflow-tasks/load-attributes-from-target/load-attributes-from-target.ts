@@ -14,7 +14,7 @@ const parameters = {
     required: true,
   }),
   name: list({ about: 'The attributes to load; may be repeated.' }),
-  attributes: list({ about: 'The same as `name`, as the predecessor spells it here.' }),
+  attributes: list({ about: 'The same as `name`, as OpenUnison spells it here.' }),
 }
 
 export default defineCustomTask({
