@@ -45,11 +45,9 @@ const allowed: readonly { readonly file: string; readonly text: string }[] = []
 /** Files that are still to be rewritten; a path that ends in a slash names a folder. This list only gets shorter. */
 const notYet: readonly string[] = [
   'CHANGELOG.md',
-  'README.md',
-  'SECURITY.md',
-  'CONTRIBUTING.md',
-  'docs/',
-  'examples/',
+
+  'docs/architecture.md',
+
   'portal/src/i18n/en.json',
   'src/',
 ]
