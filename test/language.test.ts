@@ -40,16 +40,16 @@ const phrases: readonly { readonly pattern: RegExp; readonly write: string }[] =
 const anyPhrase = new RegExp(phrases.map(({ pattern }) => pattern.source).join('|'), 'i')
 
 /** Texts that may keep a phrase, each with its reason. */
-const allowed: readonly { readonly file: string; readonly text: string }[] = []
+const allowed: readonly { readonly file: string; readonly text: string }[] = [
+  // A column of the database.
+  { file: 'src/storage/sql/entry-rows.ts', text: 'e.held as held' },
+]
 
 /** Files that are still to be rewritten; a path that ends in a slash names a folder. This list only gets shorter. */
 const notYet: readonly string[] = [
-  'CHANGELOG.md',
-
   'docs/architecture.md',
 
   'portal/src/i18n/en.json',
-  'src/',
 ]
 
 interface Text {
@@ -77,7 +77,8 @@ function* messages(file: string): Generator<Text> {
 /** The string literals with more than one word. Comments are left to reviewers. */
 function* literals(file: string): Generator<Text> {
   const source = readFileSync(file, 'utf8')
-  if (!anyPhrase.test(source)) return
+  // Most phrases are in comments, and reading tokens takes time.
+  if (!anyPhrase.test(source.replace(/^\s*(?:\/\/|\/?\*).*$/gm, ''))) return
   for (const token of tokenizer(stripTypeScriptTypes(source), {
     ecmaVersion: 'latest',
     sourceType: 'module',
