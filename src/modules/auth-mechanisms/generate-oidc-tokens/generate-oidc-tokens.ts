@@ -16,7 +16,7 @@ const parameters = {
       'Nothing of the tokens is tied to the session: there is an id_token and no refresh token, and a new one comes with the next login.',
   }),
   overrideURL: parsed('address', readAddress, {
-    about: 'An address whose scheme and host the issuer is known by, where that is not what people’s browsers use.',
+    about: 'An address with the scheme and host of the issuer, if browsers use another one.',
   }),
 }
 

@@ -11,17 +11,17 @@ import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import { shownAttributes } from '#sdk/shown-attributes.ts'
 
 const parameters = {
-  nameAttr: text({ about: "The caller's attribute that is the login of the person to be made.", required: true }),
+  nameAttr: text({ about: 'The attribute of the caller that is the login of the new user.', required: true }),
   workflowName: text({
     about: 'The workflow that creates or updates the user before the login continues.',
     required: true,
     reference: 'workflow',
   }),
   reloadBaseDN: parsed('name', (written) => Dn.parse(written), {
-    about: "Where the person is found again in the directory; the chain's root when absent.",
+    about: 'Where to find the user in the directory; the root of the chain when absent.',
   }),
   gracePeriod: wholeNumber({
-    about: 'The workflow does not run when the person was updated less than so many seconds ago; 0: it always runs.',
+    about: 'The workflow does not run if the user was updated within this number of seconds; 0: it always runs.',
     fallback: 0,
   }),
   acceptUnverifiedMail: flag({

@@ -5,7 +5,7 @@ import { readParameters } from '#sdk/parameters.ts'
 import { workloadAttributes } from '#sdk/service-account.ts'
 
 const parameters = {
-  cluster: text({ about: 'The name of the cluster, as rules and subjects are to have it.', required: true }),
+  cluster: text({ about: 'The name of the cluster in rules and subjects.', required: true }),
 }
 
 const clusterName = /^[A-Za-z0-9._-]{1,63}$/

@@ -13,7 +13,7 @@ const parameters = {
   }),
   binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
   maxEntries: wholeNumber({
-    about: 'A search that finds more entries than these is refused.',
+    about: 'A search that finds more entries is rejected.',
     fallback: 100_000,
     min: 1,
     max: 10_000_000,

@@ -7,7 +7,7 @@ import { hasLookups } from '#sdk/target.ts'
 
 const parameters = {
   target: text({
-    about: 'The target whose users and groups stand here; it must have look-ups.',
+    about: 'The target with the users and groups; it must have look-ups.',
     required: true,
     reference: 'target',
   }),

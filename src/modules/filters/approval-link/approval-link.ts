@@ -18,7 +18,7 @@ const parameters = {
     about: 'The address of this page as approvers reach it; links in mails lead there.',
     required: true,
   }),
-  validDays: wholeNumber({ about: 'How many days a link is good for.', fallback: 14, min: 1, max: 365 }),
+  validDays: wholeNumber({ about: 'Days for which a link is valid.', fallback: 14, min: 1, max: 365 }),
   withoutLogin: flag({
     about: '`"true"`: anyone who has the link can decide; otherwise the approver must be signed in.',
   }),

@@ -25,7 +25,7 @@ import { jsonAnswer, startAnswer, statusAnswer } from './run-answer.ts'
 
 const parameters = {
   allowedWorkflow: list({
-    about: 'The workflows that may be called; may repeat. Without any, nothing may.',
+    about: 'The workflows that callers may run; may repeat. Without any, none.',
     reference: 'workflow',
     absentReference: 'warning',
   }),

@@ -5,7 +5,7 @@ import { readParameters } from '#sdk/parameters.ts'
 
 const parameters = {
   applicationName: text({
-    about: 'The Application whose session is asked about.',
+    about: 'The Application of the session.',
     required: true,
     reference: 'application',
   }),

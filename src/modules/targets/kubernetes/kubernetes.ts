@@ -16,7 +16,7 @@ const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenap
 const parameters = {
   url: parsed('https address', parseTrustedUrl, { about: 'The address of the API server.' }),
   token: text({ about: 'The token to call it with.', secret: true }),
-  tokenFile: text({ about: 'A file that holds the token; read again when it changes.' }),
+  tokenFile: text({ about: 'A file with the token; reloaded when it changes.' }),
   tokenPath: text({ about: 'The older name of tokenFile.' }),
   tokenType: choice(tokenTypes, {
     about: 'Where the token comes from: `STATIC` is token, `LEGACY` the pod’s own, `TOKENAPI` tokenPath.',
@@ -77,7 +77,10 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
   const tokenFile = legacy ? podTokenFile : file(given.tokenFile ?? given.tokenPath)
   if (legacy || tokenFile !== undefined) refuse('token', 'cannot be given beside a token file')
   if (tokenFile === undefined && !isSet('token')) {
-    issues.error(params.pathOf('token'), '"token" or "tokenFile" is required: the API server rejects anonymous requests')
+    issues.error(
+      params.pathOf('token'),
+      '"token" or "tokenFile" is required: the API server rejects anonymous requests',
+    )
   }
   if (type === 'TOKENAPI' && tokenFile === undefined) {
     issues.error(params.pathOf('tokenPath'), '"tokenPath" is required where tokenType is "TOKENAPI"')

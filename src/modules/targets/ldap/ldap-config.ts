@@ -9,7 +9,7 @@ export interface LdapLayout {
   readonly users: {
     readonly base: Dn
     readonly objectClasses: readonly string[]
-    /** The attribute that holds the login. */
+    /** The attribute with the login. */
     readonly login: string
     readonly dn: DnPattern
     /** What an attribute is where the user has no value of it, by lower-case name. */

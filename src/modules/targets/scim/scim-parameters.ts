@@ -26,9 +26,9 @@ export const parameters = {
   }),
   token: parsed('token', bearerToken, { about: 'The bearer token to call it with.', secret: true }),
   tokenUrl: parsed('https address', parseTrustedUrl, {
-    about: 'Where access tokens are got by OAuth 2 client credentials, in place of `token`.',
+    about: 'The address for access tokens with OAuth 2 client credentials, instead of `token`.',
   }),
-  clientId: text({ about: 'Who Gatehouse is there; needed with `tokenUrl`.' }),
+  clientId: text({ about: 'The client id of Gatehouse; required with `tokenUrl`.' }),
   clientSecret: text({ about: 'The secret of the client.', secret: true }),
   clientSecretIn: choice(['header', 'body'], {
     about: 'Whether the secret is sent as HTTP Basic or in the form.',
@@ -47,7 +47,7 @@ export const parameters = {
     about: 'Where a user’s groups are read: in `groups` of the user, or by a search of the groups.',
     fallback: 'user',
   }),
-  passwords: flag({ about: 'Whether the server takes passwords.' }),
+  passwords: flag({ about: 'Whether the server accepts passwords.' }),
   timeoutMillis: wholeNumber({
     about: 'How long a call may take, with what is tried again, in milliseconds.',
     fallback: 10_000,

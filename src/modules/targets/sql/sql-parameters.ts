@@ -16,8 +16,8 @@ export const parameters = {
     required: true,
     secret: true,
   }),
-  user: text({ about: 'The account, where the address does not hold it.' }),
-  password: text({ about: 'Its password, where the address does not hold it.', secret: true }),
+  user: text({ about: 'The user name, if the address does not contain it.' }),
+  password: text({ about: 'The password, if the address does not contain it.', secret: true }),
   maxCons: wholeNumber({ about: 'Connections at the same time.', fallback: 10, min: 1, max: 200 }),
   timeoutMillis: wholeNumber({
     about: 'How long a statement, a connection or a lock may take, in milliseconds.',
@@ -66,15 +66,15 @@ export const parameters = {
   groupUserKey: column('The column that refers to the user.'),
   groupGroupKey: column('The column that refers to the group.'),
   groupUserBy: choice(['', 'id', 'login'], {
-    about: 'What groupUserKey holds: `id`, the value of userPrimaryKey, or `login`. `id` where there is one.',
+    about: 'The content of groupUserKey: `id`, the value of userPrimaryKey, or `login`. `id` if there is one.',
     fallback: '',
   }),
   groupBy: choice(['', 'id', 'name'], {
-    about: 'What groupGroupKey holds: `id`, the value of groupPrimaryKey, or `name`. `id` where there is one.',
+    about: 'The content of groupGroupKey: `id`, the value of groupPrimaryKey, or `name`. `id` if there is one.',
     fallback: '',
   }),
   createMissingGroups: flag({
-    about: 'A group that a user joins and that is not there is made, rather than an error.',
+    about: 'Creates a missing group when a user joins it; otherwise it is an error.',
   }),
   passwordField: column('The column that passwords are written to, hashed.'),
   passwordHash: choice(passwordHashes, { about: 'How they are hashed, as PHC strings.', fallback: 'argon2id' }),

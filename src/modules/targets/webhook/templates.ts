@@ -211,7 +211,8 @@ export function parseHeaderTemplate(line: string): HeaderTemplate {
       for (const part of parts) {
         const text = typeof part === 'string' ? part : values(part.name)
         if (text === undefined) return undefined
-        if (typeof part !== 'string' && !valueForm.test(text)) throw refusedValue(part.name, 'is not allowed in a header')
+        if (typeof part !== 'string' && !valueForm.test(text))
+          throw refusedValue(part.name, 'is not allowed in a header')
         rendered += text
       }
       return rendered

@@ -17,13 +17,13 @@ import { ApprovalFields, type EscalationPolicy } from './approval-fields.ts'
 const fields = {
   label: { about: 'What is requested, as approvers see it; a template.', required: true },
   emailTemplate: { about: 'The text of the mail to approvers; a template.', required: true },
-  mailAttr: { about: "The attribute with people's mail addresses.", required: true },
+  mailAttr: { about: 'The attribute with the mail address of a user.', required: true },
   failureEmailSubject: {
     about: 'The subject of the mail to the requester after a denial; a template.',
     required: true,
   },
   failureEmailMsg: {
-    about: 'The text of that mail; a template. `${reason}` is what the approver said.',
+    about: 'The text of that mail; a template. `${reason}` is the comment of the approver.',
     required: true,
   },
   approvers: {

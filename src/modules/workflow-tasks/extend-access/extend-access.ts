@@ -14,7 +14,7 @@ import { sameLogin } from '#sdk/workflow-user.ts'
 const template = (value: string) => parseTemplate(value, { keys: true, attributes: true })
 
 const parameters = {
-  target: text({ about: 'The target at which the user has the access.', required: true, reference: 'target' }),
+  target: text({ about: 'The target in which the user has the access.', required: true, reference: 'target' }),
   group: parsed('template', template, {
     about: 'The group; a template. Absent, it is about the account as a whole.',
   }),

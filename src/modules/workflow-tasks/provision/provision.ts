@@ -28,7 +28,7 @@ const fields = {
     required: false,
   },
   onlyPassedInAttributes: {
-    about: 'Touches only attributes that the user has, so that none is cleared; `false` when absent.',
+    about: 'Writes only attributes that the user has, so that none is cleared; `false` when absent.',
     required: false,
   },
   attributes: {
