@@ -15,10 +15,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
-import { noAccessLog } from '#server/access-log.ts'
-import { createApp } from '#server/app.ts'
+import { createApp, securityHeaders } from '#server/app.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
-import { createLogger } from '#server/log.ts'
+import { createLogger, noAccessLog } from '#server/log.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -351,4 +350,15 @@ test('TrustedProxies refuses what is not an address', () => {
   expect(() => new TrustedProxies(['example.com'])).toThrow('not an address')
   expect(() => new TrustedProxies(['10.0.0.0/x'])).toThrow('not an address')
   expect(new TrustedProxies(['10.0.0.0/8', '::1']).trusts('::ffff:10.1.2.3')).toBe(true)
+})
+
+test('responses have security headers, with HSTS over TLS', () => {
+  const plain = securityHeaders('http://portal.test')
+  const secure = securityHeaders('https://portal.test')
+  expect(secure).toEqual({ ...plain, 'strict-transport-security': 'max-age=31536000' })
+  expect(plain['content-security-policy']).toContain("default-src 'none'")
+  expect(plain['content-security-policy']).toContain("frame-ancestors 'none'")
+  expect(plain['content-security-policy']).not.toMatch(/unsafe|\*/)
+  expect(plain).toMatchObject({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'same-origin' })
+  expect(securityHeaders(undefined)).toBe(plain)
 })

@@ -9,15 +9,13 @@ import type { LogFields, Logger } from '#kernel/logger.ts'
 import { withoutTokens } from '#kernel/redaction.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { AccessLog } from '#server/access-log.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import { HttpRequest } from '#server/http-request.ts'
-import { createListener, type ListenerTls } from '#server/http-server.ts'
+import { createListener, type ListenerTls, noSchemas } from '#server/http-server.ts'
+import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics.ts'
-import { noSchemas } from '#server/no-schemas.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { soundBeginning } from '#server/request-path.ts'
-import { securityHeaders } from '#server/security-headers.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 export interface AppParts {
@@ -199,3 +197,18 @@ function logFailure(log: Logger, error: GatewayError, fields: LogFields): void {
   const why = cause instanceof Error ? { cause: cause.message.slice(0, 2000) } : {}
   log.info('request refused', { ...fields, code, reason, ...why })
 }
+
+/** Defaults for responses: a response that is not a page loads nothing and cannot be framed. */
+const plain: Readonly<Record<string, string>> = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'same-origin',
+}
+
+/** Browsers use only TLS for a year; subdomains decide for themselves. */
+const secure: Readonly<Record<string, string>> = { ...plain, 'strict-transport-security': 'max-age=31536000' }
+
+/** Headers of every response, unless it sets them. `origin` is that of the request, if known. */
+export const securityHeaders = (origin: string | undefined): Readonly<Record<string, string>> =>
+  origin?.startsWith('https:') === true ? secure : plain

@@ -13,8 +13,8 @@ import type { Closable } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { CertificateWithKey, GivenWebhookTls, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts-webhook.ts'
 import type { ListenerTls } from '#server/http-server.ts'
+import { closeListener, listenAt } from '#server/http-server.ts'
 import { checkPair, readPair, replaceCertificate, timeProblem } from '#server/listener-certificate.ts'
-import { closeListener, listenAt } from '#server/listening.ts'
 
 export interface WebhookMeter {
   /** When the certificate that is served ends; undefined when none is. */

@@ -48,7 +48,7 @@ describe.skipIf(program === undefined)('the chart', () => {
     const folder = configurationOf(await helm.render('gatehouse', { files }))
     const { issues } = await loadConfiguration({ folder, catalog, environment: {} })
     expect(
-      issues.map(formatIssue).filter((line) => !line.includes('there there are no YAML files in this folder')),
+      issues.map(formatIssue).filter((line) => !line.includes('there are no YAML files in this folder')),
     ).toEqual([])
   })
 

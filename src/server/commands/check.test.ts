@@ -48,7 +48,7 @@ test('warnings alone: exit 0, or 1 with --strict', async () => {
 test('a folder without YAML is worth a warning', async () => {
   expect(await check('--config', folder)).toEqual({
     code: 0,
-    out: ['.:1:1: warning: there there are no YAML files in this folder: nothing is served'],
+    out: ['.:1:1: warning: there are no YAML files in this folder: nothing is served'],
     err: [],
   })
 })

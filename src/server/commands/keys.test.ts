@@ -221,7 +221,7 @@ describe('gatehouse keys', () => {
     await storage.keys.claim('aws', 'a gateway that was killed', 1500)
     await storage.close()
     const { code, out, errors } = await run(['revoke', kid, '--yes', ...both])
-    expect([code, out[0]]).toEqual([0, expect.stringContaining(`${kid} is revoked`)])
+    expect([code, out[0]]).toEqual([0, expect.stringContaining(`Revoked ${kid}`)])
     expect(errors).toEqual(['Another process publishes for "aws". Waiting for at most two minutes.'])
     expect(await publishedIn(data)).not.toContain(kid)
   })

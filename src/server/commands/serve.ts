@@ -5,16 +5,14 @@ import { pino } from 'pino'
 import { catalog } from '#catalog/catalog.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
-import { createAccessLog } from '#server/access-log.ts'
 import { firstWrong, readArguments, wrongUsage } from '#server/commands/command-line.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { limitOptions, limitUsage, readLimits } from '#server/commands/serve-limits.ts'
-import { ConfigurationRefused } from '#server/configuration-refused.ts'
 import { type Gateway, startGateway } from '#server/gateway.ts'
-import { LineBuffer } from '#server/line-buffer.ts'
-import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
+import { createAccessLog, createLogger, LineBuffer, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
+import { ConfigurationRefused } from '#server/reload.ts'
 import { clientAddressText, TrustedProxies } from '#server/trusted-proxies.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
@@ -152,12 +150,12 @@ function printWelcome(configFolder: string, values: Readonly<Record<string, stri
 function bufferedLog(level: LogLevel) {
   const destination = pino.destination({ sync: false })
   const lines = new LineBuffer(destination)
-  const timer = setInterval(() => lines.passOn(), 1000)
+  const timer = setInterval(() => lines.flush(), 1000)
   timer.unref()
   const flush = (): void => {
     clearInterval(timer)
     try {
-      lines.passOn()
+      lines.flush()
       destination.flushSync()
     } catch {
       // Nothing was written, or the reader of the log has closed the pipe.

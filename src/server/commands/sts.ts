@@ -28,8 +28,8 @@ import {
   explainToken,
   type TokenDecision,
   verdictText,
+  withoutClusters,
 } from '#server/explain-token.ts'
-import { withoutClusters } from '#server/without-clusters.ts'
 
 const usage = `Explain, test and publish token endpoints.
 
