@@ -120,7 +120,7 @@ describe('the public listener', () => {
     expect(await response.json()).toMatchObject({ method: 'POST', pathInfo: '/Users', body: 'hello' })
   })
 
-  test('of an answer to HEAD, tells the length that GET would have, or none', async () => {
+  test('HEAD returns the length that GET would have, or none', async () => {
     const known: Filter = { handle: async () => ({ status: 200, headers: { 'content-length': '17' } }) }
     const unknown: Filter = { handle: async () => ({ status: 200, headers: {} }) }
     const lengths = [known, unknown, echo].map(async (filter) => {
@@ -145,7 +145,7 @@ describe('the public listener', () => {
     expect([response.status, await response.text()]).toEqual([503, 'not ready\n'])
   })
 
-  test('an unknown path is 404, an unknown host too, a method nobody knows reaches the filter', async () => {
+  test('an unknown path or host is 404, and an unknown method reaches the filter', async () => {
     const { url, port } = await start()
     expect((await fetch(`${url}/nothing`)).status).toBe(404)
     expect(await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n')).toMatch(
@@ -203,7 +203,7 @@ describe('the public listener', () => {
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*\r\n\r\nscim ${status}$`))
   })
 
-  test('a request without a host is told so', async () => {
+  test('a request without a host gets an error that says so', async () => {
     const { port } = await start()
     expect(await rawRequest(port, 'GET /api HTTP/1.1\r\nConnection: close\r\n\r\n')).toContain(
       'The Host header is malformed.',

@@ -26,7 +26,7 @@ export interface AppParts {
   readonly proxies: TrustedProxies
   readonly limits: ConnectionLimits
   readonly tls: ListenerTls | undefined
-  /** Set for a listener that has one path only, which stands in the configuration under a host of its own. */
+  /** For a listener with a single path, which is configured under a host of its own. */
   readonly only?: { readonly host: string; readonly path: string }
   /** Resolves when requests can be served; rejects with the reason when not. */
   ready(): Promise<void>
@@ -53,7 +53,7 @@ export function createApp(parts: AppParts): FastifyInstance {
     },
   })
   app.removeAllContentTypeParsers()
-  // Bodies are read by whoever wants one, after the caller was authenticated.
+  // Filters read bodies, after the caller was authenticated.
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
   app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
   app.get('/ready', async (_request, reply) => answerReady(parts, reply))
@@ -88,7 +88,7 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
   return send(reply, request, result.response)
 }
 
-/** The pipeline's answer, or TARGET_TIMEOUT when it does not come in time; the work is told to stop. */
+/** The response of the pipeline, or TARGET_TIMEOUT after the time limit; the work is aborted. */
 function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {

@@ -168,7 +168,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
 
   const settled = async (result: LoadResult, outcome: LoadOutcome): Promise<void> => {
     statuses.settle(result, outcome)
-    // Before anything is watched, it is this replica's one chance to tell why it does not start.
+    // Nothing is watched yet, so this is the only chance to report why the replica does not start.
     if (!isWatching && outcome !== 'applied') await leadership.attempt()
     await statuses.write()
   }
@@ -198,19 +198,19 @@ function startInformer(
   wanted: Pick<ConstructorParameters<typeof Informer>[0], 'resource' | 'name'>,
   onChange: () => void,
 ): Informer {
-  let told = ''
+  let reported = ''
   const informer = new Informer({
     ...wanted,
     objects,
     most: mostObjects,
     onChange: () => {
-      told = ''
+      reported = ''
       onChange()
     },
     onError: (err) => {
       const message = String(err)
-      if (message === told) return
-      told = message
+      if (message === reported) return
+      reported = message
       const { plural } = wanted.resource
       if (err instanceof KindNotServed)
         log.warn('the cluster has no such kind of objects: apply deploy/crds', { plural })

@@ -18,7 +18,7 @@ async function start(ready: () => Promise<void> = async () => {}) {
   return (app.server.address() as AddressInfo).port
 }
 
-test('tells metrics and health, and nothing else', async () => {
+test('the metrics listener serves metrics and health, and nothing else', async () => {
   const url = `http://127.0.0.1:${await start()}`
   const metrics = await fetch(`${url}/metrics`)
   expect(metrics.headers.get('content-type')).toContain('text/plain')

@@ -29,7 +29,7 @@ const readMillis = 5000
 /** More than these are not counted. */
 const maxGrants = 500
 
-/** How workflows and jobs are doing. What is counted in the database is read when somebody scrapes. */
+/** Metrics of workflows and jobs. Counts in the database are read at each scrape. */
 export function createWorkflowMetrics(registry: Registry) {
   const registers = [registry]
   const steps = new Histogram({
@@ -71,7 +71,7 @@ export function createWorkflowMetrics(registry: Registry) {
   return {
     observer,
     jobs,
-    /** From now on a scrape tells these figures; NaN where they cannot be read. */
+    /** From now on a scrape returns these figures; NaN if they cannot be read. */
     watch: (stores: FigureStores, log: Logger): void => watch(registry, new FigureReader(stores, log)),
   }
 }

@@ -83,7 +83,7 @@ test('a refusal of an unknown caller shows that the caller is unknown', async ()
   expect(output[0]).toMatch(/Z people \(unknown\) token refused jti\S*, by \(unknown\), join run-1$/)
 })
 
-test('the latest changes are told, oldest first, as far as they are asked for', async () => {
+test('tail prints the latest matching changes, oldest first', async () => {
   const data = await dataFolder([
     row('a', { time: old }),
     row('b', { caller: 'svc', reason: 'new\u001b[31m', approval: 'ap-1' }),

@@ -53,7 +53,7 @@ test('a folder without YAML is worth a warning', async () => {
   })
 })
 
-test('a key file that holds no key is told before anything starts', async () => {
+test('a key file without a key is reported before anything starts', async () => {
   await writeFile(join(folder, 'org.yaml'), org)
   await mkdir(join(folder, 'keys'))
   await writeFile(join(folder, 'keys', 'partner.pem'), 'hello')

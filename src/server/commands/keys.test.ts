@@ -90,8 +90,8 @@ describe('gatehouse keys', () => {
     expect(published.out[1]).toMatch(/^ {2}active {3}[\w-]{43} ES256 {2}signs since \d{4}-/)
     const { keys } = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: { kid: string }[] }
     const { out } = await run(['list', '--data', data, '--json'])
-    const told = JSON.parse(out[0] ?? '') as { keys: { kid: string; state: string }[] }
-    expect(told.keys).toMatchObject([{ kid: keys[0]?.kid, state: 'active', given: false }])
+    const listed = JSON.parse(out[0] ?? '') as { keys: { kid: string; state: string }[] }
+    expect(listed.keys).toMatchObject([{ kid: keys[0]?.kid, state: 'active', given: false }])
     expect(out.join()).not.toContain('sealed')
   })
 

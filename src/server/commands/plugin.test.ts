@@ -64,7 +64,7 @@ test.each(kinds)(
   120_000,
 )
 
-test('the tests of a folder are run, and one that fails is told', async () => {
+test('test runs the tests of a folder and reports a failure', async () => {
   const dir = emptyFolder()
   await run('new', 'mapper', 'initials', '--dir', dir)
   const folder = join(dir, 'initials')
@@ -101,7 +101,7 @@ test('what is in the way is left alone', async () => {
   expect(readdirSync(join(dir, 'taken'))).toEqual([])
 })
 
-test.each(['nowhere', 'docs'])('nothing to test in %s is no success', async (folder) => {
+test.each(['nowhere', 'docs'])('no tests in %s is a failure', async (folder) => {
   const { code, errors } = await run('test', folder)
   expect(code).toBe(1)
   expect(errors[0]).toContain(`${folder} is not a folder with tests`)

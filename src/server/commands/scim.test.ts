@@ -47,16 +47,16 @@ async function run(...args: string[]) {
   return { code, output, errors, paths: () => output.map((line) => String(JSON.parse(line).path)) }
 }
 
-test('the latest calls are told, oldest first, as far as they are asked for', async () => {
+test('log prints the latest matching calls, oldest first', async () => {
   const data = await dataFolder()
-  const told = async (...args: string[]) => (await run('log', '--data', data, '--json', ...args)).paths()
-  expect(await told('--gateway', 'people')).toEqual(['/b', '/a', '/c'])
-  expect(await told('--gateway', 'people', '--gateway', 'crm', '--failed')).toEqual(['/b', '/d'])
-  expect(await told('--status', '404')).toEqual(['/b'])
-  expect(await told('--gateway', 'people', '--since', '1h')).toEqual(['/a', '/c'])
-  expect(await told('--gateway', 'people', '--limit', '1')).toEqual(['/c'])
-  expect(await told()).toHaveLength(50)
-  const many = await told('--gateway', 'many', '--limit', '650')
+  const paths = async (...args: string[]) => (await run('log', '--data', data, '--json', ...args)).paths()
+  expect(await paths('--gateway', 'people')).toEqual(['/b', '/a', '/c'])
+  expect(await paths('--gateway', 'people', '--gateway', 'crm', '--failed')).toEqual(['/b', '/d'])
+  expect(await paths('--status', '404')).toEqual(['/b'])
+  expect(await paths('--gateway', 'people', '--since', '1h')).toEqual(['/a', '/c'])
+  expect(await paths('--gateway', 'people', '--limit', '1')).toEqual(['/c'])
+  expect(await paths()).toHaveLength(50)
+  const many = await paths('--gateway', 'many', '--limit', '650')
   expect([many.length, many[0], many.at(-1)]).toEqual([650, '/many/50', '/many/699'])
 })
 

@@ -51,7 +51,7 @@ async function run(folder: string, ...args: string[]) {
 const ids = async (folder: string, ...args: string[]): Promise<string[]> =>
   (await run(folder, 'list', '--json', ...args)).output.map((line) => JSON.parse(line).id)
 
-test('runs are listed, latest first, as far as they are asked for', async () => {
+test('list prints the matching runs, latest first', async () => {
   const folder = await dataFolder()
   expect(await ids(folder)).toEqual(['waiting', 'stuck'])
   expect(await ids(folder, '--limit', '1')).toEqual(['waiting'])
@@ -117,7 +117,7 @@ test('an intervention on a run that changed since it was shown is refused', asyn
   expect((await run(folder, 'retry', 'stuck', '--fence', String(fence))).code).toBe(0)
 })
 
-test('a run that is not there, and a database that is not, are told', async () => {
+test('a missing run and a missing database are reported', async () => {
   const folder = await dataFolder()
   expect((await run(folder, 'show', 'nothing')).errors[0]).toContain('there is no stored run "nothing"')
   expect((await run(temporaryFolder(), 'list')).errors[0]).toContain('there is no database')
