@@ -130,9 +130,24 @@ test('every error code is documented with its status, and no other', () => {
   )
 })
 
-test('every command is documented', () => {
-  const page = readFileSync('docs/reference/command-line.md', 'utf8')
-  expect(Object.keys(commands).filter((name) => !page.includes(`gatehouse ${name}`))).toEqual([])
+test('the command line page has the help of every command', async () => {
+  const file = 'docs/reference/command-line.md'
+  const page = readFileSync(file, 'utf8')
+  const helps = new Map<string, string>()
+  for (const [, line = ''] of page.matchAll(/^\$ gatehouse (.*) --help$/gm)) {
+    const [name = '', ...rest] = line.split(' ')
+    const out: string[] = []
+    const io = { stdout: (text: string) => void out.push(text), stderr: (text: string) => void out.push(text) }
+    await (await commands[name]?.load())?.([...rest, '--help'], io)
+    helps.set(line, out.join('\n'))
+  }
+  expect(Object.keys(commands).filter((name) => !helps.has(name))).toEqual([])
+  const written = page.replace(
+    /^\$ gatehouse (.*) --help\n[\s\S]*?^```$/gm,
+    (_, line: string) => `$ gatehouse ${line} --help\n${helps.get(line)}\n\`\`\``,
+  )
+  // `vitest run -u` writes the page.
+  await expect(written).toMatchFileSnapshot(`../${file}`)
 })
 
 test('every metric is documented, and no other', () => {

@@ -120,7 +120,7 @@ describe('the image', () => {
     let output = ''
     for await (const chunk of child.stdout.setEncoding('utf8')) {
       output += chunk
-      const url = /listens on (http:\S+)/.exec(output)?.[1]
+      const url = /Listening on (http:\S+)/.exec(output)?.[1]
       if (url === undefined || child.killed) continue
       expect((await fetch(`${url}/ready`)).status).toBe(200)
       child.kill('SIGTERM')

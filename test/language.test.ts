@@ -44,14 +44,9 @@ const allowed: readonly { readonly file: string; readonly text: string }[] = []
 
 /** Files that are still to be rewritten; a path that ends in a slash names a folder. This list only gets shorter. */
 const notYet: readonly string[] = [
-  'CHANGELOG.md',
-  'README.md',
-  'SECURITY.md',
-  'CONTRIBUTING.md',
-  'docs/',
-  'examples/',
+  'docs/architecture.md',
+
   'portal/src/i18n/en.json',
-  'src/',
 ]
 
 interface Text {
@@ -76,10 +71,13 @@ function* messages(file: string): Generator<Text> {
   }
 }
 
-/** The string literals with more than one word. Comments are left to reviewers. */
+const statement = /^\s*(?:select|insert into|update \w+ set|delete from|with \w+ as)\b/i
+
+/** The string literals with more than one word, except SQL. Comments are left to reviewers. */
 function* literals(file: string): Generator<Text> {
   const source = readFileSync(file, 'utf8')
-  if (!anyPhrase.test(source)) return
+  // Most phrases are in comments, and reading tokens takes time.
+  if (!anyPhrase.test(source.replace(/^\s*(?:\/\/|\/?\*).*$/gm, ''))) return
   for (const token of tokenizer(stripTypeScriptTypes(source), {
     ecmaVersion: 'latest',
     sourceType: 'module',
@@ -87,7 +85,8 @@ function* literals(file: string): Generator<Text> {
   })) {
     if (!('value' in token) || (token.type.label !== 'string' && token.type.label !== 'template')) continue
     const text = String(token.value)
-    if (text.includes(' ')) yield { file, line: token.loc?.start.line ?? 0, text: text.replace(/`[^`]*`/g, '`code`') }
+    if (text.includes(' ') && !statement.test(text))
+      yield { file, line: token.loc?.start.line ?? 0, text: text.replace(/`[^`]*`/g, '`code`') }
   }
 }
 

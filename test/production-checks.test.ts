@@ -583,7 +583,7 @@ describe('gatehouse check --production, as it is printed', () => {
   test.each([
     [['--listen', 'nonsense'], 'not HOST:PORT'],
     [['--trusted-proxy', '10.0.0.0/99'], 'not an address or CIDR range'],
-    [['--tls-cert', 'a.pem'], 'go together'],
+    [['--tls-cert', 'a.pem'], 'require each other'],
     [['--database', 'mysql://x'], 'starts with postgres:// or sqlite:'],
   ])('%j is wrong usage', async (args, message) => {
     const { code, errors } = await check(['--config', example, ...args])

@@ -115,11 +115,11 @@ const known = new Set(
 const otherwise = new Map([
   [
     'com.tremolosecurity.provisioning.scheduler.jobs.UpdateApprovalAz',
-    'is not needed: who may decide is checked by the rules when somebody decides',
+    'is not needed: the rules check the approver when a decision is made',
   ],
   [
     'com.tremolosecurity.provisioning.scheduler.jobs.AutoFail',
-    "is not needed: an approval's escalationPolicy says what happens when nobody decides",
+    'is not needed: the escalationPolicy of an approval defines what happens without a decision',
   ],
 ])
 

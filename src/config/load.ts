@@ -78,8 +78,8 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   for (const { name, message } of sources.problems) issues.for(new FixedPlace(name)).error([], message)
   if (sources.files.length === 0 && sources.problems.length === 0) {
     const { origin } = sources
-    const what = origin === undefined ? 'is no YAML in this folder' : `are no objects in ${origin}`
-    issues.for(new FixedPlace('.')).warning([], `there ${what}: nothing is served`)
+    const what = origin === undefined ? 'YAML files in this folder' : `objects in ${origin}`
+    issues.for(new FixedPlace('.')).warning([], `there are no ${what}: nothing is served`)
   }
   const files = parseFiles(sources.files, issues)
   const values = withPublicUrl(collectValues(files.values, issues), options.listenUrl)

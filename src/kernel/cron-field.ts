@@ -31,10 +31,10 @@ const maxItems = 60
  */
 export function readCronField(field: CronField, written: string): string {
   const text = written.trim().toUpperCase()
-  if (text === '') throw new Error('is empty; "*" stands for every value')
+  if (text === '') throw new Error('is empty; use "*" for every value')
   if (text === '?') {
     if (field === 'dayOfMonth' || field === 'dayOfWeek') return everyValue
-    throw new Error('"?" can stand for a day only; "*" stands for every value')
+    throw new Error('"?" is allowed only for days; use "*" for every value')
   }
   if (text === everyValue) return everyValue
   const special = specialDay(field, text)

@@ -31,7 +31,7 @@ export const errorCodes = {
   TARGET_FAILED: { status: 502, text: 'A downstream system refused the change.' },
   TARGET_UNREACHABLE: { status: 503, text: 'A downstream system did not answer.' },
   SHUTTING_DOWN: { status: 503, text: 'The service is shutting down.' },
-  TOO_MANY_CONNECTIONS: { status: 503, text: 'Too many connections are open. Try again in a moment.' },
+  TOO_MANY_CONNECTIONS: { status: 503, text: 'Too many connections are open. Try again in a few seconds.' },
   TARGET_TIMEOUT: { status: 504, text: 'A downstream system took too long.' },
 } as const satisfies Record<string, { status: number; text: string }>
 

@@ -133,13 +133,13 @@ describe('what cannot be honoured', () => {
     [
       'days of neither',
       { dayOfMonth: '?', dayOfWeek: '?' },
-      'dayOfWeek: days cannot be left open by both dayOfMonth and dayOfWeek; "*" stands for every day',
+      'dayOfWeek: dayOfMonth and dayOfWeek cannot both be "?"; use "*" for every day',
     ],
-    ['an open minute', { minutes: '?' }, 'minutes: "?" can stand for a day only; "*" stands for every value'],
+    ['an open minute', { minutes: '?' }, 'minutes: "?" is allowed only for days; use "*" for every value'],
     ['a value too large', { hours: '24' }, 'hours: "24" is none of its values, 0 to 23'],
     ['Sunday as 0', { dayOfMonth: '?', dayOfWeek: '0' }, 'dayOfWeek: "0" is none of its values, 1 to 7, or SUN to SAT'],
     ['a word', { month: 'JUNE' }, 'month: "JUNE" is none of its values, 1 to 12, or JAN to DEC'],
-    ['nothing', { seconds: ' ' }, 'seconds: is empty; "*" stands for every value'],
+    ['nothing', { seconds: ' ' }, 'seconds: is empty; use "*" for every value'],
     ['an item that is empty', { seconds: '1,,2' }, 'seconds: "" is none of its values, 0 to 59'],
     ['no step', { seconds: '*/0' }, 'seconds: "*/0": the step must be from 1 to 59'],
     [

@@ -37,7 +37,7 @@ export function readSchedule(fields: ScheduleFields, timeZone: string, report: R
   }
   if (!isTimeZone(timeZone)) wrong('timeZone', `"${timeZone}" is not a time zone such as Europe/Berlin or UTC`)
   if (fields.dayOfMonth.trim() === '?' && fields.dayOfWeek.trim() === '?') {
-    wrong('dayOfWeek', 'days cannot be left open by both dayOfMonth and dayOfWeek; "*" stands for every day')
+    wrong('dayOfWeek', 'dayOfMonth and dayOfWeek cannot both be "?"; use "*" for every day')
   }
   const restricted = (name: CronField): boolean => (read.get(name) ?? everyValue) !== everyValue
   if (restricted('dayOfMonth') && restricted('dayOfWeek')) {

@@ -8,7 +8,7 @@ export const trustSchema = z.strictObject({
   clientSecret: z.strictObject({ secretName: z.string().min(1), keyName: z.string().min(1) }).optional(),
   publicEndpoint: z.boolean().optional(),
   redirectURI: z.array(z.string().min(1)).min(1),
-  /** Where people may be sent after a logout that the application asked for. */
+  /** Where users may be redirected after a logout that the application started. */
   postLogoutRedirectURI: z.array(z.string().min(1)).optional(),
   codeLastMileKeyName: z.string().optional(),
   authChainName: z.string().optional(),

@@ -21,16 +21,16 @@ function attributeType(value: string): string {
 /** The parameters of every insert that shows users and groups as entries. */
 export const layoutParameters = {
   people: parsed('name', (value) => Dn.parse(value), {
-    about: 'The container of people, relative to the suffix, such as `ou=people`; the suffix itself when absent.',
+    about: 'The container of users, relative to the suffix, such as `ou=people`; the suffix itself when absent.',
   }),
   groups: parsed('name', (value) => Dn.parse(value), {
     about: 'The container of groups, relative to the suffix; `ou=groups` when absent.',
   }),
   userAttribute: parsed('attribute', attributeType, {
-    about: 'The attribute that holds the login and names people; `uid` when absent.',
+    about: 'The attribute with the login, also in DNs; `uid` when absent.',
   }),
   groupAttribute: parsed('attribute', attributeType, {
-    about: "The attribute that holds a group's name and names groups; `cn` when absent.",
+    about: 'The attribute with the name of a group, also in DNs; `cn` when absent.',
   }),
 }
 

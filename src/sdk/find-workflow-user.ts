@@ -42,7 +42,7 @@ export async function findInDirectory(
     const filter = { kind: 'equal', attribute: nameAttribute, value: login } as const
     const [entry, another] = await directory.search({ base, scope: 'sub', filter, limit: 2 })
     if (another !== undefined) {
-      throw new GatewayError('WORKFLOW_FAILED', `${task}: "${login}" stands more than once in the directory`)
+      throw new GatewayError('WORKFLOW_FAILED', `${task}: "${login}" appears more than once in the directory`)
     }
     if (entry !== undefined) return entry
   }

@@ -59,13 +59,13 @@ const typeNames: Readonly<Record<string, FormAttributeType>> = {
 /** The rows that describe the fields of a form; a module puts them into its parameter table. */
 export const formAttributeRows = {
   '<attribute>.displayName': text({ about: 'The label of the field. Every attribute needs one.' }),
-  '<attribute>.readOnly': flag({ about: '`"true"`: shown, but never taken from the form.' }),
+  '<attribute>.readOnly': flag({ about: '`"true"`: shown, but never accepted.' }),
   '<attribute>.required': parsed('flag', readFlag, { about: 'Whether a value must be there.' }),
   '<attribute>.regEx': parsed('RE2 pattern', compilePattern, {
-    about: 'What the whole value must match, in RE2 syntax. An absent optional value need not.',
+    about: 'The pattern of the whole value, in RE2 syntax. An optional value may be absent.',
   }),
-  '<attribute>.regExFailedMsg': text({ about: 'What is said when `regEx` does not match.' }),
-  '<attribute>.minChars': wholeNumber({ about: 'The fewest characters; 0 for any.', fallback: 0, max: maxValueLength }),
+  '<attribute>.regExFailedMsg': text({ about: 'The error if `regEx` does not match.' }),
+  '<attribute>.minChars': wholeNumber({ about: 'Minimum length; 0 for none.', fallback: 0, max: maxValueLength }),
   '<attribute>.maxChars': wholeNumber({
     about: `The most characters; 0 for the gateway's own limit of ${maxValueLength}.`,
     fallback: 0,
@@ -76,17 +76,17 @@ export const formAttributeRows = {
     fallback: 0,
     max: maxValueLength,
   }),
-  '<attribute>.unique': flag({ about: '`"true"`: nobody else may have the value.' }),
+  '<attribute>.unique': flag({ about: '`"true"`: the value must be unique.' }),
   '<attribute>.type': parsed('field type', readType, {
-    about: '`text` (unless said otherwise), `text-area`, `text-list` (suggestions) or `list` (a choice).',
+    about: '`text` (the default), `text-area`, `text-list` (suggestions) or `list` (a choice).',
   }),
-  '<attribute>.values': list({ about: 'What may be chosen, each as `label=value`.' }),
-  '<attribute>.show': flag({ about: '`"false"`: neither shown nor taken from the form.', fallback: true }),
+  '<attribute>.values': list({ about: 'The options, each as `label=value`.' }),
+  '<attribute>.show': flag({ about: '`"false"`: neither shown nor accepted.', fallback: true }),
   '<attribute>.default': text({
     about:
       'The value of a field that people cannot set (`readOnly`, or not shown), unless the login or an invitation gives one.',
   }),
-  '<attribute>.dynamicValueSource.className': text({ about: 'The class that gives the values of the list.' }),
+  '<attribute>.dynamicValueSource.className': text({ about: 'The class that provides the values of the list.' }),
   '<attribute>.dynamicValueSource.config': list({ about: 'Its settings, each as `name=value`.' }),
 }
 
@@ -123,7 +123,7 @@ export function readFormAttributes(
   for (const [index, name] of names.entries()) {
     const folded = name.toLowerCase()
     if (known.has(folded))
-      issues.error(params.pathOf(namesParameter, index), `the attribute "${name}" stands here twice`)
+      issues.error(params.pathOf(namesParameter, index), `the attribute "${name}" appears here twice`)
     known.add(folded)
   }
   for (const row of Object.keys(formAttributeRows) as (keyof FormRows)[]) {

@@ -116,7 +116,7 @@ describe('the parameters of a field', () => {
     expect(issues.map((issue) => issue.replace(/^error /, ''))).toEqual([
       expect.stringContaining('params.a.regEx.0: "a.regEx":'),
       expect.stringContaining('params.a.type.0: "a.type": must be one of'),
-      'params.attributeNames.4: the attribute "A" stands here twice',
+      'params.attributeNames.4: the attribute "A" appears here twice',
       'params.e.displayName: "e.displayName": "e" is not one of "attributeNames"',
       'params.a.displayName: parameter "a.displayName" is required',
       'params.a.minChars: "a.minChars" is more than the 3 of "maxChars"',

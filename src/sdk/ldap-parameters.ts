@@ -14,22 +14,22 @@ export const ldapConnectionParameters = {
   }),
   host: text({ about: 'The server’s name or address.' }),
   port: wholeNumber({ about: 'Its port; 389, or 636 with `useSSL`, when absent.', fallback: 0, min: 1, max: 65_535 }),
-  useSSL: flag({ about: 'Encrypted from the first byte (LDAPS).' }),
-  startTls: flag({ about: 'Encrypts an `ldap://` connection before anything else is said.' }),
+  useSSL: flag({ about: 'Connects with TLS (LDAPS).' }),
+  startTls: flag({ about: 'Encrypts an `ldap://` connection with StartTLS first.' }),
   caFile: text({ about: 'A file with the certificate authorities to trust; the system’s own when absent.' }),
   certificate: text({ about: 'The certificate authorities themselves, as PEM text.' }),
   adminDN: parsed('distinguished name', (value) => Dn.parse(value).toString(), {
-    about: 'Who Gatehouse is to the server; anonymous when absent.',
+    about: 'The DN with which Gatehouse binds; anonymous when absent.',
   }),
   adminPasswd: text({ about: 'The password of `adminDN`.', secret: true }),
   maxCons: wholeNumber({
-    about: 'Connections at most, and two at least; while passwords are checked, up to half as many more.',
+    about: 'Maximum number of connections, at least two; password checks use up to half as many more.',
     fallback: 10,
     min: 1,
     max: 1000,
   }),
   idleTimeout: wholeNumber({
-    about: 'A connection that nobody used for so many milliseconds is closed; 0 for never.',
+    about: 'Milliseconds after which an unused connection is closed; 0 for never.',
     fallback: 60_000,
     max: 86_400_000,
   }),
@@ -41,7 +41,7 @@ export const ldapConnectionParameters = {
   }),
   pageSize: wholeNumber({ about: 'Entries in a page of a long answer.', fallback: 1000, min: 1, max: 10_000 }),
   referrals: choice(['ignore', 'refuse'], {
-    about: 'What becomes of a search that the server would have continued elsewhere; none is ever followed.',
+    about: 'What happens to a search with a referral to another server; referrals are never followed.',
     fallback: 'ignore',
   }),
 } satisfies ParameterTable

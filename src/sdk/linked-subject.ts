@@ -14,9 +14,9 @@ import { shownAttributes } from '#sdk/shown-attributes.ts'
 
 /** The parameters of every mechanism that turns a token's claims into a subject. */
 export const linkParameters = {
-  linkToDirectory: flag({ about: 'Look the caller up in the virtual directory.' }),
+  linkToDirectory: flag({ about: 'Finds the caller in the virtual directory.' }),
   noMatchOU: text({
-    about: 'The `ou` of the mock entry that stands for a caller who is not in the directory.',
+    about: 'The `ou` of the mock entry for a caller who is not in the directory.',
     required: true,
   }),
   uidAttr: text({ about: 'The claim that identifies the caller.', fallback: 'sub' }),

@@ -26,7 +26,7 @@ export interface ResetRequest {
   readonly root: Dn | undefined
   readonly writer: PasswordWriter
   readonly validMillis: number
-  /** Links that one user gets in an hour. */
+  /** Maximum number of links for one user per hour. */
   readonly perHour: number
   readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress'>
   /** The mail with the link; the secret is in no other place. */

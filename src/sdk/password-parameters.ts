@@ -25,17 +25,17 @@ export const passwordParameters = {
     fallback: 'uid',
   }),
   mailAttribute: text({ about: "The attribute with a user's mail address.", fallback: 'mail' }),
-  passwordMinChars: wholeNumber({ about: 'The fewest characters of a password.', fallback: 8, min: 8, max: 128 }),
-  passwordMaxChars: wholeNumber({ about: 'The most characters of a password.', fallback: 128, min: 8, max: 1_000 }),
+  passwordMinChars: wholeNumber({ about: 'Minimum length of a password.', fallback: 8, min: 8, max: 128 }),
+  passwordMaxChars: wholeNumber({ about: 'Maximum length of a password.', fallback: 128, min: 8, max: 1_000 }),
   breachListURL: parsed('web address', readWebAddress, {
     about:
       'A service of known passwords that is asked by the first five digits of their SHA-1, as `https://api.pwnedpasswords.com/range` is.',
   }),
   breachListFailure: choice(['refuse', 'accept'], {
-    about: 'What to do with a password when the service does not answer.',
+    about: 'Whether a password is accepted if the service does not answer.',
     fallback: 'refuse',
   }),
-  notifier: text({ about: 'The Notifier that mails are sent by; the default one when absent.' }),
+  notifier: text({ about: 'The Notifier that sends the mails; the default one when absent.' }),
   confirmationSubject: text({
     about: 'The subject of the mail that confirms a change.',
     fallback: 'Your password was changed',

@@ -22,12 +22,12 @@ export const pluginParameters = {
       'A file `.js`, `.mjs`, `.ts` or `.mts` with the code: relative to the configuration folder and inside it, or absolute.',
   }),
   includeJs: list({
-    about: 'JavaScriptMapping objects whose code is put in front of `javaScript`.',
+    about: 'JavaScriptMapping objects whose code comes before `javaScript`.',
     reference: 'javascript mapping',
   }),
   timeoutSeconds: wholeNumber({ about: 'How long one call may take.', fallback: 10, min: 1, max: 600 }),
   memoryMegabytes: wholeNumber({ about: "The limit of the plug-in's heap.", fallback: 64, min: 16, max: 4096 }),
-  '<name>': list({ about: 'Any other parameter is handed to `init`.' }),
+  '<name>': list({ about: 'Any other parameter is passed to `init`.' }),
 }
 
 /** Where the code comes from, and its limits: what is known before any file is read. */

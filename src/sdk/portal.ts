@@ -48,7 +48,7 @@ export interface PortalWorkflow {
   readonly org: string | undefined
   /** Only what is listed may be asked for. */
   readonly inList: boolean
-  /** Where whoever asks for it chooses when the access ends. */
+  /** Present if the requester chooses an expiry date. */
   readonly accessEnds?: AccessEndOffer | undefined
   /** Where it stands for one row per set of parameters. */
   readonly dynamic: DynamicWorkflows | undefined

@@ -97,7 +97,12 @@ export class SecondFactorLogin implements AuthMechanism {
   }
 
   async begin({ subject, login }: AuthAttempt): Promise<AuthOutcome> {
-    if (subject === undefined) return { kind: 'rejected', reason: 'a second factor needs somebody who logged in first' }
+    if (subject === undefined)
+      return {
+        kind: 'rejected',
+        reason:
+          'a second factor requires a user who has logged in; put this mechanism after one that identifies the user',
+      }
     const factors = await this.#host.secondFactors.of(subject)
     if (factors.length === 0 && this.#without === 'pass') return { kind: 'passed' }
     if (login === undefined) return { kind: 'rejected', reason: 'a second factor is for browsers', noCredential: true }
@@ -107,7 +112,7 @@ export class SecondFactorLogin implements AuthMechanism {
   async proceed(attempt: LoginAttempt): Promise<AuthOutcome> {
     const { request, subject, state, login, pathInfo } = attempt
     if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-    if (subject === undefined) return { kind: 'rejected', reason: 'nobody is logged in' }
+    if (subject === undefined) return { kind: 'rejected', reason: 'no user is logged in' }
     const isPost = request.method === 'POST'
     if (!isPost && request.method !== 'GET' && request.method !== 'HEAD') {
       throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
@@ -184,7 +189,7 @@ export class SecondFactorLogin implements AuthMechanism {
     const factor: NewSecondFactor = { ...accepted, id: login.id, kind, name: defaultName }
     const added = await this.#host.secondFactors.add(owner, factor, { requestId: request.id, onlyAsFirst: true })
     if (!added.added) {
-      const content = html`<p>You have a second factor already.</p><p><a href="${login.address}">Go on with it</a></p>`
+      const content = html`<p>You already have a second factor.</p><p><a href="${login.address}">Continue with it</a></p>`
       return { kind: 'challenge', response: page(409, 'Not added', content, { narrow: true }) }
     }
     return added.recoveryCodes === undefined
@@ -242,9 +247,9 @@ ${content}`
   }
 
   #showCodes(codes: readonly string[], action: string): Extract<AuthOutcome, { kind: 'challenge' }> {
-    const content = html`<p>Each of these codes stands in once for what you have just set up, should you lose it. Write them down; they are not shown again.</p>
+    const content = html`<p>If you lose your second factor, you can use each of these codes once instead. Write them down; they are not shown again.</p>
 <ul>${codes.map((code) => html`<li><code>${code}</code></li>\n`)}</ul>
-<form method="post" action="${action}"><button type="submit">I have kept them</button></form>`
+<form method="post" action="${action}"><button type="submit">I saved these codes</button></form>`
     const response = page(200, 'Your recovery codes', content, { narrow: true, formsLeadAnywhere: true })
     return { kind: 'challenge', response }
   }

@@ -15,10 +15,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import type { Filter } from '#sdk/filter.ts'
 import type { Rule } from '#sdk/rule.ts'
-import { noAccessLog } from '#server/access-log.ts'
-import { createApp } from '#server/app.ts'
+import { createApp, securityHeaders } from '#server/app.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
-import { createLogger } from '#server/log.ts'
+import { createLogger, noAccessLog } from '#server/log.ts'
 import { createMetrics } from '#server/metrics.ts'
 import { RunningConfiguration } from '#server/reload.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
@@ -121,7 +120,7 @@ describe('the public listener', () => {
     expect(await response.json()).toMatchObject({ method: 'POST', pathInfo: '/Users', body: 'hello' })
   })
 
-  test('of an answer to HEAD, tells the length that GET would have, or none', async () => {
+  test('HEAD returns the length that GET would have, or none', async () => {
     const known: Filter = { handle: async () => ({ status: 200, headers: { 'content-length': '17' } }) }
     const unknown: Filter = { handle: async () => ({ status: 200, headers: {} }) }
     const lengths = [known, unknown, echo].map(async (filter) => {
@@ -146,7 +145,7 @@ describe('the public listener', () => {
     expect([response.status, await response.text()]).toEqual([503, 'not ready\n'])
   })
 
-  test('an unknown path is 404, an unknown host too, a method nobody knows reaches the filter', async () => {
+  test('an unknown path or host is 404, and an unknown method reaches the filter', async () => {
     const { url, port } = await start()
     expect((await fetch(`${url}/nothing`)).status).toBe(404)
     expect(await rawRequest(port, 'GET /api HTTP/1.1\r\nHost: other.test\r\nConnection: close\r\n\r\n')).toMatch(
@@ -204,7 +203,7 @@ describe('the public listener', () => {
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*\r\n\r\nscim ${status}$`))
   })
 
-  test('a request without a host is told so', async () => {
+  test('a request without a host gets an error that says so', async () => {
     const { port } = await start()
     expect(await rawRequest(port, 'GET /api HTTP/1.1\r\nConnection: close\r\n\r\n')).toContain(
       'The Host header is malformed.',
@@ -351,4 +350,15 @@ test('TrustedProxies refuses what is not an address', () => {
   expect(() => new TrustedProxies(['example.com'])).toThrow('not an address')
   expect(() => new TrustedProxies(['10.0.0.0/x'])).toThrow('not an address')
   expect(new TrustedProxies(['10.0.0.0/8', '::1']).trusts('::ffff:10.1.2.3')).toBe(true)
+})
+
+test('responses have security headers, with HSTS over TLS', () => {
+  const plain = securityHeaders('http://portal.test')
+  const secure = securityHeaders('https://portal.test')
+  expect(secure).toEqual({ ...plain, 'strict-transport-security': 'max-age=31536000' })
+  expect(plain['content-security-policy']).toContain("default-src 'none'")
+  expect(plain['content-security-policy']).toContain("frame-ancestors 'none'")
+  expect(plain['content-security-policy']).not.toMatch(/unsafe|\*/)
+  expect(plain).toMatchObject({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'same-origin' })
+  expect(securityHeaders(undefined)).toBe(plain)
 })

@@ -9,15 +9,13 @@ import type { LogFields, Logger } from '#kernel/logger.ts'
 import { withoutTokens } from '#kernel/redaction.ts'
 import { jsonErrors } from '#sdk/error-format.ts'
 import type { GatewayResponse } from '#sdk/http.ts'
-import type { AccessLog } from '#server/access-log.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import { HttpRequest } from '#server/http-request.ts'
-import { createListener, type ListenerTls } from '#server/http-server.ts'
+import { createListener, type ListenerTls, noSchemas } from '#server/http-server.ts'
+import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics.ts'
-import { noSchemas } from '#server/no-schemas.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { soundBeginning } from '#server/request-path.ts'
-import { securityHeaders } from '#server/security-headers.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 export interface AppParts {
@@ -28,7 +26,7 @@ export interface AppParts {
   readonly proxies: TrustedProxies
   readonly limits: ConnectionLimits
   readonly tls: ListenerTls | undefined
-  /** Set for a listener that has one path only, which stands in the configuration under a host of its own. */
+  /** For a listener with a single path, which is configured under a host of its own. */
   readonly only?: { readonly host: string; readonly path: string }
   /** Resolves when requests can be served; rejects with the reason when not. */
   ready(): Promise<void>
@@ -55,7 +53,7 @@ export function createApp(parts: AppParts): FastifyInstance {
     },
   })
   app.removeAllContentTypeParsers()
-  // Bodies are read by whoever wants one, after the caller was authenticated.
+  // Filters read bodies, after the caller was authenticated.
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
   app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
   app.get('/ready', async (_request, reply) => answerReady(parts, reply))
@@ -90,7 +88,7 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
   return send(reply, request, result.response)
 }
 
-/** The pipeline's answer, or TARGET_TIMEOUT when it does not come in time; the work is told to stop. */
+/** The response of the pipeline, or TARGET_TIMEOUT after the time limit; the work is aborted. */
 function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => {
@@ -199,3 +197,18 @@ function logFailure(log: Logger, error: GatewayError, fields: LogFields): void {
   const why = cause instanceof Error ? { cause: cause.message.slice(0, 2000) } : {}
   log.info('request refused', { ...fields, code, reason, ...why })
 }
+
+/** Defaults for responses: a response that is not a page loads nothing and cannot be framed. */
+const plain: Readonly<Record<string, string>> = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'same-origin',
+}
+
+/** Browsers use only TLS for a year; subdomains decide for themselves. */
+const secure: Readonly<Record<string, string>> = { ...plain, 'strict-transport-security': 'max-age=31536000' }
+
+/** Headers of every response, unless it sets them. `origin` is that of the request, if known. */
+export const securityHeaders = (origin: string | undefined): Readonly<Record<string, string>> =>
+  origin?.startsWith('https:') === true ? secure : plain

@@ -144,7 +144,7 @@ async function start(url: string) {
 }
 
 onEachDatabase('a workflow with an approval', (freshUrl) => {
-  test('waits, goes on when it is approved, and what it gave ends by itself', async () => {
+  test('waits, continues when it is approved, and its access expires', async () => {
     const { storage, runtime, directory, ask, boss, desk } = await start(await freshUrl())
     const { id, status } = await ask({ for: '1s', what: 'vault' })
     expect(status).toBe('waiting')
@@ -183,7 +183,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     ])
   })
 
-  test('a request value that would widen the rule finds nobody, which is an incident', async () => {
+  test('a request value that would widen the rule finds no approver, which is an incident', async () => {
     const { storage, ask } = await start(await freshUrl())
     await ask({ for: '8h', what: '*)(uid=*' }).catch(() => undefined)
     const incidents = async () => (await storage.runs.list({ states: ['incident'], limit: 5 })).runs
@@ -191,15 +191,15 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     expect(await incidents()).toMatchObject([{ name: 'vault', incident: { code: 'NO_APPROVERS' } }])
   })
 
-  test('whoever may decide is told what would follow, and nothing happens by that', async () => {
+  test('approvers get a preview, which changes nothing', async () => {
     const { storage, directory, ask, boss, refOf, desk } = await start(await freshUrl())
     const { id } = await ask({ for: '8h', what: 'vault' }, { attributes: { userPassword: ['hush'] }, password: 'hush' })
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
     const approvalId = approval?.id ?? ''
     const before = await directory.findByLogin('ann')
     const run = await storage.runs.get(id)
-    const told = await desk.foresee(boss, approvalId)
-    expect(told).toMatchObject({
+    const preview = await desk.foresee(boss, approvalId)
+    expect(preview).toMatchObject({
       steps: [
         { kind: 'user', action: 'change', target: 'people', name: 'ann', attributes: [], joins: ['vault'], leaves: [] },
         { kind: 'end', target: 'people', of: 'group', name: 'vault' },
@@ -207,7 +207,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
       ],
       whole: true,
     })
-    expect(JSON.stringify(told)).not.toContain('hush')
+    expect(JSON.stringify(preview)).not.toContain('hush')
     for (const login of ['chief', 'ann', 'asker', 'nobody']) {
       expect(await desk.foresee(await refOf(login), approvalId)).toBeUndefined()
     }
@@ -224,7 +224,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     expect([after?.groups.toSorted(), after?.attributes.values('vaultUser')]).toEqual([['staff', 'vault'], ['true']])
   })
 
-  test('nobody decides, so others may', async () => {
+  test('without a decision, the approval is escalated', async () => {
     const { storage, timers, ask, chief, desk } = await start(await freshUrl())
     const { id } = await ask({ for: '8h', what: 'vault' })
     expect((await desk.list(chief, { limit: 5 })).approvals).toEqual([])

@@ -4,7 +4,7 @@ import { SecretSource } from '#config/secrets.ts'
 import { type ConfigWatch, watchConfiguration } from '#config/watch.ts'
 
 export interface SourceListener {
-  /** The hash of what is already known; a result with the same one is not told. */
+  /** The hash of the known configuration; a result with the same hash is not reported. */
   readonly hash: string
   onChange(result: LoadResult): Promise<void> | void
   onError(error: unknown): void
@@ -19,10 +19,10 @@ export interface ConfigurationSource {
   readonly folder: string
   /** For keys that are looked for while the gateway runs. */
   readonly secrets: SecretSource
-  /** Reads everything anew. Throws when the source cannot be reached, never for what it holds. */
+  /** Reads everything again. Throws if the source cannot be reached, never for its content. */
   load(): Promise<LoadResult>
   watch(listener: SourceListener): ConfigWatch
-  /** Is told what became of what was loaded. Never throws. */
+  /** Reports the outcome of a loaded configuration. Never throws. */
   settled(result: LoadResult, outcome: LoadOutcome): Promise<void>
   close(): Promise<void>
 }

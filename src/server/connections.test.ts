@@ -9,8 +9,8 @@ import { silentLogger } from '#kernel/logger.ts'
 import { networkOf } from '#server/connections.ts'
 import { type ConnectionLimits, defaultConnectionLimits, limitListeners } from '#server/http-limits.ts'
 import { createListener } from '#server/http-server.ts'
+import { createOperationsApp } from '#server/listeners.ts'
 import { createMetrics } from '#server/metrics.ts'
-import { createOperationsApp } from '#server/operations-app.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { until } from '#testing/gateway-process.ts'
 import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
@@ -28,7 +28,7 @@ async function listen({ limits, proxies = [], tls = false, handler }: Options = 
   const warnings: LogFields[] = []
   const log: Logger = { ...silentLogger, warn: (_message, fields) => void warnings.push(fields ?? {}) }
   const seen: string[] = []
-  const held: ServerResponse[] = []
+  const pending: ServerResponse[] = []
   const server = createListener(
     {
       listener: 'public',
@@ -41,7 +41,7 @@ async function listen({ limits, proxies = [], tls = false, handler }: Options = 
     (request, response) => {
       seen.push(request.url ?? '')
       if (handler !== undefined) handler(request, response)
-      else if (request.url === '/hold') held.push(response)
+      else if (request.url === '/hold') pending.push(response)
       else response.end(`saw ${request.url}`)
     },
   )
@@ -55,7 +55,7 @@ async function listen({ limits, proxies = [], tls = false, handler }: Options = 
   return {
     port,
     seen,
-    held,
+    pending,
     warnings,
     open: () => promisify(server.getConnections.bind(server))(),
     metric: (line: string) => until(async () => (await metrics.registry.metrics()).includes(line), long),
@@ -151,24 +151,24 @@ test('at the limit, a new connection takes the place of the oldest that sent no 
 })
 
 test('an idle connection makes room before one that is at work, and does not count as refused', async () => {
-  const { port, open, held, warnings } = await listen({ limits: { total: 2 } })
+  const { port, open, pending, warnings } = await listen({ limits: { total: 2 } })
   const idle = client(port, get('/done'))
   await until(async () => idle.answer().includes('saw /done'), long)
   const working = client(port, get('/hold'))
-  await until(async () => held.length === 1, long)
+  await until(async () => pending.length === 1, long)
   const fresh = client(port, get('/fresh'))
   await until(async () => fresh.answer().includes('saw /fresh'), long)
   await until(async () => idle.ended(), long)
-  held[0]?.end('kept')
+  pending[0]?.end('kept')
   await until(async () => working.answer().includes('kept'), long)
   expect(await open()).toBe(2)
   expect(warnings).toEqual([])
 })
 
 test('where all are at work, others get 503 and health answers, and the work is done', async () => {
-  const { port, held, seen, metric } = await listen({ limits: { total: 2 } })
+  const { port, pending, seen, metric } = await listen({ limits: { total: 2 } })
   const working = [client(port, get('/hold')), client(port, get('/hold'))]
-  await until(async () => held.length === 2, long)
+  await until(async () => pending.length === 2, long)
   const other = client(port, get('/other'))
   await until(async () => other.ended(), long)
   expect(other.answer()).toMatch(/^HTTP\/1.1 503 [\s\S]*retry-after: 1[\s\S]*"TOO_MANY_CONNECTIONS"/)
@@ -180,17 +180,17 @@ test('where all are at work, others get 503 and health answers, and the work is 
     expect(probe.answer()).toMatch(/^HTTP\/1.1 200 [\s\S]*Connection: close[\s\S]*saw /)
   }
   expect(seen).toEqual(['/hold', '/hold', '/check_alive', '/ready?x=1'])
-  for (const response of held) response.end('done')
+  for (const response of pending) response.end('done')
   await until(async () => working.every(({ answer }) => answer().includes('done')), long)
   await metric('gatehouse_connections_refused_total{listener="public",reason="total"}')
 })
 
 test('one address cannot take the places of others, and a trusted proxy has no limit of its own', async () => {
-  const { port, open, held, metric } = await listen({ limits: { total: 10, perAddress: 2 }, proxies: ['127.0.0.9'] })
+  const { port, open, pending, metric } = await listen({ limits: { total: 10, perAddress: 2 }, proxies: ['127.0.0.9'] })
   const other = client(port, '', '127.0.0.2')
   await until(async () => (await open()) === 1, long)
   const proxied = Array.from({ length: 4 }, () => client(port, get('/hold'), '127.0.0.9'))
-  await until(async () => held.length === 4, long)
+  await until(async () => pending.length === 4, long)
   const many = Array.from({ length: 20 }, () => client(port, '', '127.0.0.3'))
   await until(async () => many.filter(({ ended }) => ended()).length === 18, long)
   await until(async () => (await open()) === 7, long)

@@ -15,13 +15,13 @@ export interface DurableParts {
   readonly timers: TimerStore
   readonly dispatcher: Pick<RunWakeUp, 'start' | 'close'>
   readonly limits: Partial<WorkerLimits>
-  /** How long timers are held, where that is to be another time than usual. */
+  /** The lease of timers, if it differs from the default. */
   readonly lease?: { readonly leaseMillis?: number }
 }
 
 const dispatcherAgainMillis = 30_000
 
-/** What goes on in this process whether or not anybody calls: stored runs, timers, access that expires. */
+/** The background work of this process: stored runs, timers, expiring access. */
 export class DurableWork implements Closable {
   readonly #parts: DurableParts
   readonly #worker: RunWorker
@@ -52,7 +52,7 @@ export class DurableWork implements Closable {
     this.#grants.start()
   }
 
-  /** Steps under way are ended; whatever is left is another's, or waits for the next start. */
+  /** Aborts running steps. Another process, or the next start, continues the rest. */
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#again)
@@ -66,7 +66,7 @@ export class DurableWork implements Closable {
     try {
       await dispatcher.start(() => this.#worker.wake())
     } catch (err) {
-      services.log.warn('other processes cannot be woken; they look for runs by themselves', { err })
+      services.log.warn('other processes cannot be notified; they poll for runs', { err })
       if (!this.#closed) this.#again = setTimeout(() => void this.#dispatch(), dispatcherAgainMillis)
     }
   }

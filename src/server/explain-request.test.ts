@@ -13,14 +13,14 @@ async function explainIn(config: string, ...args: string[]): Promise<string> {
 const people = 'http://127.0.0.1:8080/scim/people/Users'
 const note = /^note .*--as dn=NAME$/m
 
-test('a rule about names that failed for a name nobody gave says how to give it', async () => {
+test('a failed rule about names says how to set the name of the caller', async () => {
   expect(await explain('GET', people, '--as', 'sub=idp')).toMatch(note)
   expect(await explain('GET', people, '--as', 'dn=sub=eve,ou=api,o=Tremolo')).not.toMatch(note)
   expect(await explain('GET', people, '--as', 'dn=sub=idp,ou=api,o=Tremolo')).toMatch(/^decision +allowed$/m)
   expect(await explain('GET', 'http://127.0.0.1:8080/scim/crm/Users', '--as', 'sub=eve')).not.toMatch(note)
 })
 
-test('an unknown path tells the paths of its host, an unknown host the hosts', async () => {
+test('an unknown path lists the paths of its host, an unknown host the hosts', async () => {
   expect(await explain('GET', 'http://127.0.0.1:8080/scim')).toContain(
     'paths that are served on 127.0.0.1: /auth/idp/portal, /call-workflow, /dev-issuer, /main, /portal, /register, /scim/crm, /scim/people, ',
   )
@@ -37,19 +37,19 @@ test('what callers of workflows may ask for is shown', async () => {
 })
 
 test('a chain that asks people says so, and where', async () => {
-  const told = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/hello')
-  expect(told).toMatch(/^chain +login, level 10$/m)
-  expect(told).toMatch(/^ +login-form, required, asks people at \/auth\/formLogin$/m)
-  expect(told).toMatch(/would have to authenticate: 401\n +a browser that asks for a page is sent to log in instead/)
+  const text = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/hello')
+  expect(text).toMatch(/^chain +login, level 10$/m)
+  expect(text).toMatch(/^ +login-form, required, asks people at \/auth\/formLogin$/m)
+  expect(text).toMatch(/would have to authenticate: 401\n +a browser that asks for a page is sent to log in instead/)
   expect(await explain('GET', people)).not.toContain('sent to log in')
   const step = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/auth/formLogin')
   expect(step).toMatch(/^login +a step of logins, at \/auth\/formLogin: answered before any application/m)
 })
 
-test('what is open to everybody is told as such, and the page beside it is not', async () => {
-  const told = await explain('GET', 'http://127.0.0.1:8080/portal/assets/index.js')
-  expect(told).toMatch(/^open +to everybody/m)
-  expect(told).toMatch(/^filter +filters\.Portal/m)
+test('public assets are shown as public, and the page beside them is not', async () => {
+  const text = await explain('GET', 'http://127.0.0.1:8080/portal/assets/index.js')
+  expect(text).toMatch(/^open +to everybody/m)
+  expect(text).toMatch(/^filter +filters\.Portal/m)
   expect(await explain('POST', 'http://127.0.0.1:8080/portal/assets/index.js')).not.toMatch(/^open/m)
   expect(await explain('GET', 'http://127.0.0.1:8080/portal/requests')).not.toMatch(/^open/m)
 })

@@ -4,12 +4,14 @@ import type { TokenContent } from '#engine/sts/token-content.ts'
 import type { TokenIssuing } from '#engine/sts/token-issuing.ts'
 import { type Workload, workloadSubject } from '#engine/sts/workload.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { StsEndpointConfig } from '#sdk/configuration.ts'
+import type { Configuration, StsEndpointConfig, TargetConfig } from '#sdk/configuration.ts'
+import type { KubernetesCluster } from '#sdk/kubernetes-cluster.ts'
 import type { RuleVerdict } from '#sdk/rule.ts'
 import { workloadAttributes } from '#sdk/service-account.ts'
 import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
+import type { AccountTokenVerifier } from '#sdk/token-review.ts'
 import type { Explanation } from '#server/explain-request.ts'
 
 /** Whose token is explained: one that is shown, or a workload that is only described. */
@@ -168,5 +170,43 @@ function requireKnown(given: DescribedAttributes, known: readonly string[]): voi
     throw new Error(
       `workloads of this endpoint have no "${name}"${suggestion(name, known)}; they have ${known.join(', ')}`,
     )
+  }
+}
+
+const kubernetesClass = 'targets.Kubernetes'
+
+/**
+ * The same configuration without clusters, and without targets that cannot be created here. Calls to such a target fail
+ * with TARGET_UNREACHABLE and the reason.
+ */
+export function withoutClusters(configuration: Configuration): Configuration {
+  const targets = Array.from(configuration.targets, ([name, config]): [string, TargetConfig] => {
+    const { target } = config
+    const create: typeof target.create = async (host) => {
+      if (target.className === kubernetesClass) return absentCluster(name)
+      try {
+        return await target.create(host)
+      } catch (cause) {
+        return absentCluster(name, cause)
+      }
+    }
+    return [name, { ...config, target: { ...target, create } }]
+  })
+  return { ...configuration, targets: new Map(targets) }
+}
+
+function absentCluster(name: string, cause?: unknown): KubernetesCluster & AccountTokenVerifier {
+  const reason = cause instanceof Error ? `: ${cause.message}` : ''
+  const away = async (): Promise<never> => {
+    throw new GatewayError('TARGET_UNREACHABLE', `this command does not call the target "${name}"${reason}`, { cause })
+  }
+  return {
+    objects: { get: away, list: away, create: away, replace: away, remove: away },
+    verifyAccountToken: away,
+    reviewToken: away,
+    findUser: away,
+    createUser: away,
+    syncUser: away,
+    deleteUser: away,
   }
 }

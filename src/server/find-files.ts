@@ -19,9 +19,9 @@ export function findFilesByName(): void {
       // A package that is imported is the same one for all of our files.
       const isPackage = /^(?!node:)[a-z@]/.test(specifier) && context.conditions.includes('import')
       if (!isPackage || !parentURL.startsWith(sources)) return next(specifier, context)
-      const held = packages.get(specifier) ?? { ...next(specifier, context), shortCircuit: true }
-      packages.set(specifier, held)
-      return held
+      const found = packages.get(specifier) ?? { ...next(specifier, context), shortCircuit: true }
+      packages.set(specifier, found)
+      return found
     },
   })
 }

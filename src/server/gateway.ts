@@ -1,7 +1,4 @@
-import type https from 'node:https'
-import type { FastifyInstance } from 'fastify'
 import type { LoadResult } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
 import { AuditAnchors } from '#engine/audit/audit-anchors.ts'
 import { AuditSinks } from '#engine/audit/audit-sinks.ts'
 import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
@@ -13,41 +10,34 @@ import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
 import { chaosLease } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
-import { systemClock } from '#kernel/clock.ts'
+import { type Clock, systemClock } from '#kernel/clock.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
-import { webhookHost, webhookPath } from '#sdk/sts-webhook.ts'
-import type { AccessLog } from '#server/access-log.ts'
-import { createApp } from '#server/app.ts'
-import { ConfigurationRefused } from '#server/configuration-refused.ts'
-import type { ConfigurationSource, LoadOutcome } from '#server/configuration-source.ts'
+import type { ConfigurationSource } from '#server/configuration-source.ts'
 import { DurableWork } from '#server/durable-work.ts'
-import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
-import { CertificateReload, readPair } from '#server/listener-certificate.ts'
-import { closeListener, listenAt } from '#server/listening.ts'
+import type { ConnectionLimits } from '#server/http-limits.ts'
+import { openListeners } from '#server/listeners.ts'
+import type { AccessLog } from '#server/log.ts'
 import { createMetrics } from '#server/metrics.ts'
-import { createOperationsApp } from '#server/operations-app.ts'
 import { openDataFolder, ownPlaces, protectGivenKey } from '#server/private-files.ts'
-import { RunningConfiguration } from '#server/reload.ts'
+import { applyConfiguration, RunningConfiguration, usable } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
-import { createKeyBox, createKeyKeeper, keyIssuers, objectsOf } from '#server/token-keys.ts'
-import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
-import { WebhookListener } from '#server/webhook-listener.ts'
+import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
 
 export interface GatewayOptions {
-  /** It is closed with the gateway, or when that does not start. */
+  /** Closed with the gateway, or if it does not start. */
   readonly source: ConfigurationSource
   readonly dataFolder: string
   readonly databaseUrl: string | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly listen: string
-  /** Undefined: no operators' listener. */
+  /** Undefined for no metrics listener. */
   readonly metrics: string | undefined
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
   readonly trustedProxies: readonly string[]
@@ -58,72 +48,47 @@ export interface GatewayOptions {
   readonly accessLog: AccessLog
 }
 
-/** How stored runs are executed by this process. */
+/** Limits of the stored runs that this process executes. */
 export interface WorkflowLimits {
   /** Attempts of one step, the first included. */
   readonly attempts: number
   readonly leaseMillis: number
-  /** How long one step may take. */
+  /** Time limit of a step. */
   readonly stepMillis: number
   /** Runs at the same time. */
   readonly atOnce: number
 }
 
 export interface Gateway {
-  /** Where it listens, with the port it really got. */
+  /** The public address, with the actual port. */
   readonly address: string
   readonly metricsAddress: string | undefined
-  /** Where API servers asked the injector when it started; undefined where it has no listener. */
+  /** The address of the injector webhook at the start; undefined without a listener. */
   readonly webhookAddress: string | undefined
-  /** Reads the configuration and the certificates of listeners again now, whether they changed or not. */
+  /** Reloads the configuration and the certificates of listeners, even if they have not changed. */
   reload(): Promise<void>
-  /** Takes no new requests, ends those under way, closes everything. */
+  /** Accepts no new requests, finishes open ones, closes everything. */
   close(): Promise<void>
 }
 
-const expiredSessionsEveryMs = 60_000
-/** A mail is held without a renewal, so for longer than a step. */
+const deleteExpiredEveryMillis = 60_000
+/** The lease of a mail is not renewed, so it is longer than that of a step. */
 const mailLeases = 4
 
-/** Starts everything, or throws with nothing left open: ConfigurationRefused when the configuration is at fault. */
+/** Starts everything, or throws with nothing left open: ConfigurationRefused for an invalid configuration. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { value, scope } = await buildScoped((scope) => start(options, scope))
   return { ...value, close: () => scope.close() }
 }
 
 async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gateway, 'close'>> {
-  const { log } = options
+  const { log, dataFolder, environment } = options
   const clock = systemClock
   const source = scope.own(options.source)
   const first = await source.load()
   if (first.configuration === undefined) await source.settled(first, 'refused')
   const configuration = usable(first, log)
-  checkSecretKeys(options.environment)
-  checkAuditKeys(options.environment)
-  openDataFolder(options.dataFolder, { log, create: true, databaseUrl: options.databaseUrl })
-  if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
-  const dispatcher = await openRunWakeUp(options.databaseUrl, log)
-  const database = {
-    dataFolder: options.dataFolder,
-    ...(options.databaseUrl === undefined ? {} : { url: options.databaseUrl }),
-  }
-  scope.own(await lockInstance(database))
-  const storage = scope.own(
-    openStorage({
-      ...database,
-      clock,
-      log,
-      wake: dispatcher,
-      auditKeys: await loadAuditKeys(options, 'gateway'),
-    }),
-  )
-  await storage.ready()
-  await authenticateAudit(storage, log)
-  // Before anyone is served: the sessions of users whose password a process was writing when it was killed.
-  const isAlone = options.databaseUrl === undefined || readAddress(options.databaseUrl).dialect === 'sqlite'
-  await settleAbandoned(storage.passwordChanges, isAlone ? 'all' : 'expired')
-  const { dataFolder } = options
-  const { folder: configFolder, secrets } = source
+  const { storage, dispatcher } = await openDatabase(options, scope)
   const metrics = createMetrics()
   const outside = { ...ownPlaces(dataFolder, options.databaseUrl), clock, log, meter: metrics.audit }
   const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
@@ -132,13 +97,13 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     await Promise.all([sinks.configure(auditSinks), anchors.configure(auditAnchors)])
   }
   const { attempts, ...workerLimits } = options.workflowLimits
-  const lease = chaosLease(options.environment)
+  const lease = chaosLease(environment)
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
   const services = createServices({
     storage,
-    configFolder,
+    configFolder: source.folder,
     dataFolder,
-    secrets,
+    secrets: source.secrets,
     clock,
     log,
     eventMeter: metrics.events,
@@ -151,7 +116,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     leaseMillis: limits.leaseMillis,
     ...(options.renewalTimes === undefined ? {} : { renewalTimes: options.renewalTimes }),
     loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
-    environment: options.environment,
+    environment,
   })
   scope.own(services.journals)
   scope.own(services.events)
@@ -165,13 +130,12 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     meter: metrics.mails,
     use: <T>(work: (notifiers: Runtime['notifiers']) => Promise<T>) => running.use(({ notifiers }) => work(notifiers)),
   }
-  scope.own(new MailWorker(mails, chaosLease(options.environment, mailLeases)))
+  scope.own(new MailWorker(mails, chaosLease(environment, mailLeases)))
   const durable = scope.own(new DurableWork({ services, running, timers: storage.timers, dispatcher, limits, lease }))
   await durable.start()
   metrics.workflows.watch(storage, log)
   metrics.audit.watch(storage.audit, log)
   metrics.configurationOk.set(1)
-
   const keeper = createKeyKeeper({
     rings: tokenKeys,
     store: storage.keys,
@@ -182,85 +146,69 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     useTarget: (name, work) => running.use((runtime) => work(runtime.target(name))),
   })
   const keeping = scope.own(new KeeperLoop({ keeper, rings: tokenKeys, log }))
-
-  // The operators' listener answers before the others are open: until then the gateway isn't ready.
-  let state: 'starting' | 'serving' | 'shutting down' = 'starting'
-  const ready = async (): Promise<void> => {
-    if (state !== 'serving') throw new Error(state)
-    await storage.ready()
-  }
-  // The operators' listener opens first and closes last, so that they can watch a drain.
-  const connections = limitListeners(options.connectionLimits, log)
-  const operations = createOperationsApp({ metrics, log, ready, limits: connections.operations })
-  const metricsAddress =
-    options.metrics === undefined ? undefined : await listen(operations, options.metrics, 'http', scope)
-  const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
-  const proxies = new TrustedProxies(options.trustedProxies, ignored)
-  const { accessLog, tls: files } = options
-  const pair = files === undefined ? undefined : await readPair(files)
-  const tls = pair === undefined ? undefined : { cert: pair.certificate, key: pair.privateKey }
-  const app = createApp({ running, metrics, log, accessLog, proxies, limits: connections.public, tls, ready })
-  const address = await listen(app, options.listen, tls === undefined ? 'http' : 'https', scope)
-  const certificate =
-    files === undefined || pair === undefined
-      ? undefined
-      : scope.own(
-          new CertificateReload({
-            listener: 'public',
-            files,
-            served: pair,
-            server: app.server as unknown as https.Server,
-            clock,
-            log,
-            meter: metrics.certificates,
-          }),
-        )
-
-  const webhook = scope.own(
-    new WebhookListener({
-      configuration: () => running.current.configuration,
-      store: storage.keys,
-      box: createKeyBox({ environment: options.environment, dataFolder }),
-      clock,
-      log,
-      meter: metrics.webhook,
-      useObjects: (cluster, work) => running.use((runtime) => work(objectsOf(runtime.target(cluster), cluster))),
-      createApp: (tls) =>
-        createApp({
-          running,
-          metrics,
-          log,
-          accessLog,
-          proxies: new TrustedProxies([]),
-          limits: connections.webhook,
-          tls,
-          ready,
-          only: { host: webhookHost, path: webhookPath },
-        }),
-    }),
+  const listeners = await openListeners(
+    { ...options, metricsListen: options.metrics, clock, metrics, running, storage },
+    scope,
   )
-  await webhook.start()
-  state = 'serving'
-
   await configureAudit(configuration)
-  // Reading back may lead here, so there is somebody to answer.
+  // Reading back the documents may call this gateway, so the listeners open first.
   keeping.start()
+
   const apply = async (loaded: LoadResult): Promise<void> => {
-    const outcome = await swapIn(loaded, running, services, metrics, log)
+    const outcome = await applyConfiguration(loaded, { running, services, metrics, log })
     void source.settled(loaded, outcome)
     if (outcome === 'applied') void configureAudit(running.current.configuration)
     tokenKeys.configure(keyIssuers(running.current.configuration))
     keeping.wake()
-    webhook.wake()
+    listeners.wakeWebhook()
   }
   void source.settled(first, 'applied')
   const unread = (err: unknown): void => log.error('configuration could not be read', { err })
   const reload = async (): Promise<void> => {
-    await Promise.all([certificate?.look(), source.load().then(apply).catch(unread)])
-    webhook.wake()
+    await Promise.all([listeners.reloadCertificate(), source.load().then(apply).catch(unread)])
+    listeners.wakeWebhook()
   }
   scope.own(source.watch({ hash: first.hash, onChange: apply, onError: unread }))
-  const sweeper = setInterval(() => {
+  deleteExpiredRows(storage, clock, log, scope)
+  scope.defer(() => {
+    listeners.startShutdown()
+    services.events.drain()
+  })
+  const { address, metricsAddress, webhookAddress } = listeners
+  return { address, metricsAddress, webhookAddress, reload }
+}
+
+/** Checks the keys, makes the data folder private, and opens and authenticates the database. */
+async function openDatabase(options: GatewayOptions, scope: Scope) {
+  const { log, dataFolder, databaseUrl, tls } = options
+  checkSecretKeys(options.environment)
+  checkAuditKeys(options.environment)
+  openDataFolder(dataFolder, { log, create: true, databaseUrl })
+  if (tls !== undefined) protectGivenKey(tls.keyFile, { log })
+  const dispatcher = await openRunWakeUp(databaseUrl, log)
+  const database = { dataFolder, ...(databaseUrl === undefined ? {} : { url: databaseUrl }) }
+  scope.own(await lockInstance(database))
+  const auditKeys = await loadAuditKeys(options, 'gateway')
+  const storage = scope.own(openStorage({ ...database, clock: systemClock, log, wake: dispatcher, auditKeys }))
+  await storage.ready()
+  await authenticateAudit(storage, log)
+  // Before the first request: end the sessions of users whose password a killed process was writing.
+  const isAlone = databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite'
+  await settleAbandoned(storage.passwordChanges, isAlone ? 'all' : 'expired')
+  return { storage, dispatcher }
+}
+
+/** Runs before anything is written. A gateway with a forged audit continues to write to it, and logs an error. */
+async function authenticateAudit({ audit }: Storage, log: Logger): Promise<void> {
+  const { sealed, records, forged } = await audit.authenticate()
+  if (sealed) log.info('the audit is authenticated from now on; existing records are sealed as they are', { records })
+  if (forged.length > 0) {
+    log.error('the audit was changed without its key; run "gatehouse audit verify"', { chains: forged })
+  }
+}
+
+function deleteExpiredRows(storage: Storage, clock: Clock, log: Logger, scope: Scope): void {
+  const timer = setInterval(() => {
     const now = clock()
     Promise.all([
       storage.sessions.deleteExpired(now),
@@ -274,60 +222,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     storage.registrations
       .deleteExpired()
       .catch((err: unknown) => log.warn('expired registrations were not removed', { err }))
-  }, expiredSessionsEveryMs)
-  sweeper.unref()
-  scope.defer(() => clearInterval(sweeper))
-  scope.defer(() => {
-    state = 'shutting down'
-    services.events.drain()
-  })
-  return { address, metricsAddress, webhookAddress: webhook.address, reload }
-}
-
-/** Runs before anything is written. A gateway with a forged audit continues to write to it, and logs an error. */
-async function authenticateAudit({ audit }: Storage, log: Logger): Promise<void> {
-  const { sealed, records, forged } = await audit.authenticate()
-  if (sealed) log.info('the audit is authenticated from now on; existing records are sealed as they are', { records })
-  if (forged.length > 0) {
-    log.error('the audit was changed without its key; run "gatehouse audit verify"', { chains: forged })
-  }
-}
-
-/** The configuration, with its warnings logged; throws ConfigurationRefused when it has errors. */
-function usable({ configuration, issues }: LoadResult, log: Logger): Configuration {
-  const lines = issues.map(formatIssue)
-  if (configuration === undefined) throw new ConfigurationRefused(lines)
-  for (const problem of lines) log.warn('configuration warning', { problem })
-  return configuration
-}
-
-/** A good configuration takes over; a bad one is reported, and the running one goes on. */
-async function swapIn(
-  loaded: LoadResult,
-  running: RunningConfiguration,
-  services: Parameters<typeof createRuntime>[1],
-  metrics: ReturnType<typeof createMetrics>,
-  log: Logger,
-): Promise<LoadOutcome> {
-  let next: Runtime
-  try {
-    next = await createRuntime(usable(loaded, log), services)
-  } catch (err) {
-    metrics.reloads.inc({ outcome: 'refused' })
-    metrics.configurationOk.set(0)
-    const problems = err instanceof ConfigurationRefused ? err.problems : undefined
-    // A mistake in the YAML is named by its place; only other failures need a stack trace.
-    log.error('configuration change refused; the running one stays', problems === undefined ? { err } : { problems })
-    return problems === undefined ? 'failed' : 'refused'
-  }
-  running.swap(next)
-  metrics.reloads.inc({ outcome: 'applied' })
-  metrics.configurationOk.set(1)
-  log.info('configuration change applied', { hash: next.configuration.hash })
-  return 'applied'
-}
-
-async function listen(app: FastifyInstance, at: string, scheme: 'http' | 'https', scope: Scope): Promise<string> {
-  scope.defer(() => closeListener(app))
-  return listenAt(app, parseHostPort(at), scheme)
+  }, deleteExpiredEveryMillis)
+  timer.unref()
+  scope.defer(() => clearInterval(timer))
 }

@@ -26,7 +26,7 @@ export class HttpRequest implements GatewayRequest {
   #onClose: (() => void) | undefined
   #body: Promise<Buffer> | undefined
 
-  /** `listener` stands in the place of the host that was asked for, where a listener has a host of its own. */
+  /** `listener` replaces the requested host, for a listener with a host of its own. */
   constructor(raw: IncomingMessage, id: string, proxies: TrustedProxies, listener?: string) {
     refuseRepeatedHeaders(raw.rawHeaders)
     this.#raw = raw
@@ -88,7 +88,7 @@ export class HttpRequest implements GatewayRequest {
     if (this.#onClose !== undefined) this.#raw.socket.off('close', this.#onClose)
   }
 
-  /** Fires `signal`: nobody waits for the answer any more. */
+  /** Fires `signal`: the client no longer waits for the response. */
   abandon(): void {
     this.#abort?.abort()
   }
@@ -108,7 +108,7 @@ export class HttpRequest implements GatewayRequest {
         publicText: 'Compressed request bodies are not supported.',
       })
     }
-    // Nothing would be told any more of a client that left before.
+    // A client that has already left fires no further event.
     if (raw.destroyed && !raw.readableEnded) throw wentAway()
     // A client that sends all of its body before it reads would see a broken connection and no answer. So what is known
     // to be bearable is received and thrown away.
@@ -143,7 +143,7 @@ function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
     else if (name.length === 13 && name.toLowerCase() === 'authorization') credentials++
   }
   if (hosts > 1 || credentials > 1) {
-    const publicText = 'The Host and Authorization headers may stand in a request once.'
+    const publicText = 'A request may have only one Host and one Authorization header.'
     throw new GatewayError('BAD_REQUEST', 'a repeated Host or Authorization header', { publicText })
   }
 }

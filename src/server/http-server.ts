@@ -1,6 +1,7 @@
 import type http from 'node:http'
 import https from 'node:https'
-import type { Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import { createServer, STATUS_CODES } from '#kernel/node-http.ts'
 import { Connections, type ConnectionsParts } from '#server/connections.ts'
@@ -98,4 +99,32 @@ const answerTo = (code: ErrorCode): { readonly status: number; readonly body: st
 
 function certificateOf({ cert, key, clientAuthorities: ca }: ListenerTls): https.ServerOptions {
   return ca === undefined ? { cert, key } : { cert, key, ca, requestCert: true, rejectUnauthorized: true }
+}
+
+/** Returns the address, with the actual port. */
+export async function listenAt(
+  app: FastifyInstance,
+  at: { readonly host: string; readonly port: number },
+  scheme: 'http' | 'https',
+): Promise<string> {
+  // Many simultaneous clients must not overflow the queue of the system.
+  await app.listen({ host: at.host, port: at.port, backlog: 2048 })
+  const { address, port, family } = app.server.address() as AddressInfo
+  return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}
+
+/** Accepts no new requests and finishes open ones. */
+export async function closeListener(app: FastifyInstance): Promise<void> {
+  // A connection with an open request becomes idle after its response.
+  const sweeper = setInterval(() => app.server.closeIdleConnections(), 100)
+  await app.close().finally(() => clearInterval(sweeper))
+}
+
+const rejectSchema = (): never => {
+  throw new Error('routes have no schemas here')
+}
+
+/** The APIs check values themselves. Without this, Fastify loads two schema compilers. */
+export const noSchemas: NonNullable<FastifyServerOptions['schemaController']> = {
+  compilersFactory: { buildValidator: rejectSchema, buildSerializer: rejectSchema },
 }

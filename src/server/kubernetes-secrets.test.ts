@@ -27,7 +27,7 @@ function fixture() {
   return { stored, asked, lines, secrets, goAway: () => (isAway = true) }
 }
 
-test('fetches what was asked for, once, and sees a change', async () => {
+test('fetches requested Secrets once, and sees a change', async () => {
   const { stored, asked, secrets } = fixture()
   stored.set('db', { version: '1', data: { password: base64('first\n'), odd: 1 } })
   expect(secrets.lookUp('db', 'password')).toBeUndefined()
@@ -45,7 +45,7 @@ test('fetches what was asked for, once, and sees a change', async () => {
   expect(secrets.lookUp('db', 'password')).toBeUndefined()
 })
 
-test('one that may not be read counts as absent, and is told once, by name', async () => {
+test('a forbidden Secret counts as absent, and is reported once, by name', async () => {
   const { lines, secrets } = fixture()
   secrets.lookUp('forbidden', 'x')
   await secrets.fetchMissing()
@@ -54,7 +54,7 @@ test('one that may not be read counts as absent, and is told once, by name', asy
   expect(lines).toEqual([['a Secret may not be read and counts as absent', { name: 'forbidden' }]])
 })
 
-test('what is known stays while the API server is away, and what is not known is no answer', async () => {
+test('known Secrets stay while the API server is away, and unknown ones fail', async () => {
   const { stored, secrets, goAway } = fixture()
   stored.set('db', { version: '1', data: { password: base64('first') } })
   secrets.lookUp('db', 'password')
@@ -66,7 +66,7 @@ test('what is known stays while the API server is away, and what is not known is
   await expect(secrets.fetchMissing()).rejects.toThrow('away')
 })
 
-test('only names of Secrets are asked for, and not without end', async () => {
+test('only valid names are requested, up to a limit', async () => {
   const { asked, secrets } = fixture()
   for (const name of ['UPPER', 'a/b', '..', '', 'ok']) secrets.lookUp(name, 'x')
   await secrets.fetchMissing()

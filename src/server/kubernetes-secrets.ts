@@ -22,7 +22,7 @@ const callsAtOnce = 8
 const none: Fetched = { version: '', values: new Map() }
 
 /**
- * Secrets of one namespace, fetched one by one once somebody asks for them, so that a right to those alone is enough.
+ * Secrets of one namespace, fetched one by one on demand, so that a right to read only these is enough.
  * One that may not be read counts as absent. Values are kept in memory only.
  */
 export class KubernetesSecrets {
@@ -58,7 +58,7 @@ export class KubernetesSecrets {
   }
 
   /**
-   * Reads all again that were ever asked for; true when one has changed. What was known stays when this throws. Who asks
+   * Reads all requested Secrets again; true if one has changed. What was known stays when this throws. Who asks
    * while that is under way gets its answer.
    */
   refresh(): Promise<boolean> {

@@ -17,7 +17,6 @@ import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
 import type { ConfigurationSource, LoadOutcome, SourceListener } from '#server/configuration-source.ts'
 import { KubernetesSecrets } from '#server/kubernetes-secrets.ts'
 import { ObjectStatusWriter, type WatchedKind } from '#server/object-status-writer.ts'
-import { QuietCall } from '#server/quiet-call.ts'
 
 export interface KubernetesSourceOptions
   extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces' | 'listenUrl'> {
@@ -169,7 +168,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
 
   const settled = async (result: LoadResult, outcome: LoadOutcome): Promise<void> => {
     statuses.settle(result, outcome)
-    // Before anything is watched, it is this replica's one chance to tell why it does not start.
+    // Nothing is watched yet, so this is the only chance to report why the replica does not start.
     if (!isWatching && outcome !== 'applied') await leadership.attempt()
     await statuses.write()
   }
@@ -199,19 +198,19 @@ function startInformer(
   wanted: Pick<ConstructorParameters<typeof Informer>[0], 'resource' | 'name'>,
   onChange: () => void,
 ): Informer {
-  let told = ''
+  let reported = ''
   const informer = new Informer({
     ...wanted,
     objects,
     most: mostObjects,
     onChange: () => {
-      told = ''
+      reported = ''
       onChange()
     },
     onError: (err) => {
       const message = String(err)
-      if (message === told) return
-      told = message
+      if (message === reported) return
+      reported = message
       const { plural } = wanted.resource
       if (err instanceof KindNotServed)
         log.warn('the cluster has no such kind of objects: apply deploy/crds', { plural })
@@ -243,3 +242,56 @@ const fingerprint = ({ files, keys, problems }: Sources): string =>
   createHash('sha256')
     .update(JSON.stringify([files, [...keys], problems]))
     .digest('base64url')
+
+interface QuietCallOptions {
+  /** Time without requests before the call. */
+  readonly quietMillis: number
+  /** Maximum delay of a request. */
+  readonly mostQuietMillis: number
+  onError(error: unknown): void
+}
+
+/** Makes one call for a burst of requests, never two at a time. A request during a call leads to another call after it. */
+export class QuietCall {
+  readonly #work: () => Promise<void>
+  readonly #options: QuietCallOptions
+  #firstRequest: number | undefined
+  #timer: NodeJS.Timeout | undefined
+  #running: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(work: () => Promise<void>, options: QuietCallOptions) {
+    this.#work = work
+    this.#options = options
+  }
+
+  request(): void {
+    if (this.#isClosed) return
+    this.#firstRequest ??= performance.now()
+    if (this.#running === undefined) this.#wait(this.#firstRequest)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    await this.#running
+  }
+
+  #wait(since: number): void {
+    const { quietMillis, mostQuietMillis } = this.#options
+    const left = Math.max(0, since + mostQuietMillis - performance.now())
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#call(), Math.min(quietMillis, left))
+    this.#timer.unref()
+  }
+
+  #call(): void {
+    this.#firstRequest = undefined
+    this.#running = this.#work()
+      .catch(this.#options.onError)
+      .finally(() => {
+        this.#running = undefined
+        if (!this.#isClosed && this.#firstRequest !== undefined) this.#wait(this.#firstRequest)
+      })
+  }
+}

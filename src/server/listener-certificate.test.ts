@@ -72,7 +72,7 @@ async function start(everyMillis = 3_600_000) {
 }
 
 describe('a listener whose certificate is replaced', () => {
-  test('serves the new one to new connections, and keeps those that are open', async () => {
+  test('serves the new certificate to new connections, and keeps open ones', async () => {
     const { swap, reload, metered, call, first } = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     closers.push(() => agent.destroy())
@@ -106,7 +106,7 @@ describe('a listener whose certificate is replaced', () => {
       /./,
     ],
     ['whose key is empty', (pair) => ({ ...pair, privateKey: '' }), /./],
-    ['that is no certificate', (pair) => ({ ...pair, certificate: 'hello' }), /./],
+    ['that is not a certificate', (pair) => ({ ...pair, certificate: 'hello' }), /./],
   ])('keeps the old one and reports a pair %s, once', async (_, broken, reason) => {
     const { swap, reload, metered, errors, call, first } = await start()
     swap(broken(freshCertificate()))

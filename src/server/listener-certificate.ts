@@ -52,7 +52,7 @@ export function timeProblem({ certificate }: Pick<CertificateWithKey, 'certifica
   return undefined
 }
 
-/** New connections get the pair; those that are open stay as they are. Throws where it cannot be used. */
+/** New connections use the pair; open ones stay. Throws if the pair cannot be used. */
 export function replaceCertificate(
   server: https.Server,
   { certificate, privateKey }: CertificateWithKey,

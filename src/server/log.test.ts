@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { createLogger } from '#server/log.ts'
+import { createAccessLog, createLogger, LineBuffer } from '#server/log.ts'
 
 test('an error has its stack, unless it is a refusal of what a client sent', () => {
   const lines: { err: Record<string, unknown> }[] = []
@@ -51,4 +51,54 @@ test('secrets inside of an error are redacted like any other', () => {
   log.warn('failed', { error: new Error('x', { cause: { password: 'hunter2', at: 'db' } }) })
   expect(lines[0]).not.toContain('hunter2')
   expect(lines[0]).toContain('"at":"db"')
+})
+
+const entry = {
+  requestId: 'r1',
+  method: 'GET',
+  host: 'a.test',
+  path: '/x"\n{',
+  status: 200,
+  ms: 1.5,
+  application: 'app',
+  subject: undefined,
+  remote: '127.0.0.1',
+}
+
+test('the access log writes one line of JSON for a request with any characters', () => {
+  const lines: string[] = []
+  createAccessLog('info', (line) => lines.push(line))(entry)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]?.split('\n')).toHaveLength(2)
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 30, msg: 'request', path: '/x"\n{', status: 200 })
+})
+
+test.each(['warn', 'error', 'silent'] as const)('the access log writes nothing at level %s', (level) => {
+  const lines: string[] = []
+  createAccessLog(level, (line) => lines.push(line))(entry)
+  expect(lines).toEqual([])
+})
+
+function gathered() {
+  const batches: string[] = []
+  const buffer = new LineBuffer({ write: (text) => batches.push(text) })
+  return { batches, buffer }
+}
+
+test('a line buffer writes its lines once, in order, when it is flushed', () => {
+  const { batches, buffer } = gathered()
+  for (const line of ['a\n', 'b\n', 'c\n']) buffer.write(line)
+  expect(batches).toEqual([])
+  buffer.flush()
+  buffer.flush()
+  expect(batches).toEqual(['a\nb\nc\n'])
+})
+
+test('a line buffer never holds more than a batch', () => {
+  const { batches, buffer } = gathered()
+  const line = `${'x'.repeat(999)}\n`
+  for (let i = 0; i < 100; i++) buffer.write(line)
+  expect(batches.map((batch) => batch.length)).toEqual(Array(6).fill(16_000))
+  buffer.flush()
+  expect(batches.join('')).toBe(line.repeat(100))
 })

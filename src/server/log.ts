@@ -5,9 +5,9 @@ import { redact } from '#kernel/redaction.ts'
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** JSON lines on stdout, or wherever `destination` leads; every field passes redaction, which also describes errors. */
+/** Writes JSON lines to stdout or `destination`. Every field is redacted; errors become plain objects. */
 export function createLogger(level: LogLevel, destination?: DestinationStream): Logger {
-  // Errors are plain objects by then; pino's own serializer would take them for errors again.
+  // Redaction has made errors plain objects, which pino would otherwise serialize again.
   const options = { level, base: null, serializers: { err: (err: unknown) => err } }
   return wrap(destination === undefined ? pino(options) : pino(options, destination))
 }
@@ -23,3 +23,63 @@ function wrap(log: Pino): Logger {
 }
 
 const clean = (fields: LogFields | undefined): Record<string, unknown> => (fields === undefined ? {} : redact(fields))
+
+/** One answered request. No field has a credential. */
+export interface AccessEntry {
+  readonly requestId: string
+  readonly method: string
+  readonly host: string
+  readonly path: string
+  readonly status: number
+  readonly ms: number
+  readonly application: string
+  readonly subject: string | undefined
+  /** Of a token exchange, once the signature of its subject token is verified. */
+  readonly endpoint?: string | undefined
+  readonly workload?: Readonly<Record<string, string | undefined>> | undefined
+  readonly remote: string
+}
+
+export type AccessLog = (entry: AccessEntry) => void
+
+export const noAccessLog: AccessLog = () => {}
+
+const infoLevel = 30
+
+/**
+ * Lines in the form of the other log, for successful requests. They are most of all lines and their fields are fixed, so
+ * they skip child loggers and redaction.
+ */
+export function createAccessLog(level: LogLevel, write: (line: string) => void): AccessLog {
+  if (level !== 'debug' && level !== 'info') return noAccessLog
+  return (entry) => write(`${JSON.stringify({ level: infoLevel, time: Date.now(), ...entry, msg: 'request' })}\n`)
+}
+
+/** A `pino.destination`, or a similar stream. */
+interface Destination {
+  write(text: string): unknown
+}
+
+const batchLength = 16_000
+
+/** Collects lines and writes them in batches: a destination measures its whole buffer at each write, which is slow for single lines. */
+export class LineBuffer {
+  readonly #destination: Destination
+  #lines = ''
+
+  constructor(destination: Destination) {
+    this.#destination = destination
+  }
+
+  write(line: string): void {
+    this.#lines += line
+    if (this.#lines.length >= batchLength) this.flush()
+  }
+
+  flush(): void {
+    if (this.#lines === '') return
+    const lines = this.#lines
+    this.#lines = ''
+    this.#destination.write(lines)
+  }
+}

@@ -1,5 +1,5 @@
 import process from 'node:process'
-import { nearestName } from '#kernel/suggest.ts'
+import { suggestion } from '#kernel/suggest.ts'
 import { type Command, type CommandIo, commands } from '#server/commands/commands.ts'
 import { findFilesByName } from '#server/find-files.ts'
 
@@ -20,9 +20,8 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const command: Command | undefined = commands[name]
   if (command === undefined) {
-    const near = nearestName(name, Object.keys(commands))
-    io.stderr(`gatehouse: no command "${name}"${near === undefined ? '' : ` (did you mean "${near}"?)`}`)
-    printOverview(io.stderr)
+    io.stderr(`gatehouse: unknown command "${name}"${suggestion(name, Object.keys(commands))}`)
+    io.stderr('Run "gatehouse --help" for usage.')
     return 2
   }
   return (await command.load())(rest, io)
@@ -34,15 +33,21 @@ async function version(): Promise<string> {
 }
 
 function printOverview(print: (line: string) => void): void {
-  print('Usage: gatehouse COMMAND [OPTIONS]')
-  print('')
   const width = Math.max(...Object.keys(commands).map((name) => name.length))
+  print('Gatehouse is an identity portal gateway.')
+  print('')
+  print('Usage:')
+  print('  gatehouse COMMAND [options]')
+  print('')
+  print('Commands:')
   for (const [name, { about }] of Object.entries(commands)) print(`  ${name.padEnd(width)}  ${about}`)
   print('')
-  print('Run gatehouse COMMAND --help for the options of a command.')
+  print('Options:')
+  print('  --help     Show help, also of a command')
+  print('  --version  Show the version')
 }
 
-// A reader that has seen enough, such as `head`, ends a command; the gateway goes on without its output.
+// A reader that closes the pipe early, such as `head`, ends a command. The gateway continues without its output.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   if (process.argv[2] !== 'serve') process.exit()

@@ -198,7 +198,7 @@ export function createMetrics() {
         certificates.serves('webhook', ends)
         webhookEnds.set(ends === undefined ? 0 : ends.getTime() / 1000)
       },
-      told(ok: boolean): void {
+      registered(ok: boolean): void {
         webhookTold.set(ok ? 1 : 0)
       },
     },

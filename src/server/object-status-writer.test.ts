@@ -66,7 +66,7 @@ function fixture(...objects: Stored[]) {
 }
 const reason = ({ status }: Stored): string | undefined => status?.conditions[0]?.reason
 
-test('each object is told once, and again when its verdict changes', async () => {
+test('the status of an object is written once, and again when its verdict changes', async () => {
   const [a, b] = [stored('a'), stored('b')]
   const { writer, settle, take } = fixture(a, b)
   await settle(result(), 'applied')
@@ -100,7 +100,7 @@ test('an object that changed since it was read, or came since, is left alone', a
   expect(take()).toEqual([])
 })
 
-test('an object that was made anew does not run because its namesake does', async () => {
+test('a re-created object does not count as running because a deleted one did', async () => {
   const [a, b] = [stored('a'), stored('b')]
   const { settle } = fixture(a, b)
   await settle(result(), 'applied')

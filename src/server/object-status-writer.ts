@@ -50,7 +50,7 @@ export class ObjectStatusWriter {
   #outcome: ReadOutcome | undefined
   #last: Generations = new Map()
   #running: Generations = new Map()
-  readonly #told = new Map<string, Generation>()
+  readonly #reported = new Map<string, Generation>()
   #writing: Promise<void> = Promise.resolve()
 
   constructor(parts: StatusParts) {
@@ -97,13 +97,13 @@ export class ObjectStatusWriter {
       informer.objects.map((object) => ({ resource, object })),
     )
     try {
-      await inParallel(all, writesAtOnce, ({ resource, object }) => this.#tell(resource, object, outcome))
+      await inParallel(all, writesAtOnce, ({ resource, object }) => this.#report(resource, object, outcome))
     } catch (err) {
       this.#parts.log.warn('the status of an object could not be written', { err })
     }
   }
 
-  async #tell(resource: ConfigResource, object: StoredObject, outcome: ReadOutcome): Promise<void> {
+  async #report(resource: ConfigResource, object: StoredObject, outcome: ReadOutcome): Promise<void> {
     const place = this.#place(resource, object)
     const present = generationOf(object)
     const { plural } = resource
@@ -131,8 +131,8 @@ export class ObjectStatusWriter {
 
   /** Said once for each generation, since it is tried again every few seconds. */
   #refused(place: string, present: Generation, err: unknown): void {
-    if (isSame(this.#told.get(place), present)) return
-    this.#told.set(place, present)
+    if (isSame(this.#reported.get(place), present)) return
+    this.#reported.set(place, present)
     this.#parts.log.warn('the status of an object could not be written', { place, err })
   }
 

@@ -8,7 +8,7 @@ export function createPeopleMetrics(registry: Registry) {
   const registers = [registry]
   const tokens = new Counter({
     name: 'gatehouse_issuer_tokens_total',
-    help: 'Tokens of own issuers, by issuer, how they were asked for, and outcome: issued, pending, refused or failed.',
+    help: 'Tokens of own issuers, by issuer, grant and outcome: issued, pending, refused or failed.',
     labelNames: ['issuer', 'how', 'outcome'],
     registers,
   })

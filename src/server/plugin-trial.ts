@@ -43,7 +43,7 @@ export interface TrialRequest {
 export async function tryTask(options: TrialOptions) {
   const task = await openJavaScriptTask(codeOf(options), host)
   return {
-    /** What became of the user and the request, whether the workflow goes on, and what was audited. */
+    /** The changed user and request, whether the workflow continues, and the audit entries. */
     async run(given: TrialUser, params: Readonly<Record<string, unknown>> = {}) {
       const user: WorkflowUser = { ...userOf(given), keepGroups: false }
       const request: RequestMap = new Map(Object.entries(params))
@@ -94,7 +94,7 @@ export async function tryMapper({ module, texts = [] }: { readonly module: URL; 
 export async function tryFilter(options: TrialOptions) {
   const filter = await openPluginFilter({ code: codeOf(options), maxBodyBytes: trialBodyBytes }, host)
   return {
-    /** `passedOn` tells whether the filter left the answer to the next one, which answers 404 here. */
+    /** `passedOn`: whether the filter left the response to the next one, which answers 404 here. */
     async handle(given: TrialRequest, caller: TrialUser = { userID: 'trial' }) {
       const request = requestOf(given)
       let passedOn = false

@@ -41,7 +41,7 @@ export interface ServiceParts {
   readonly workflowMetrics?: WorkflowMetrics
   readonly loginMeter?: LoginMeter
   readonly peopleMetrics?: PeopleMetrics
-  /** How long what this process executes is held, where that is another time than usual. */
+  /** The lease of runs, if it differs from the default. */
   readonly leaseMillis?: number
   readonly measureCustody?: TokenKeyPlaces['measureCustody']
   readonly renewalTimes?: RuntimeServices['renewalTimes']

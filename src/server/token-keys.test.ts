@@ -82,7 +82,7 @@ test('documents go to where they are said to, and to a target that is a cluster'
   await access(join(made.dataFolder, 'site', '.well-known', 'openid-configuration'))
   expect(written).toMatchObject([{ kind: 'ConfigMap', metadata: { name: 'docs', namespace: 'sts' } }])
   expect(outcome?.publications.get('configmap cluster/sts/docs')?.failures).toBe(0)
-  expect(outcome?.publications.get('configmap people/sts/docs')?.error).toContain('no Kubernetes cluster')
+  expect(outcome?.publications.get('configmap people/sts/docs')?.error).toContain('not a Kubernetes cluster')
   expect(outcome?.publications.get('configmap none/sts/docs')?.error).toContain('no target')
 })
 

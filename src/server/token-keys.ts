@@ -133,10 +133,10 @@ export function createKeyKeeper({ rings, store, clock, log, meter, dataFolder, u
   return new KeyKeeper({ rings, store, worker: processName(), clock, log, meter, open })
 }
 
-/** Throws NOT_SUPPORTED for a target that is no cluster. */
+/** Throws NOT_SUPPORTED for a target that is not a cluster. */
 export function objectsOf(target: Target, name: string): ClusterObjects {
   if (isCluster(target)) return target.objects
-  throw new GatewayError('NOT_SUPPORTED', `target "${name}" is no Kubernetes cluster that objects can be put to`)
+  throw new GatewayError('NOT_SUPPORTED', `target "${name}" is not a Kubernetes cluster that objects can be written to`)
 }
 
 /** Whose keys there are: those of the token service, and of our own issuers. */

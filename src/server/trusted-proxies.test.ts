@@ -3,7 +3,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { clientAddressText, reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
 
-test('nobody is trusted unless named', () => {
+test('only named proxies are trusted', () => {
   expect(new TrustedProxies([]).trusts('127.0.0.1')).toBe(false)
 })
 

@@ -51,7 +51,7 @@ async function fixture(config: Partial<StsWebhookConfig>, started = true) {
   const state = {
     now: start,
     away: false,
-    told: [] as boolean[],
+    registered: [] as boolean[],
     bundle: '',
     ends: undefined as Date | undefined,
     current: undefined as boolean | undefined,
@@ -84,7 +84,7 @@ async function fixture(config: Partial<StsWebhookConfig>, started = true) {
     meter: {
       serves: (ends) => (state.ends = ends),
       current: (isCurrent) => (state.current = isCurrent),
-      told: (ok) => state.told.push(ok),
+      registered: (ok) => state.registered.push(ok),
     },
     everyMillis: 20,
     againMillis: 20,
@@ -113,32 +113,32 @@ const call = (port: number, options: https.RequestOptions): Promise<PeerCertific
 
 const soon = { timeout: 10_000, interval: 20 }
 
-test('a made certificate is served, and its authority is told to the API server', async () => {
+test('a generated certificate is served, and its authority is registered at the API server', async () => {
   const { state, port, listener } = await fixture({})
   expect(listener.address).toBe(`https://127.0.0.1:${port}`)
-  await vi.waitFor(() => expect(state.told).toContain(true), soon)
+  await vi.waitFor(() => expect(state.registered).toContain(true), soon)
   await expect(call(port, { ca: state.bundle })).resolves.toMatchObject({ subject: { CN: 'gatehouse-webhook' } })
   expect(state.ends?.getTime()).toBeCloseTo(start + 90 * day, -4)
 })
 
-test('it serves while the API server is away, and tells it later', async () => {
+test('it serves while the API server is away, and registers later', async () => {
   const { state, port, listener } = await fixture({}, false)
   state.away = true
   await listener.start()
-  await vi.waitFor(() => expect(state.told).toContain(false), soon)
+  await vi.waitFor(() => expect(state.registered).toContain(false), soon)
   await expect(call(port, { rejectUnauthorized: false })).resolves.toBeDefined()
   state.away = false
-  await vi.waitFor(() => expect(state.told).toContain(true), soon)
+  await vi.waitFor(() => expect(state.registered).toContain(true), soon)
   await expect(call(port, { ca: state.bundle })).resolves.toBeDefined()
 })
 
-test('a certificate is renewed without a restart, but not before the API server was told', async () => {
+test('a certificate is renewed without a restart, after the API server knows the new authority', async () => {
   const { state, port } = await fixture({})
-  await vi.waitFor(() => expect(state.told).toContain(true), soon)
+  await vi.waitFor(() => expect(state.registered).toContain(true), soon)
   const first = await call(port, { ca: state.bundle })
   state.away = true
   state.now += 61 * day
-  await vi.waitFor(() => expect(state.told.at(-1)).toBe(false), soon)
+  await vi.waitFor(() => expect(state.registered.at(-1)).toBe(false), soon)
   expect((await call(port, { ca: state.bundle })).serialNumber).toBe(first.serialNumber)
   state.away = false
   await vi.waitFor(async () => {
@@ -147,7 +147,7 @@ test('a certificate is renewed without a restart, but not before the API server 
   expect(state.ends?.getTime()).toBeCloseTo(start + 151 * day, -4)
 })
 
-test('a given certificate that is replaced is served from the next connection on, and no API server is told', async () => {
+test('a replaced certificate of the operator is served to new connections, and nothing is registered', async () => {
   const [one, two] = [given(), given()]
   const { state, port, listener } = await fixture({ tls: one.tls })
   await expect(call(port, { ca: one.authority })).resolves.toBeDefined()
@@ -156,7 +156,7 @@ test('a given certificate that is replaced is served from the next connection on
   listener.wake()
   await vi.waitFor(() => expect(call(port, { ca: two.authority })).resolves.toBeDefined(), soon)
   await expect(call(port, { ca: one.authority })).rejects.toThrow('certificate')
-  expect(state.told).toEqual([])
+  expect(state.registered).toEqual([])
 })
 
 test('a given certificate that clients would refuse is not served: the old one stays', async () => {
@@ -217,7 +217,7 @@ test('the listener moves, and goes, with the configuration', async () => {
   expect(state.ends).toBeUndefined()
 })
 
-test('a port that is taken is no start, and on a move what was open stays', async () => {
+test('a port in use fails the start, and on a move the open listener stays', async () => {
   const taken = https.createServer()
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
   closers.push(() => new Promise((resolve) => taken.close(resolve)))

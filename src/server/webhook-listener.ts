@@ -13,20 +13,20 @@ import type { Closable } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { CertificateWithKey, GivenWebhookTls, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts-webhook.ts'
 import type { ListenerTls } from '#server/http-server.ts'
+import { closeListener, listenAt } from '#server/http-server.ts'
 import { checkPair, readPair, replaceCertificate, timeProblem } from '#server/listener-certificate.ts'
-import { closeListener, listenAt } from '#server/listening.ts'
 
 export interface WebhookMeter {
   /** When the certificate that is served ends; undefined when none is. */
   serves(ends: Date | undefined): void
   /** Whether that is the newest certificate. */
   current(isCurrent: boolean): void
-  /** Whether the API server could be told what it is to know. */
-  told(ok: boolean): void
+  /** Whether the webhook configuration was written to the API server. */
+  registered(ok: boolean): void
 }
 
 export interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'serverNames'> {
-  /** Of this moment. */
+  /** The current configuration. */
   configuration(): Configuration
   createApp(tls: ListenerTls): FastifyInstance
   /** Works on the objects of a cluster of the running configuration. */
@@ -68,7 +68,7 @@ export class WebhookListener implements Closable {
     return this.#open?.address
   }
 
-  /** Throws where it is configured and cannot listen. An API server that is away is no reason: it is told later. */
+  /** Throws if it is configured and cannot listen. If the API server is unavailable, the webhook is registered later. */
   async start(): Promise<void> {
     const { stsWebhook } = this.#parts.configuration()
     if (stsWebhook !== undefined) {
@@ -110,7 +110,7 @@ export class WebhookListener implements Closable {
       const tls = this.#parts.configuration().stsWebhook?.tls
       return tls?.kind === 'given' && tls.files !== undefined ? Math.min(everyMillis, filesMillis) : everyMillis
     } catch (err) {
-      log.error('the webhook of the injector is not as it should be', { err })
+      log.error('the injector webhook is misconfigured', { err })
       return againMillis
     }
   }
@@ -126,7 +126,7 @@ export class WebhookListener implements Closable {
     await this.#serve(config, this.#open?.served ?? kept.server)
     const { meter } = this.#parts
     meter.current(this.#open?.served.certificate === kept.server.certificate)
-    await this.#tell(configuration, tls, kept)
+    await this.#register(configuration, tls, kept)
     await this.#serve(config, kept.server)
     meter.current(true)
   }
@@ -146,7 +146,7 @@ export class WebhookListener implements Closable {
     return keepWebhookTls({ ...this.#parts, serverNames: serverNames(tls) })
   }
 
-  async #tell(
+  async #register(
     { stsEndpoints }: Configuration,
     tls: MadeWebhookTls,
     kept: Awaited<ReturnType<typeof keepWebhookTls>>,
@@ -161,14 +161,14 @@ export class WebhookListener implements Closable {
     const options = { ...this.#parts, serverNames: serverNames(tls) }
     try {
       await useObjects(tls.cluster, (objects) => tellApiServer(options, kept, webhook, objects))
-      meter.told(true)
+      meter.registered(true)
     } catch (error) {
-      meter.told(false)
+      meter.registered(false)
       throw error
     }
   }
 
-  /** Opens, moves or renews, whatever it takes. When it throws, what was open stays so where that is possible. */
+  /** Opens, moves or renews the listener. If it throws, the open listener stays if possible. */
   async #serve({ listen, clientAuthorities }: StsWebhookConfig, certificate: CertificateWithKey): Promise<void> {
     const open = this.#open
     const config = { listen, clientAuthorities }

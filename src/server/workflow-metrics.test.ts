@@ -24,7 +24,7 @@ function stores() {
 const values = async (registry: Registry): Promise<string[]> =>
   (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 
-test('a scrape tells what the stores say, and asks each of them once', async () => {
+test('a scrape returns the figures of the stores, and reads each store once', async () => {
   const registry = new Registry()
   const { made, asked } = stores()
   createWorkflowMetrics(registry).watch(made, silentLogger)
@@ -47,7 +47,7 @@ test('a scrape tells what the stores say, and asks each of them once', async () 
   expect(asked.times).toBe(4)
 })
 
-test('a database that is down spoils no scrape, and nothing is told that is not known', async () => {
+test('a scrape works while the database is down, and omits unknown figures', async () => {
   const registry = new Registry()
   const { made, asked } = stores()
   asked.down = true

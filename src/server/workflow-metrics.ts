@@ -29,7 +29,7 @@ const readMillis = 5000
 /** More than these are not counted. */
 const maxGrants = 500
 
-/** How workflows and jobs are doing. What is counted in the database is read when somebody scrapes. */
+/** Metrics of workflows and jobs. Counts in the database are read at each scrape. */
 export function createWorkflowMetrics(registry: Registry) {
   const registers = [registry]
   const steps = new Histogram({
@@ -71,7 +71,7 @@ export function createWorkflowMetrics(registry: Registry) {
   return {
     observer,
     jobs,
-    /** From now on a scrape tells these figures; NaN where they cannot be read. */
+    /** From now on a scrape returns these figures; NaN if they cannot be read. */
     watch: (stores: FigureStores, log: Logger): void => watch(registry, new FigureReader(stores, log)),
   }
 }
@@ -91,7 +91,7 @@ const single: readonly (readonly [name: string, help: string, value: (figures: F
     'How long the oldest incident has been waiting for an administrator.',
     ({ runs }) => seconds(runs.oldestIncidentMillis),
   ],
-  ['gatehouse_approvals_open', 'Approvals that nobody has decided yet.', ({ approvals }) => approvals.open],
+  ['gatehouse_approvals_open', 'Approvals without a decision.', ({ approvals }) => approvals.open],
   [
     'gatehouse_approvals_oldest_seconds',
     'How long the oldest of them has been open.',
@@ -101,7 +101,7 @@ const single: readonly (readonly [name: string, help: string, value: (figures: F
   ['gatehouse_mails_failed', 'Mails that were given up.', ({ mails }) => mails.failed],
   [
     'gatehouse_mails_unknown',
-    'Mails that were handed over while nobody was left to learn whether they were taken.',
+    'Mails that were sent without an answer from the mail server.',
     ({ mails }) => mails.unknown,
   ],
   [

@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByText('An owner looks at your registration').waitFor()
 
     const { page: grace } = await visit('/portal/approvals', 'grace')
-    await grace.getByText('asked by somebody who registered without signing in').waitFor()
+    await grace.getByText('asked by someone who registered without signing in').waitFor()
     await grace.getByRole('link', { name: 'Registration of kate' }).click()
     const about = grace.getByRole('region', { name: 'What was submitted' })
     await about.getByText('kate@example.com').waitFor()

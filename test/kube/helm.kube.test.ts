@@ -47,7 +47,9 @@ describe.skipIf(program === undefined)('the chart', () => {
   test.each(chartProfiles)('gatehouse check has nothing to say about its configuration: $name', async ({ files }) => {
     const folder = configurationOf(await helm.render('gatehouse', { files }))
     const { issues } = await loadConfiguration({ folder, catalog, environment: {} })
-    expect(issues.map(formatIssue).filter((line) => !line.includes('there is no YAML in this folder'))).toEqual([])
+    expect(issues.map(formatIssue).filter((line) => !line.includes('there are no YAML files in this folder'))).toEqual(
+      [],
+    )
   })
 
   test.each([

@@ -293,7 +293,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       const args = ['--config', gateway.config, '--data', gateway.dataFolder, '--endpoint', 'cluster']
       const env = { ...process.env, ...trustingEnvironment(folder) }
       const { stdout } = await run('bin/gatehouse', ['keys', 'rotate', ...args], { env, timeout: 60_000 })
-      expect(stdout).toMatch(/^ {2}next .*seen since/m)
+      expect(stdout).toMatch(/^ {2}next .*published since/m)
       expect(keysAt('cluster').keys).toHaveLength(2)
       // All of the wait goes by at once, but for the life of copies.
       await ageKeys(gateway.dataFolder, 'cluster', leastWaitSeconds + marginSeconds - cacheSeconds)

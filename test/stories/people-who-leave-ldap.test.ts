@@ -162,7 +162,7 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
   test('a server that is down logs nobody out: it is waited for, then told, and all is well when it is back', async () => {
     const { status } = await loggedIn('edsger')
     await slapd.kill()
-    const failed = /the directory cannot be asked about somebody who is logged in/
+    const failed = /the directory does not answer for a signed-in user/
     await until(async () => {
       expect(await status()).toBe(200)
       return failed.test(gateway.output())

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditCommand } from '#server/commands/audit.ts'
-import { stsExplainCommand } from '#server/commands/sts-explain.ts'
+import { stsCommand } from '#server/commands/sts.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { SigningCluster } from '#testing/signing-cluster.ts'
 
@@ -152,7 +152,7 @@ describe('gatehouse sts explain', () => {
   const explain = async (...args: string[]) => {
     const out: string[] = []
     const io = { stdout: (line: string) => void out.push(line), stderr: (line: string) => void out.push(line) }
-    return { code: await stsExplainCommand(['--config', folder, ...args], io), text: out.join('\n') }
+    return { code: await stsCommand(['explain', '--config', folder, ...args], io), text: out.join('\n') }
   }
 
   it('tells why a described workload would get a token, and its claims', async () => {
@@ -181,10 +181,11 @@ describe('gatehouse sts explain', () => {
     rmSync(file)
   })
 
-  it('exits 2 for an endpoint that there is not', async () => {
+  it('exits 2 for an unknown endpoint', async () => {
     expect(await explain('--as', 'namespace=a', '--as', 'saname=b', 'awz')).toEqual({
       code: 2,
-      text: 'gatehouse sts explain: no token endpoint "awz" (did you mean "aws"?); there are aws, hosted',
+      text: `gatehouse sts explain: no token endpoint "awz" (did you mean "aws"?); the endpoints are aws, hosted
+Run "gatehouse sts explain --help" for usage.`,
     })
   })
 })

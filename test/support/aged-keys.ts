@@ -1,6 +1,6 @@
 import type { KeyRing } from '#engine/keys/key-ring.ts'
 import { readRing, ringRecord } from '#engine/keys/ring-record.ts'
-import { withDatabase } from '#server/commands/open-database.ts'
+import { withDatabase } from '#server/commands/installation.ts'
 
 const attempts = 20
 

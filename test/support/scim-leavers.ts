@@ -1,4 +1,4 @@
-import type { ScimClientName } from '#server/commands/scim-client-setup.ts'
+import type { ScimClientName } from '#server/commands/scim-init.ts'
 import { coreUser, type ScimClient } from '#testing/scim-client.ts'
 
 interface Answer {

@@ -35,7 +35,7 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
   const config = { ...context.placed, azTimeoutMillis, cookies, urls }
   const logout = cookies?.logoutUri
   if (logout !== undefined && urls.length === spec.urls.length && !urls.some((url) => covers(url, logout))) {
-    const message = `no URL of this application covers ${logout}, so nobody can log out there`
+    const message = `no URL of this application covers ${logout}, so no user can log out there`
     context.issues.warning(['spec', 'cookieConfig', 'logoutURI'], message)
   }
   draft.applications.push({ config, document: context.document })

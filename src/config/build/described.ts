@@ -48,7 +48,7 @@ const pngInBase64 = /^iVBORw0KGgo[A-Za-z0-9+/]*={0,2}$/
 
 function readRules(azRules: AzRulesSpec | undefined, what: string, context: BuildContext): Rule[] {
   if ((azRules ?? []).length === 0) {
-    context.issues.warning(['spec', 'azRules'], `without a rule nobody sees this ${what}`)
+    context.issues.warning(['spec', 'azRules'], `without a rule no user sees this ${what}`)
   }
   return context.rules(azRules, ['spec', 'azRules'])
 }
@@ -56,7 +56,7 @@ function readRules(azRules: AzRulesSpec | undefined, what: string, context: Buil
 export function buildReport(spec: ReportSpec, context: BuildContext): void {
   const { state, issues, placed } = context
   context.optional('org', spec.orgId, ['spec', 'orgId'])
-  if ((spec.orgId ?? '') === '') issues.warning(['spec', 'orgId'], 'without an org nobody sees this report')
+  if ((spec.orgId ?? '') === '') issues.warning(['spec', 'orgId'], 'without an org no user sees this report')
   if ((spec.dataFields ?? []).length === 0) issues.warning(['spec', 'dataFields'], 'without one the report is empty')
   if (spec.groupings === true && (spec.groupBy ?? '') === '') {
     issues.error(['spec', 'groupBy'], 'is required where groupings is true')
@@ -73,6 +73,7 @@ const isSameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLo
 function checkStatement(spec: ReportSpec, { issues }: BuildContext): void {
   const { problems, unused, missing } = readReport(spec)
   for (const problem of problems) issues.error(['spec', 'sql'], problem)
-  for (const name of unused) issues.warning(['spec', 'parameters', name], 'is asked for and not used by the statement')
+  for (const name of unused)
+    issues.warning(['spec', 'parameters', name], 'is a parameter that the statement does not use')
   for (const field of missing) issues.error(['spec', 'sql'], `does not select "${field}", which the report shows`)
 }

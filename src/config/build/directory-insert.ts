@@ -57,7 +57,7 @@ export function checkInserts(draft: Draft, root: Dn, issues: Issues): void {
     const report = (message: string) => issues.for(document).error(['spec', 'suffix'], message)
     if (!config.suffix.isWithin(root)) report(`"${config.suffix}" is not within the root of the directory, ${root}`)
     const earlier = first.get(config.suffix.key)
-    if (earlier !== undefined) report(`another insert stands at ${config.suffix} (${earlier})`)
+    if (earlier !== undefined) report(`another insert already has the suffix ${config.suffix} (${earlier})`)
     first.set(config.suffix.key, earlier ?? document.at(['spec', 'suffix']))
   }
 }

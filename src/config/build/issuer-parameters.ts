@@ -30,7 +30,7 @@ export const issuerParameters = {
   }),
   algorithm: choice(['RS256', 'ES256'], { about: 'The signature algorithm.', fallback: 'RS256' }),
   rotateDays: wholeNumber({
-    about: 'After how many days of signing a key that was made is replaced; 0 is never.',
+    about: 'Days after which a generated key is replaced; 0 for never.',
     fallback: 90,
     max: 3650,
   }),
@@ -58,24 +58,24 @@ const millis = (about: string) => text({ about })
 
 /** Parameters of a trust inside an `idp`. */
 export const trustParameters = {
-  clientID: text({ about: 'What the application calls itself.', required: true }),
+  clientID: text({ about: 'The client id of the application.', required: true }),
   clientSecret: text({ about: 'Its secret; required unless `publicEndpoint`.', secret: true }),
-  publicEndpoint: flag({ about: 'It can keep no secret, and must use PKCE.' }),
+  publicEndpoint: flag({ about: 'A public client without a secret, which must use PKCE.' }),
   redirectURI: list({
-    about: 'Where people may be sent back to, exactly; on `localhost` and `127.0.0.1` at any port.',
+    about: 'The exact redirect addresses; on `localhost` and `127.0.0.1` with any port.',
     required: true,
   }),
-  postLogoutRedirectURI: list({ about: 'Where people may be sent after a logout that the application asked for.' }),
-  label: text({ about: 'What people read where they are asked about the application; its name when absent.' }),
-  codeLastMileKeyName: text({ about: 'Not used: codes are random, and kept as hashes.' }),
+  postLogoutRedirectURI: list({ about: 'Where users may be redirected after a logout that the application started.' }),
+  label: text({ about: 'The name of the application that users see; its name when absent.' }),
+  codeLastMileKeyName: text({ about: 'Not used: codes are random and stored as hashes.' }),
   authChainName: text({
-    about: 'The chain that people log in by; the URL’s `authChain` when absent.',
+    about: 'The chain with which users log in; the `authChain` of the URL when absent.',
     reference: 'chain',
   }),
   codeTokenSkewMilis: millis('How long a code is good for, in milliseconds; 60000 when absent.'),
   accessTokenTimeToLive: millis('How long access and id tokens are good for, in milliseconds; 60000 when absent.'),
   accessTokenSkewMillis: millis('How long before it was made an id token is valid, for clocks that are behind.'),
-  signedUserInfo: flag({ about: 'Userinfo is answered as a signed JWT.' }),
+  signedUserInfo: flag({ about: 'Userinfo returns a signed JWT.' }),
   verifyRedirect: flag({ about: 'Must be true: a redirect is always verified.', fallback: true }),
-  enableDeviceGrant: flag({ about: 'Devices without a browser may log in by a code that a person types (RFC 8628).' }),
+  enableDeviceGrant: flag({ about: 'Devices without a browser may log in with a code that a user types (RFC 8628).' }),
 }

@@ -136,7 +136,7 @@ function readClaims(
     issues.warning([...at, 'mappings', 'strict'], 'claims are always those of the map and no others')
   }
   if (!rules.some(({ attribute }) => attribute === 'sub')) {
-    issues.error(mappings === undefined ? at : path, 'the claim "sub" must be mapped: it says who somebody is')
+    issues.error(mappings === undefined ? at : path, 'the claim "sub" must be mapped: it identifies the user')
   }
   return rules
 }

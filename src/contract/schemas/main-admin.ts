@@ -87,13 +87,10 @@ export const requestCounts = z.record(runState, z.int())
 
 export const approvalCounts = z.object({
   opened: z.int(),
-  escalated: z.int().describe('Of those opened, how many went to others since, because nobody decided.'),
+  escalated: z.int().describe('How many of the opened approvals were escalated because no one decided.'),
   approved: z.int(),
   denied: z.int(),
-  decisionMillis: z
-    .number()
-    .describe('How long those that were approved or denied had been open: the median.')
-    .optional(),
+  decisionMillis: z.number().describe('Median time from opening to decision.').optional(),
 })
 
 export const tokenCounts = z.object({

@@ -68,7 +68,7 @@ export const approvalDetails = approvalSummary.extend({
   version: z.int(),
   decision: decisionView.optional(),
   changes: foreseenChanges
-    .describe('What approving it now would do: with `changes=true`, to whoever may decide, where the portal shows it.')
+    .describe('Preview of the changes; only with `changes=true`, for approvers, if the portal shows previews.')
     .optional(),
 })
 
@@ -105,7 +105,7 @@ export const requestSummary = z.object({
       by: z.string(),
       reason: z.string().optional(),
     })
-    .describe('Who asked for its end, and why.')
+    .describe('Who requested the cancellation, and why.')
     .optional(),
 })
 
@@ -137,7 +137,7 @@ export const requestApproval = z.object({
 
 /** GET requests/{id}. */
 export const requestDetails = requestSummary.extend({
-  mayCancel: z.boolean().describe('By the one who asks, as it stands.'),
+  mayCancel: z.boolean().describe('Whether the caller can cancel the request now.'),
   failure: z
     .object({
       code: z.string(),

@@ -81,7 +81,7 @@ export const workflowListItem = z.object({
   description: z.string(),
   encryptedParams: z
     .string()
-    .describe("Stands for the parameters of this row: opaque, the caller's own, and valid for a short time.")
+    .describe('Opaque token for the parameters of this row; only for the caller, and valid for a short time.')
     .optional(),
   filterAnnotations: z.record(z.string(), z.string()),
   accessEnds: z
@@ -89,7 +89,7 @@ export const workflowListItem = z.object({
       required: z.boolean(),
       longestSeconds: z.int().describe('From the request on; absent where there is no limit.').optional(),
     })
-    .describe('Where whoever asks for it chooses when the access ends.')
+    .describe('Present if the requester chooses an expiry date.')
     .optional(),
 })
 

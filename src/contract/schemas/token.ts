@@ -26,7 +26,7 @@ export const tokenState = z.object({
   refreshToken: z
     .enum(['unused', 'used', 'ended', 'none'])
     .describe(
-      '`unused`: it is shown, and may be taken. `used`: somebody took it. `ended`: it is worth nothing. `none`: there is none.',
+      '`unused`: shown and not used yet. `used`: already used. `ended`: no longer valid. `none`: there is no code.',
     ),
   refreshExpires: z.string().describe('When the refresh token ends at the latest, ISO 8601.').optional(),
   renewable: z

@@ -291,7 +291,7 @@ onEachDatabase('approvals', (freshUrl) => {
       office.skewMillis = 2 * day
       await expect(office.desk().decide(boss, { approval: late.id, approve: true })).rejects.toMatchObject({
         code: 'UNPROCESSABLE',
-        publicText: 'The chosen end of the access has passed. The request can only be denied.',
+        publicText: 'The requested expiry date has passed. You can only deny this request.',
       })
       expect(await office.desk().get(boss, late.id)).toMatchObject({ state: 'open', mayDecide: true, accessEnds })
       expect(await office.desk().decide(boss, { approval: late.id, approve: false })).toMatchObject({

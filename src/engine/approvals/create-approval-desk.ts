@@ -177,13 +177,13 @@ function checkVote({ comment = '' }: ApprovalVote): void {
 function checkEnd({ id, state, accessEnds }: Approval, now: Date): void {
   if (state !== 'open' || accessEnds === undefined || accessEnds > now) return
   throw new GatewayError('UNPROCESSABLE', `approval ${id} is about access until ${accessEnds.toISOString()}`, {
-    publicText: 'The chosen end of the access has passed. The request can only be denied.',
+    publicText: 'The requested expiry date has passed. You can only deny this request.',
   })
 }
 
 const barred = ({ id }: Approval, { login }: ApprovalUser): GatewayError =>
-  new GatewayError('ACCESS_DENIED', `"${login}" asked for what approval ${id} is about, or is its subject`, {
-    publicText: 'Whoever asked for something, or is to get it, cannot approve it.',
+  new GatewayError('ACCESS_DENIED', `"${login}" is the requester or the subject of approval ${id}`, {
+    publicText: 'Requesters and subjects cannot approve their own requests.',
   })
 
 const actorOf = (
@@ -230,7 +230,7 @@ async function store(
       throw error
     throw new GatewayError('CONFLICT', `approval ${id} was decided, given to others or ended meanwhile`, {
       cause: error,
-      publicText: 'Somebody else has decided this meanwhile, or it is no longer open.',
+      publicText: 'This approval was already decided or is no longer open.',
     })
   }
 }

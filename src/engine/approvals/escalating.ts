@@ -41,8 +41,8 @@ export async function escalate(timer: ClaimedTimer, parts: EscalatingParts): Pro
   const rules = [next?.approvers, plan.failure].filter((some) => some !== undefined)
   const found = await firstFound(rules, approval, plan, parts)
   if (found === undefined) {
-    parts.log.error('nobody could be found to escalate to', { approval: approval.id, label: approval.label, step })
-    await note(approval, `escalation ${step} found nobody`, parts)
+    parts.log.error('escalation failed: no approver found', { approval: approval.id, label: approval.label, step })
+    await note(approval, `escalation ${step} found no approver`, parts)
     return 'done'
   }
   return await reassign(approval, { ...plan, approvers: found.rules }, found.approvers, step, timer, parts)

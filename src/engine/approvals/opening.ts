@@ -124,6 +124,6 @@ function nobody(label: string, rules: readonly Rule[]): GatewayError {
   const asked = rules.map(({ scope, constraint }) => `${scope} "${constraint}"`).join(', ')
   return new GatewayError(
     'NO_APPROVERS',
-    `nobody may decide "${label}": ${asked === '' ? 'no rule could be filled with values' : asked}`,
+    `no user may decide "${label}": ${asked === '' ? 'no rule has values for its placeholders' : asked}`,
   )
 }

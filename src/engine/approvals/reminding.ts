@@ -59,7 +59,7 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
   const { involved } = plan
   const approvers = await findApprovers(plan.approvers, approval.allowSelf ? undefined : involved, parts.finder)
   if (approvers.length === 0) {
-    parts.log.error('an open approval has nobody left to decide it', { approval: id, label: approval.label })
+    parts.log.error('an open approval has no approvers left', { approval: id, label: approval.label })
     return false
   }
   const logins = approvers.map(({ login }) => login)

@@ -14,7 +14,7 @@ import type { RunStore } from '#storage/runs/run-store.ts'
 
 const busy = (reason: string): GatewayError =>
   new GatewayError('TOO_MANY_REQUESTS', reason, {
-    publicText: 'Other approvals are being previewed. Try again in a moment.',
+    publicText: 'Other approvals are being previewed. Try again in a few seconds.',
     retryAfter: 3,
   })
 
@@ -56,7 +56,7 @@ export class ApprovalForesight {
       return await workflows.foresee(state, endTurn)
     } catch (err) {
       endTurn()
-      this.#parts.log.warn('what an approval would do cannot be foreseen', { approval: approval.id, err })
+      this.#parts.log.warn('the preview of an approval failed', { approval: approval.id, err })
       return nothingTold
     }
   }

@@ -133,10 +133,10 @@ class PaperRun {
       const { id, workflow } = this.#state
       const where = { workflowId: id, workflow, task: positionText(at) }
       if (error.code === 'ACCOUNT_EXISTS') this.#parts.onAccountExists?.(error)
-      this.#parts.log.info('a step could not be foreseen', { ...where, code: error.code, reason: error.message })
+      this.#parts.log.info('the preview of a step failed', { ...where, code: error.code, reason: error.message })
       this.#notes.add({ kind: 'unforeseen', task: name ?? taskType, reason: error.publicText })
     }
-    if (this.#hasSubtasks(at)) throw new ForesightEnds('nobody knows which subtasks would run')
+    if (this.#hasSubtasks(at)) throw new ForesightEnds('the preview does not know which subtasks would run')
     return next
   }
 

@@ -48,7 +48,10 @@ export class IssuerAudit {
     try {
       await this.#append(action, event)
     } catch (err) {
-      this.#parts.log.warn('something that an issuer did stands in the log only', { err, requestId: event.request.id })
+      this.#parts.log.warn('an issuer event was not written to the audit; it is only in this log', {
+        err,
+        requestId: event.request.id,
+      })
     }
   }
 

@@ -30,11 +30,11 @@ export class IssuerPages {
         'Log in a device',
         html`${alert}<form method="post" action="${this.#mount}/device">
 <input type="hidden" name="xsrf" value="${xsrf(ctx)}">
-<label for="code">The code that the device shows</label>
+<label for="code">Code on the device</label>
 <input id="code" name="user_code" value="${code}" required autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20"${
           problem === undefined ? '' : html` aria-describedby="problem" aria-invalid="true"`
         }>
-<button type="submit">Go on</button>
+<button type="submit">Continue</button>
 </form>`,
         leadingAnywhere,
       ),
@@ -48,9 +48,9 @@ export class IssuerPages {
       page(
         200,
         'Log in this device?',
-        html`<p>Go on only if the device is yours and shows this very code. It will act as you.</p>
+        html`<p>Continue only if this is your device and it shows this code. It will act as you.</p>
 <dl><dt>Application</dt><dd>${this.#label(clientId)}</dd><dt>Code</dt><dd><code>${code}</code></dd>${
-          address === undefined ? '' : html`<dt>Asked for from</dt><dd>${address}</dd>`
+          address === undefined ? '' : html`<dt>Requested from</dt><dd>${address}</dd>`
         }</dl>
 <form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="confirm" value="yes"><button type="submit">Log in the device</button></form>
 <form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="abort" value="yes"><button type="submit">No</button></form>`,
@@ -60,7 +60,10 @@ export class IssuerPages {
   }
 
   deviceDone(ctx: KoaContextWithOIDC): void {
-    show(ctx, notice(200, 'The device is logged in', 'You can close this page and go on there.', { narrow: true }))
+    show(
+      ctx,
+      notice(200, 'The device is logged in', 'You can close this page and continue on the device.', { narrow: true }),
+    )
   }
 
   confirmLogout(ctx: KoaContextWithOIDC): void {

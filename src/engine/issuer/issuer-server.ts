@@ -155,7 +155,7 @@ export class IssuerServer {
   }
 
   async #auditTokens(request: GatewayRequest, { issued }: IssuerCall): Promise<void> {
-    if (issued === undefined) throw new GatewayError('INTERNAL', 'tokens were made for nobody')
+    if (issued === undefined) throw new GatewayError('INTERNAL', 'tokens were issued without a user')
     const form = await readForm(request, formBytes)
     const how = (form.get('grant_type') ?? '').slice(0, 100)
     await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued })

@@ -48,7 +48,7 @@ async function resultOf(details: Interaction, call: IssuerCall, { config, clock 
   const { name, reasons } = details.prompt
   if (name === 'consent') return { consent: {} }
   const trust = config.trusts.find(({ clientId }) => clientId === details.params['client_id'])
-  const refused = { error: 'login_required', error_description: 'such a login is not to be had' }
+  const refused = { error: 'login_required', error_description: 'the requested login is not available' }
   if (trust === undefined || reasons.some((reason) => !mendable.has(reason))) return refused
   const isFresh = reasons.some((reason) => freshReasons.includes(reason))
   const seconds = Math.max(0, clock().getTime() / 1000 - details.iat)

@@ -31,7 +31,8 @@ export async function openPrivateKey(
   kid: string,
 ): Promise<KeyObject> {
   const { pkcs8 } = await box.open(sealed, ownerOf(endpoint, kid))
-  if (typeof pkcs8 !== 'string') throw new GatewayError('INTERNAL', `the sealed key ${kid} of "${endpoint}" is no key`)
+  if (typeof pkcs8 !== 'string')
+    throw new GatewayError('INTERNAL', `the sealed key ${kid} of "${endpoint}" is not a key`)
   return createPrivateKey({ key: Buffer.from(pkcs8, 'base64'), format: 'der', type: 'pkcs8' })
 }
 

@@ -59,7 +59,7 @@ export class LoginAudit {
     try {
       await this.write(event)
     } catch (err) {
-      log.warn('a login stands in the log only', { err, requestId: request.id })
+      log.warn('a login was not written to the audit; it is only in this log', { err, requestId: request.id })
     }
   }
 

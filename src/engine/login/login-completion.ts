@@ -73,7 +73,10 @@ export class LoginCompletion {
     const isHere = before?.handle.id === sessionId
     const isSame = before?.subject.identity === subject.identity
     if (stepsUp && !(isHere && isSame)) {
-      log.info('a step-up of a session that ended, or by another person, begins anew', { requestId: request.id, chain })
+      log.info('the step-up starts again: the session ended, or belongs to another user', {
+        requestId: request.id,
+        chain,
+      })
       if (before !== undefined) await sessions.end(before)
       addHeader(passage, 'set-cookie', sessions.clearing(application.cookies))
       return seeOther(returnTo)

@@ -181,7 +181,7 @@ export class LoginDesk {
         )
         const attempt = { ...common, subject, root, login: stepAt(link.uri, login.id), state, pathInfo, guard }
         const outcome = await mechanism.proceed?.(attempt)
-        return asked(outcome ?? { kind: 'rejected', reason: `"${link.name}" cannot go on` }, true, passage)
+        return asked(outcome ?? { kind: 'rejected', reason: `"${link.name}" cannot continue a login` }, true, passage)
       },
     }
     const outcome = await chains.resume(chain, call, record.standing)

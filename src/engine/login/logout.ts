@@ -31,7 +31,7 @@ export const createLogout =
         try {
           elsewhere ??= await mechanism.afterLogout?.(session.handle, request)
         } catch (err) {
-          log.warn('where to go after the logout cannot be told', { err, requestId: request.id })
+          log.warn('post-logout redirect rejected: not registered', { err, requestId: request.id })
         }
       }
       await sessions.end(session)

@@ -136,7 +136,7 @@ export class MailWorker {
     }
     if (outcome.kind === 'unknown') {
       await this.#noted(() => store.unknown(mail, outcome.reason))
-      log.error('nobody knows whether a mail arrived; retry it, or leave it', { ...fields, reason: outcome.reason })
+      log.error('it is unknown whether a mail arrived; retry it, or leave it', { ...fields, reason: outcome.reason })
       meter.counted('unknown')
       return
     }

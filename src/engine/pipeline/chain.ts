@@ -166,7 +166,7 @@ export class ChainRunner {
     if (outcome.kind === 'challenge') return outcome
     if (outcome.rejection !== undefined) return outcome.rejection
     const { subject, session, renewals } = progress
-    if (subject === undefined) return { kind: 'rejected', reason: `chain "${chain.name}" established nobody` }
+    if (subject === undefined) return { kind: 'rejected', reason: `chain "${chain.name}" did not identify a user` }
     return { kind: 'authenticated', subject, session, renewals }
   }
 
@@ -231,7 +231,7 @@ export class ChainRunner {
     if (!isResumed) return await call.begin(link, chain, subject)
     const [inner] = resume
     if (inner !== undefined) return { kind: 'include', chain: inner.chain }
-    if (call.proceed === undefined) throw new Error('a login goes on, and nobody is asked')
+    if (call.proceed === undefined) throw new Error('a login is already in progress; the user is not asked again')
     return await call.proceed(link, chain, subject)
   }
 

@@ -36,7 +36,7 @@ export const requireSamePerson =
 
 function requireOwner(person: string, subject: Subject): void {
   if (isOwner(person, subject)) return
-  throw new GatewayError('OTHER_PERSON', `a page of somebody else, with the session of "${subject.uid}"`)
+  throw new GatewayError('OTHER_PERSON', `the page belongs to another user than the session of "${subject.uid}"`)
 }
 
 /** Half a character, as a token may have it in a name, cannot be written with percent signs. */
@@ -56,5 +56,5 @@ async function requireOwnerElsewhere(
     other ??= subject
   }
   if (other !== undefined) requireOwner(person, other)
-  throw new GatewayError('AUTH_REQUIRED', 'a change by the page of somebody whose session has ended')
+  throw new GatewayError('AUTH_REQUIRED', 'a change from a page whose session has ended')
 }

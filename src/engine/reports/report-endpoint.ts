@@ -38,7 +38,7 @@ const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10
 
 const busy = (reason: string): GatewayError =>
   new GatewayError('TOO_MANY_REQUESTS', reason, {
-    publicText: 'Other reports are running. Try again in a moment.',
+    publicText: 'Other reports are running. Try again in a few seconds.',
     retryAfter: 5,
   })
 

@@ -77,7 +77,7 @@ export class SessionRenewal {
       look = await inTime(this.#look(session, link))
     } catch (err) {
       const now = clock().getTime()
-      log.warn('the directory cannot be asked about somebody who is logged in', { err, dn: link.dn.toString() })
+      log.warn('the directory does not answer for a signed-in user', { err, dn: link.dn.toString() })
       return this.#withinGrace(sessions.postponed(session, new Date(now + retryMillis)), now, err)
     }
     if ('subject' in look) return await sessions.renewed(session, look.subject)
@@ -88,7 +88,7 @@ export class SessionRenewal {
   async #look({ subject, renewals }: LiveSession, link: DirectoryLink): Promise<Look> {
     const key = JSON.stringify([link.dn.key, storeFilter(link.filter)])
     const entry = await once(this.#questions, key, () => inTime(this.#ask(link)))
-    if (entry === undefined) return { ended: 'the directory has nobody of that name whom a login would find' }
+    if (entry === undefined) return { ended: 'the directory has no active user of that name' }
     if (isSwitchedOff(entry.attributes)) return { ended: 'switched off in the directory' }
     if (link.id !== undefined && entryId(entry.attributes) !== link.id) return { ended: 'the name is another’s now' }
     const attributes = shownAttributes(entry)
@@ -128,7 +128,7 @@ export class SessionRenewal {
     if (now < session.looked + Math.max(everyMillis, graceMillis)) return session
     throw new GatewayError(
       'TARGET_UNREACHABLE',
-      `the directory has not told of "${session.subject.uid}" for too long`,
+      `the directory has not answered about "${session.subject.uid}" for too long`,
       { cause, retryAfter: retryMillis / 1000 },
     )
   }

@@ -122,7 +122,7 @@ export class ClaimedRunExecution {
       return { state: 'failed', incident }
     }
     if (attempt <= retries.attempts) return undefined
-    const message = `the step was begun ${attempt - 1} times, and whoever executed it never came back`
+    const message = `the step was begun ${attempt - 1} times, and its process ended each time`
     return { state: 'incident', incident: { task: 'unknown', code: 'WORKER_LOST', message } }
   }
 
@@ -289,6 +289,6 @@ export class ClaimedRunExecution {
 /** Nobody can tell by reading whether these changes were made. */
 function unknownOutcome(intents: readonly Intent[]): GatewayError {
   const what = intents.map(({ target, kind, action, attribute }) => `${target}: ${action} ${kind} ${attribute}`)
-  const text = 'the call ended without an answer, and nobody knows whether this was changed'
+  const text = 'the call ended without an answer; it is unknown whether the change was made'
   return new GatewayError('WORKFLOW_FAILED', `${text}: ${[...new Set(what)].slice(0, 20).join('; ')}`)
 }

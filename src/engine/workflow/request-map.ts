@@ -34,7 +34,7 @@ export function isAsynchronous({ asynchronous: said, params }: Pick<WorkflowCall
 }
 
 function requireExecType(value: string): void {
-  if (value !== synchronous && value !== asynchronous) throw refused(`"${value}" is no execution type`)
+  if (value !== synchronous && value !== asynchronous) throw refused(`"${value}" is not an execution type`)
 }
 
 const refused = (detail: string): GatewayError =>

@@ -86,7 +86,7 @@ export class TimerLoop implements Closable {
     const { id, kind, run, approval } = timer
     const handler = this.#handlers.get(kind)
     try {
-      if (handler === undefined) log.warn('a timer is due that nobody knows', { timer: id, kind })
+      if (handler === undefined) log.warn('a timer of an unknown kind is due', { timer: id, kind })
       const outcome = handler === undefined ? { again: { inMillis: unknownKindMillis } } : await handler(timer)
       if (outcome === 'done') await store.done(timer)
       else if (outcome !== 'ended') await store.release(timer, outcome.again)

@@ -57,7 +57,7 @@ class FilterReader<N> {
 
   read(): N {
     this.#skipSpace()
-    if (this.#text[this.#at] !== '(') throw this.#error('a filter stands in parentheses, such as (cn=x); expected "("')
+    if (this.#text[this.#at] !== '(') throw this.#error('a filter must be in parentheses, such as (cn=x); expected "("')
     const filter = this.#readFilter(1)
     this.#skipSpace()
     if (this.#at < this.#text.length) throw this.#error('unexpected text behind the filter')
@@ -107,7 +107,7 @@ class FilterReader<N> {
     if (attribute === '') {
       throw this.#error(
         this.#text.startsWith('${', this.#at)
-          ? 'a placeholder may stand in a value only'
+          ? 'a placeholder is allowed only in a value'
           : 'expected an attribute name',
       )
     }

@@ -62,7 +62,7 @@ function itemBinder(item: FilterItem): Binder {
   const sample = itemFilter({ ...item, value: item.value.map((part) => fill(part, () => 'x')) })
   if (isConstant) return () => sample
   if (item.operator === ':=' && sample.kind === 'substring') {
-    throw new Error('a placeholder cannot stand in a substring assertion')
+    throw new Error('a placeholder is not allowed in a substring assertion')
   }
   const takesSeveral = sample.kind === 'equal'
   return (lookup) => bindItem(item, takesSeveral, lookup)

@@ -36,8 +36,8 @@ describe('parseFilter', () => {
   })
 
   it.each([
-    ['cn=x', 1, 'stands in parentheses'],
-    ['', 1, 'stands in parentheses'],
+    ['cn=x', 1, 'must be in parentheses'],
+    ['', 1, 'must be in parentheses'],
     ['(cn=x', 6, 'expected ")"'],
     ['(cn=x))', 7, 'unexpected text'],
     ['(cn=x)(sn=y)', 7, 'unexpected text'],

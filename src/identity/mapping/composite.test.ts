@@ -106,7 +106,7 @@ describe('a JSON composite', () => {
     ['[1,]', 4, 'expected a JSON value'],
     ['["a\nb"]', 2, 'expected a JSON value'],
     ['[] x', 4, 'unexpected text'],
-    ['{"${first}": 1}', 2, 'in a value only'],
+    ['{"${first}": 1}', 2, 'only in a value'],
     ['{"__proto__": "${first}"}', 2, 'not allowed'],
     ['{"\\u005f_proto__": 1}', 2, 'not allowed'],
     ['{"a": 1, "a": 2}', 10, 'twice'],

@@ -71,8 +71,8 @@ class JsonTemplateReader {
       const start = this.#at
       const name = this.#readString()
       if (isForbiddenKey(name)) throw this.#error(`the name "${name}" is not allowed`, start)
-      if (name.includes('${')) throw this.#error('a placeholder may stand in a value only', start)
-      if (names.has(name)) throw this.#error(`the name "${name}" stands there twice`, start)
+      if (name.includes('${')) throw this.#error('a placeholder is allowed only in a value', start)
+      if (names.has(name)) throw this.#error(`the name "${name}" appears twice`, start)
       names.add(name)
       this.#skipSpace()
       this.#expect(':')

@@ -60,7 +60,7 @@ export function bearerRefusals(realm: string, scope: string | undefined) {
   }
 }
 
-/** A quoted-string of RFC 9110 5.6.4; what cannot stand in a header is replaced. */
+/** A quoted-string of RFC 9110 5.6.4; what is not allowed in a header is replaced. */
 function quoted(text: string): string {
   return `"${text.replace(/[^\t\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }

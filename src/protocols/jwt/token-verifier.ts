@@ -12,7 +12,7 @@ export interface TokenRules {
   readonly audiences: readonly string[]
   /** Accept a token that does not say when it was issued. */
   readonly allowNoIat: boolean
-  /** How many minutes before its `iat` a token may already be used. */
+  /** Minutes before its `iat` for which a token is accepted. */
   readonly notBeforeMinutes: number
   /** By how many seconds clocks may differ; `clockTolerance` when absent. */
   readonly clockTolerance?: number

@@ -148,8 +148,8 @@ export class ObjectClient {
   async replaceStatus(resource: ResourceAddress, name: string, object: Json): Promise<StoredObject> {
     const path = `${resourcePath(resource, name)}/status`
     return this.#object(
-      await this.#call('PUT', path, `tell the status of ${resource.plural}`, object),
-      'tell the status',
+      await this.#call('PUT', path, `write the status of ${resource.plural}`, object),
+      'write the status',
     )
   }
 
@@ -196,7 +196,7 @@ export class ObjectClient {
       })
       const answer = await this.#call('GET', `${resourcePath(resource)}?${query}`, what)
       const { items, metadata } = this.#json(this.#requireSuccess(answer, what), what)
-      if (!Array.isArray(items)) throw noAnswer(this.#options.who, what, new Error('the answer is no list'))
+      if (!Array.isArray(items)) throw noAnswer(this.#options.who, what, new Error('the answer is not a list'))
       for (const item of items) found.push(this.#read(item, what))
       if (found.length > most) {
         throw new GatewayError('TARGET_FAILED', `${this.#options.who}: ${what}: there are more than ${most}`)
@@ -247,7 +247,7 @@ export class ObjectClient {
       throw noAnswer(this.#options.who, what, error)
     }
     if (isRecord(value)) return value
-    throw noAnswer(this.#options.who, what, new Error('the answer is no object'))
+    throw noAnswer(this.#options.who, what, new Error('the answer is not an object'))
   }
 
   #read(value: unknown, what: string): StoredObject {
@@ -256,7 +256,7 @@ export class ObjectClient {
       ? ['name', 'uid', 'resourceVersion'].map((field) => textOf(metadata[field]))
       : []
     if (!isRecord(value) || !isRecord(metadata) || !name || !uid || !resourceVersion) {
-      throw noAnswer(this.#options.who, what, new Error('the answer is no stored object'))
+      throw noAnswer(this.#options.who, what, new Error('the answer is not a stored object'))
     }
     const [namespace, creationTimestamp] = ['namespace', 'creationTimestamp'].map((field) => textOf(metadata[field]))
     return {

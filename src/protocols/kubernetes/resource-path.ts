@@ -21,7 +21,10 @@ export function resourcePath({ group, version, plural, namespace }: ResourceAddr
 function segment(text: string): string {
   const wrong = text === '' || text === '.' || text === '..' || /[/%]/.test(text) || text.length > longestName
   if (wrong || !text.isWellFormed()) {
-    throw new GatewayError('BAD_REQUEST', `${JSON.stringify(text.slice(0, 300))} is no name of a Kubernetes object`)
+    throw new GatewayError(
+      'BAD_REQUEST',
+      `${JSON.stringify(text.slice(0, 300))} is not the name of a Kubernetes object`,
+    )
   }
   return encodeURIComponent(text)
 }

@@ -5,7 +5,7 @@ import { Client } from 'ldapts'
 export interface LdapAddress {
   /** `ldap://` or `ldaps://`, host and port. */
   readonly url: string
-  /** Encrypts an `ldap://` connection before anything else is said. */
+  /** Encrypts an `ldap://` connection with StartTLS first. */
   readonly startTls: boolean
   /** Authorities in PEM; the system's own when absent. */
   readonly ca: string | undefined

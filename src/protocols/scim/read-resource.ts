@@ -55,7 +55,7 @@ function knownSchemas(schema: ResourceSchema, uris: JsonValue | undefined): Read
     const text = typeof uri === 'string' ? uri : ''
     const resolved = schema.resolve(text, true)
     if (resolved?.kind !== 'schema')
-      throw scimError('invalidValue', `schemas: ${quoted(text)} is unknown. /Schemas lists those that are known.`)
+      throw scimError('invalidValue', `schemas: ${quoted(text)} is unknown. /Schemas lists the known schemas.`)
     ids.add(resolved.schema.id)
   }
   return ids

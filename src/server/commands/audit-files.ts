@@ -5,7 +5,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { AuditComparison, AuditProblem } from '#storage/audit/audit-verification.ts'
 
-/** What is compared at once. */
 const batchSize = 100
 const maxProblems = 100
 const maxLineChars = 16 * 1024 * 1024
@@ -21,7 +20,7 @@ export interface FileComparison extends AuditComparison {
 }
 
 interface LineFormat<T> {
-  /** What the file should have. */
+  /** What each line of the file is. */
   readonly what: string
   /** Where such a file comes from. */
   readonly source: string
@@ -33,13 +32,14 @@ interface LineFormat<T> {
 /** The gateway also prints text to the stream of its log, such as the addresses it listens on. */
 const anchorFormat: LineFormat<AuditAnchor> = {
   what: 'anchor',
-  source: 'give the file of an AuditAnchor, or a gateway log: it has one every five minutes and at shutdown',
+  source:
+    'use the file of an AuditAnchor, or a log of the gateway, which has an anchor every five minutes and at shutdown',
   read: readAnchor,
   isOther: (line) => !line.trimStart().startsWith('{'),
 }
 const exportFormat: LineFormat<KeptRow> = {
   what: 'audit record',
-  source: 'give the output of "gatehouse audit export", or the file of an audit sink',
+  source: 'use the output of "gatehouse audit export", or the file of an audit sink',
   read: readRecord,
   isOther: () => false,
 }
@@ -91,7 +91,7 @@ async function compareLines<T>(
     if (problems.length >= maxProblems) break
   }
   await flush()
-  if (found === 0 && problems.length === 0) throw new Error(`${file} has no ${what} in it; ${source}`)
+  if (found === 0 && problems.length === 0) throw new Error(`${file} has no ${what}; ${source}`)
   return { file, compared, pruned, problems: problems.slice(0, maxProblems) }
 }
 

@@ -48,12 +48,12 @@ test('warnings alone: exit 0, or 1 with --strict', async () => {
 test('a folder without YAML is worth a warning', async () => {
   expect(await check('--config', folder)).toEqual({
     code: 0,
-    out: ['.:1:1: warning: there is no YAML in this folder: nothing is served'],
+    out: ['.:1:1: warning: there are no YAML files in this folder: nothing is served'],
     err: [],
   })
 })
 
-test('a key file that holds no key is told before anything starts', async () => {
+test('a key file without a key is reported before anything starts', async () => {
   await writeFile(join(folder, 'org.yaml'), org)
   await mkdir(join(folder, 'keys'))
   await writeFile(join(folder, 'keys', 'partner.pem'), 'hello')
@@ -70,7 +70,7 @@ test('an absent folder is a problem like the others', async () => {
 test.each(['--json', '--listen=0.0.0.0:80', '--data'])('%s without --production is wrong usage', async (option) => {
   const { code, err } = await check('--config', folder, option, ...(option === '--data' ? [folder] : []))
   expect(code).toBe(2)
-  expect(err[0]).toContain(`${option.split('=')[0]} works with --production only`)
+  expect(err[0]).toContain(`${option.split('=')[0]} requires --production`)
 })
 
 test.each([

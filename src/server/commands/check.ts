@@ -6,7 +6,14 @@ import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Catalog } from '#sdk/catalog.ts'
-import { checkFile, firstWrong, readArguments } from '#server/commands/arguments.ts'
+import {
+  checkFile,
+  firstWrong,
+  messageOf,
+  readArguments,
+  runAction,
+  wrongUsage,
+} from '#server/commands/command-line.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
@@ -16,20 +23,23 @@ import { temporaryFolders } from '#server/production/serving-checks.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
-const usage = `Usage: gatehouse check --config SOURCE [OPTIONS]
+const usage = `Validate a configuration. Prints each problem as FILE:LINE:COLUMN: PATH: MESSAGE, and nothing if there is none.
 
-  --config SOURCE the folder of YAML, or kubernetes:NAMESPACE[/CONFIGMAP] for its objects
-  --kubeconfig F  how that cluster is reached (KUBECONFIG, else from within)
-  --secrets DIR   files for secretParams, <secretName>/<key> (secrets/ of the configuration)
-  --strict        warnings count as errors
+Usage:
+  gatehouse check --config SOURCE [options]
+  gatehouse check --config SOURCE --production [options of serve]
 
-Prints every problem as file:line:col: path: message, and nothing when there is none. Exits 1 when there is an error.
+Options:
+  --config SOURCE    Configuration folder, or kubernetes:NAMESPACE[/CONFIGMAP]
+  --kubeconfig FILE  How to reach the cluster (default $KUBECONFIG, otherwise the pod's service account)
+  --secrets DIR      Folder of secret files, NAME/KEY (default secrets/ in the configuration folder)
+  --strict           Treat warnings as errors
+  --production       Also check whether a gateway is ready for production; see docs/guides/hardening.md.
+                     Set --data, --database, --listen, --metrics, --tls-cert, --tls-key and --trusted-proxy, and the
+                     variables GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_AUDIT_KEY and GATEHOUSE_URL, as for serve
+  --json             Print the production checks as JSON, one object per line
 
-  --production    also verify that the gateway is ready for production, as docs/guides/hardening.md describes; it prints
-                  ok, warn or FAIL for each check, and exits 1 where one fails. Give the options that serve will get:
-                  --data, --database, --listen, --metrics, --tls-cert, --tls-key and --trusted-proxy, and the same
-                  environment (GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_AUDIT_KEY, GATEHOUSE_URL)
-  --json          with --production: one JSON object per line`
+Exit code: 0 if the configuration is valid, 1 if there is an error or a production check fails.`
 
 const defaultData = '.gatehouse'
 
@@ -49,37 +59,24 @@ const options = {
   'trusted-proxy': { type: 'string', multiple: true },
 } as const
 
-/**
- * Prints every problem of a configuration as `file:line:col: path: message`, and nothing when there is none.
- * Exit code 0 in order, 1 with an error or a failed check for production (with `--strict` also a warning), 2 wrong usage.
- */
 export async function checkCommand(args: string[], io: CommandIo): Promise<number> {
-  const read = readArguments(args, { usage, options, positionals: 0 }, io)
+  const read = readArguments(args, { command: 'check', usage, options, positionals: 0 }, io)
   if ('exit' in read) return read.exit
   const { config, kubeconfig, secrets, strict, production, json } = read.values
-  const wrong = (message: string): number => {
-    io.stderr(`gatehouse: ${message}`)
-    io.stderr(usage)
-    return 2
-  }
+  const wrong = (message: string): number => wrongUsage('check', message, io)
   if (config === undefined) return wrong('--config is required')
   const misplaced = productionOptions.find((name) => args.some((arg) => arg === name || arg.startsWith(`${name}=`)))
   if (production !== true && misplaced !== undefined) {
-    return wrong(`${misplaced} works with --production only: add --production, or leave ${misplaced} out`)
+    return wrong(`${misplaced} requires --production`)
   }
   let settings: ServeSettings | undefined
   try {
     settings = production === true ? readSettings(read.values, process.env) : undefined
   } catch (error) {
-    return wrong(error instanceof Error ? error.message : String(error))
+    return wrong(messageOf(error))
   }
-  try {
-    const asked = { secretsFolder: secrets, strict, kubeconfig, production: settings, json }
-    return await checkConfiguration(config, catalog, asked, io)
-  } catch (error) {
-    io.stderr(`gatehouse check: ${error instanceof Error ? error.message : String(error)}`)
-    return 1
-  }
+  const how = { secretsFolder: secrets, strict, kubeconfig, production: settings, json }
+  return runAction('check', io, () => checkConfiguration(config, catalog, how, io))
 }
 
 export interface CheckOptions {
@@ -102,7 +99,7 @@ const productionOptions = [
   '--json',
 ]
 
-/** Throws an Error that names the option or the variable at fault. */
+/** Throws an Error that names the wrong option or variable. */
 function readSettings(
   values: { readonly [name in 'data' | 'listen' | 'metrics']: string } & {
     readonly database?: string | undefined
@@ -121,7 +118,8 @@ function readSettings(
     'trusted-proxy': trustedProxies = [],
   } = values
   const databaseUrl = values.database ?? environment['GATEHOUSE_DATABASE']
-  if ((certFile === undefined) !== (keyFile === undefined)) throw new Error('--tls-cert and --tls-key go together')
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw new Error('--tls-cert and --tls-key require each other')
   const wrong = firstWrong([
     ['--listen', () => parseHostPort(listen)],
     ['--metrics', () => metrics === 'off' || parseHostPort(metrics)],
@@ -145,7 +143,7 @@ function readSettings(
   }
 }
 
-/** The check itself, on any catalog. Throws when the configuration cannot be asked for. */
+/** Checks with any catalog. Throws if the configuration can't be reached. */
 export async function checkConfiguration(
   config: string,
   modules: Catalog,

@@ -1,25 +1,25 @@
-/** Where a command writes; passed in so that tests can read it. */
+/** Where a command writes; tests pass their own. */
 export interface CommandIo {
   stdout(line: string): void
   stderr(line: string): void
 }
 
-/** Resolves to the exit code: 0 done, 1 the thing asked about is not in order, 2 wrong usage. */
+/** Resolves to the exit code: 0 success, 1 a problem was found or the command failed, 2 wrong usage. */
 export type RunCommand = (args: string[], io: CommandIo) => Promise<number>
 
 export interface Command {
   readonly about: string
-  /** Loaded on demand, so that `check` does not pay for the server. */
+  /** Imported on demand: `check` does not load the server. */
   load(): Promise<RunCommand>
 }
 
 export const commands: Readonly<Record<string, Command>> = {
   serve: {
-    about: 'Run the gateway on a configuration folder',
+    about: 'Run the gateway',
     load: async () => (await import('#server/commands/serve.ts')).serveCommand,
   },
   check: {
-    about: 'Validate a configuration folder; with --production, also the settings for production',
+    about: 'Validate a configuration',
     load: async () => (await import('#server/commands/check.ts')).checkCommand,
   },
   explain: {
@@ -27,7 +27,7 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('#server/commands/explain.ts')).explainCommand,
   },
   token: {
-    about: 'Mint development tokens from the local issuer',
+    about: 'Create tokens for development',
     load: async () => (await import('#server/commands/token.ts')).tokenCommand,
   },
   keys: {
@@ -35,31 +35,31 @@ export const commands: Readonly<Record<string, Command>> = {
     load: async () => (await import('#server/commands/keys.ts')).keysCommand,
   },
   sts: {
-    about: 'Explain and test what token endpoints decide, and publish their documents',
+    about: 'Explain, test and publish token endpoints',
     load: async () => (await import('#server/commands/sts.ts')).stsCommand,
   },
   scim: {
-    about: 'Set up a SCIM gateway for an identity provider, and print the latest calls and why they failed',
+    about: 'Set up SCIM gateways and read their journal',
     load: async () => (await import('#server/commands/scim.ts')).scimCommand,
   },
   workflow: {
-    about: 'List the runs of workflows, and retry, skip or cancel failed ones',
+    about: 'List workflow runs, and retry, skip or cancel them',
     load: async () => (await import('#server/commands/workflow.ts')).workflowCommand,
   },
   mail: {
-    about: 'List mails that failed or may not have arrived, and send them again',
+    about: 'List unsent mail and send it again',
     load: async () => (await import('#server/commands/mail.ts')).mailCommand,
   },
   audit: {
-    about: 'Verify, read, export, prune and seal the audit',
+    about: 'Verify, read, export, prune and seal the audit log',
     load: async () => (await import('#server/commands/audit.ts')).auditCommand,
   },
   user: {
-    about: 'Add, list, invite and remove users of the embedded directory, and set their passwords',
+    about: 'Manage users of the embedded directory, invitations and second factors',
     load: async () => (await import('#server/commands/user.ts')).userCommand,
   },
   plugin: {
-    about: 'Start a plug-in from a working example, and test it',
+    about: 'Create and test plug-ins',
     load: async () => (await import('#server/commands/plugin.ts')).pluginCommand,
   },
 }

@@ -1,33 +1,28 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import process from 'node:process'
 import { formatIssue } from '#config/located-issue.ts'
-import type { SecretSource } from '#config/secrets.ts'
-import { createRuntime } from '#engine/runtime.ts'
-import { systemClock } from '#kernel/clock.ts'
-import { silentLogger } from '#kernel/logger.ts'
+import { anonymous } from '#engine/pipeline/authenticate.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { ownIdentity } from '#identity/identity.ts'
+import type { Subject } from '#identity/subject.ts'
 import { Scope } from '#kernel/scope.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import { readArguments } from '#server/commands/arguments.ts'
-import { parseCaller } from '#server/commands/caller.ts'
+import { messageOf, readArguments, wrongUsage } from '#server/commands/command-line.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
-import { loadOnce } from '#server/commands/load-once.ts'
-import { closeToOthers } from '#server/commands/open-database.ts'
+import { configUsage, directoryUsage, loadOnce, openRuntime, secretsUsage } from '#server/commands/installation.ts'
 import { explainRequest } from '#server/explain-request.ts'
-import { createServices } from '#server/services.ts'
-import { openStorage } from '#storage/open.ts'
 
-const usage = `Usage: gatehouse explain --config DIR [OPTIONS] METHOD URL
+const usage = `Show why a request would be allowed or denied: the application, chain, rules and filters that decide it.
 
-  --config DIR      the folder of YAML, or kubernetes:NAMESPACE
-  --as NAME=VALUE   the caller: dn=, uid=, level= or any attribute; may repeat; anonymous without
-                    (rules about names need dn=, such as --as dn=sub=idp,ou=oauth2,o=Tremolo)
-  --data DIR        the embedded database, for rules that ask the directory
-  --database URL    postgres://..., likewise; also GATEHOUSE_DATABASE
-  --secrets DIR     files for secretParams (secrets/ of the configuration)
+Usage:
+  gatehouse explain --config SOURCE [options] METHOD URL
 
-Exits 0 when the request would be allowed, 1 when it would be refused.`
+Options:
+${configUsage}
+  --as NAME=VALUE          Attribute of the caller: dn, uid, level or any other; can be repeated (default anonymous).
+                           Rules about names need dn, such as --as dn=sub=idp,ou=oauth2,o=Tremolo
+${directoryUsage}
+${secretsUsage}
+
+Exit code: 0 if the request would be allowed, 1 if it would be denied.`
 
 const options = {
   config: { type: 'string' },
@@ -38,16 +33,13 @@ const options = {
 } as const
 
 export async function explainCommand(args: string[], io: CommandIo): Promise<number> {
-  const read = readArguments(args, { usage, options, positionals: 2 }, io)
+  const read = readArguments(args, { command: 'explain', usage, options, positionals: 2, names: ['METHOD', 'URL'] }, io)
   if ('exit' in read) return read.exit
   const { values, positionals } = read
   const [method = '', address = ''] = positionals
-  const wrong = (message: string): number => {
-    io.stderr(`gatehouse explain: ${message}`)
-    return 2
-  }
+  const wrong = (message: string): number => wrongUsage('explain', message, io)
   if (values.config === undefined) return wrong('--config is required')
-  if (!URL.canParse(address)) return wrong(`not a URL: ${address}`)
+  if (!URL.canParse(address)) return wrong(`"${address}" is not a URL`)
   const scope = new Scope()
   try {
     const { loaded, secrets } = await loadOnce({ config: values.config, secrets: values.secrets }, false, scope)
@@ -60,48 +52,54 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
     try {
       caller = parseCaller(values.as ?? [], configuration.directoryRoot)
     } catch (error) {
-      return wrong(error instanceof Error ? error.message : String(error))
+      return wrong(messageOf(error))
     }
-    const database = values.database ?? process.env['GATEHOUSE_DATABASE']
-    const runtime = await openRuntime(configuration, secrets, values.data, database, scope)
+    const runtime = await openRuntime(configuration, secrets, values, scope)
     const explanation = await explainRequest(runtime, method.toUpperCase(), new URL(address), caller)
     for (const line of explanation.lines) io.stdout(line)
     if (explanation.deniedByName && !values.as?.some((pair) => pair.startsWith('dn='))) {
-      io.stdout(`note         the caller's name was made of --as; a chain may make another: give it as --as dn=NAME`)
+      io.stdout(
+        'note         the name of the caller is derived from --as; if the chain makes another one, add --as dn=NAME',
+      )
     }
     return explanation.allowed ? 0 : 1
   } catch (error) {
-    io.stderr(`gatehouse explain: ${error instanceof Error ? error.message : String(error)}`)
+    io.stderr(`gatehouse explain: ${messageOf(error)}`)
     return 1
   } finally {
     await scope.close()
   }
 }
 
-/** Without a database of its own to look into, an empty one is made for the moment and thrown away. */
-export async function openRuntime(
-  configuration: Configuration,
-  secrets: SecretSource,
-  data: string | undefined,
-  url: string | undefined,
-  scope: Scope,
-) {
-  const dataFolder = data === undefined ? mkdtempSync(join(tmpdir(), 'gatehouse-explain-')) : resolve(data)
-  if (data === undefined) scope.defer(() => rmSync(dataFolder, { recursive: true, force: true }))
-  else closeToOthers(dataFolder, url)
-  const storage = scope.own(
-    openStorage({ dataFolder, ...(url === undefined ? {} : { url }), clock: systemClock, log: silentLogger }),
-  )
-  await storage.ready()
-  const parts = {
-    storage,
-    configFolder: configuration.folder,
-    dataFolder,
-    secrets,
-    clock: systemClock,
-    log: silentLogger,
-    environment: process.env,
+/**
+ * The caller that `--as NAME=VALUE` describes; anonymous without any. Without `dn=`, the name of the caller is made of
+ * `uid=`, or of the first attribute, below the root of the directory. Without `dn=` and `uid=`, the attributes are claims
+ * of a token, whose letter case counts. Throws an Error for a text that is not NAME=VALUE.
+ */
+function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subject {
+  if (pairs.length === 0) return anonymous
+  const attributes = new Attributes()
+  let dn: Dn | undefined
+  let level: number | undefined
+  for (const pair of pairs) {
+    const equals = pair.indexOf('=')
+    if (equals < 1) throw new Error(`--as takes NAME=VALUE, not "${pair}"`)
+    const [name, value] = [pair.slice(0, equals), pair.slice(equals + 1)]
+    if (name === 'dn') dn = Dn.parse(value)
+    else if (name === 'level') level = Number(value)
+    else attributes.add(name, [value])
   }
-  const runtime = await createRuntime(configuration, createServices(parts))
-  return scope.own(runtime)
+  if (level !== undefined && !Number.isInteger(level)) throw new Error('--as level= takes a whole number')
+  const [naming = ['uid', ['unknown']] as const] = [...attributes]
+  const uid = attributes.first('uid') ?? dn?.rdns[0]?.[0]?.value ?? naming[1][0] ?? 'unknown'
+  const isOfDirectory = dn !== undefined || attributes.has('uid')
+  const name = directoryRoot.child(attributes.has('uid') ? 'uid' : naming[0], uid)
+  return {
+    dn: dn ?? (isOfDirectory ? name : name.claimed()),
+    identity: ownIdentity('command line'),
+    uid,
+    attributes: isOfDirectory ? attributes : attributes.claimed(),
+    level: level ?? Number.MAX_SAFE_INTEGER,
+    chain: '',
+  }
 }

@@ -78,11 +78,11 @@ async function eventsOf(data: string): Promise<{ event: string; value: string; r
 }
 
 describe('gatehouse keys', () => {
-  test('publish makes the first key, and list tells it without its private part', async () => {
+  test('publish creates the first key, and list shows it without its private part', async () => {
     const { data, both } = await installation()
     expect(await run(['list', '--data', data])).toMatchObject({
       code: 1,
-      errors: ['gatehouse keys: there are no keys yet; a gateway creates them when it starts with sts.endpoints'],
+      errors: ['gatehouse keys: there are no keys yet; the gateway creates them when it starts with sts.endpoints'],
     })
     const published = await run(['publish', ...both])
     expect(published).toMatchObject({ code: 0, errors: [] })
@@ -90,8 +90,8 @@ describe('gatehouse keys', () => {
     expect(published.out[1]).toMatch(/^ {2}active {3}[\w-]{43} ES256 {2}signs since \d{4}-/)
     const { keys } = JSON.parse(await readFile(join(data, 'site', 'certs'), 'utf8')) as { keys: { kid: string }[] }
     const { out } = await run(['list', '--data', data, '--json'])
-    const told = JSON.parse(out[0] ?? '') as { keys: { kid: string; state: string }[] }
-    expect(told.keys).toMatchObject([{ kid: keys[0]?.kid, state: 'active', given: false }])
+    const listed = JSON.parse(out[0] ?? '') as { keys: { kid: string; state: string }[] }
+    expect(listed.keys).toMatchObject([{ kid: keys[0]?.kid, state: 'active', given: false }])
     expect(out.join()).not.toContain('sealed')
   })
 
@@ -121,8 +121,8 @@ describe('gatehouse keys', () => {
     expect(after.map(({ state }) => state)).toEqual(['retiring', 'active'])
     expect(after[0]?.kid).toBe(before[0]?.kid)
     expect(rotated.out.slice(-2)).toEqual([
-      `${after[1]?.kid} signs from now on; all gateways follow within 15 seconds.`,
-      expect.stringMatching(/^Verifiers that keep a copy of the documents may refuse its tokens until \d{4}-.*Z\.$/),
+      `${after[1]?.kid} signs now. All gateways follow within 15 seconds.`,
+      expect.stringMatching(/^Verifiers with a cached copy of the documents may refuse its tokens until \d{4}-.*Z\.$/),
     ])
     expect(await publishedIn(data)).toEqual([after[1]?.kid, after[0]?.kid])
     const events = await eventsOf(data)
@@ -161,7 +161,7 @@ describe('gatehouse keys', () => {
     expect([fresh?.state, others.length, fresh?.kid === kid]).toEqual(['active', 0, false])
     expect(await publishedIn(data)).toEqual([fresh?.kid])
     expect(revoked.out.slice(0, 3)).toEqual([
-      expect.stringContaining(`${kid} is revoked. All gateways stop using it`),
+      expect.stringContaining(`Revoked ${kid}. All gateways stop using it`),
       expect.stringContaining(`accept tokens of ${kid}`),
       expect.stringContaining(`${fresh?.kid} signs now`),
     ])
@@ -172,7 +172,7 @@ describe('gatehouse keys', () => {
       `key revoked ${kid}`,
     ])
     expect((await run(['revoke', kid, '--yes', ...both])).errors).toEqual([
-      `gatehouse keys: no endpoint has the key ${kid}; gatehouse keys list prints the keys`,
+      `gatehouse keys: no endpoint has the key ${kid}; run "gatehouse keys list" to see the keys`,
     ])
     // A given key comes back with every look, and stays out.
     const given = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
@@ -186,7 +186,7 @@ describe('gatehouse keys', () => {
     const later = await run(['publish', ...both])
     expect(later.code).toBe(1)
     expect(later.out.join('\n')).toContain(
-      `key source: REFUSED, the keys above stay: the key "aws" was revoked (${givenKid})`,
+      `key source: REJECTED, keeping the keys above: the key "aws" was revoked (${givenKid})`,
     )
     expect((await keysOf(data)).map((key) => key.kid)).not.toContain(givenKid)
   })
@@ -207,7 +207,7 @@ describe('gatehouse keys', () => {
     const { kid } = publicTokenKey(given)
     const revoked = await run(['revoke', kid, '--yes', ...both])
     expect(revoked.errors).toEqual([])
-    expect(revoked.out.filter((line) => line.includes('is revoked'))).toHaveLength(2)
+    expect(revoked.out.filter((line) => line.startsWith('Revoked '))).toHaveLength(2)
     for (const folder of ['site', 'other']) {
       expect(await readFile(join(data, folder, 'certs'), 'utf8')).not.toContain(kid)
     }
@@ -221,7 +221,7 @@ describe('gatehouse keys', () => {
     await storage.keys.claim('aws', 'a gateway that was killed', 1500)
     await storage.close()
     const { code, out, errors } = await run(['revoke', kid, '--yes', ...both])
-    expect([code, out[0]]).toEqual([0, expect.stringContaining(`${kid} is revoked`)])
+    expect([code, out[0]]).toEqual([0, expect.stringContaining(`Revoked ${kid}`)])
     expect(errors).toEqual(['Another process publishes for "aws". Waiting for at most two minutes.'])
     expect(await publishedIn(data)).not.toContain(kid)
   })
@@ -237,7 +237,7 @@ describe('gatehouse keys', () => {
     expect((await keysOf(data)).map(({ state }) => state)).toEqual(['active'])
   })
 
-  test('what cannot be published is told, and is exit code 1', async () => {
+  test('a failed publication is reported with exit code 1', async () => {
     const { config, data, both } = await installation()
     await writeFile(join(data, 'site'), 'a file in the way')
     const { code, out } = await run(['publish', ...both])
@@ -251,10 +251,10 @@ describe('gatehouse keys', () => {
   })
 
   test.each([
-    [[], 'gatehouse: missing argument: one of list, rotate, revoke, publish'],
+    [[], 'gatehouse keys: missing argument: one of list, rotate, revoke, publish'],
     [['rotat'], 'gatehouse keys: unknown action "rotat" (did you mean "rotate"?)'],
     [['rotat', 'aws'], 'gatehouse keys: unknown action "rotat" (did you mean "rotate"?)'],
-    [['revoke'], 'gatehouse keys: missing argument: KID; gatehouse keys list prints the keys'],
+    [['revoke'], 'gatehouse keys: missing argument: KID; run "gatehouse keys list" to see the keys'],
     [['revoke', 'x', '--yes'], 'gatehouse keys: --config is required'],
   ])('%j is wrong usage, and the message names the problem', async (args, message) => {
     const { code, errors } = await run(args)
@@ -266,11 +266,11 @@ describe('gatehouse keys', () => {
     await run(['publish', ...both])
     expect(await run(['list', '--endpoint', 'awz', '--data', data])).toMatchObject({
       code: 1,
-      errors: ['gatehouse keys: no keys of "awz" (did you mean "aws"?); there are keys of aws'],
+      errors: ['gatehouse keys: no endpoint "awz" (did you mean "aws"?); the endpoints with keys are aws'],
     })
   })
 
-  test('wrong usage is told before anything is opened', async () => {
+  test('wrong usage is reported before anything is opened', async () => {
     const { data, both } = await installation()
     for (const args of [['rotate'], ['rotate', '--config', 'x'], ['publish'], ['burn'], []]) {
       expect((await run([...args, '--data', '/nowhere'])).code).toBe(2)
@@ -281,7 +281,7 @@ describe('gatehouse keys', () => {
     expect(JSON.stringify(await run(['--help'], stsCommand))).not.toContain('gatehouse keys')
     expect(await run(['publish', '--endpoint', 'x', ...both])).toMatchObject({
       code: 1,
-      errors: ['gatehouse keys: no endpoint "x"; there are aws'],
+      errors: ['gatehouse keys: no endpoint "x"; the endpoints are aws'],
     })
   })
 })

@@ -1,36 +1,73 @@
-import { userInfo } from 'node:os'
-import { copiesLiveUntil, type KeyRing, keyIn, type RingKey } from '#engine/keys/key-ring.ts'
+import { resolve } from 'node:path'
+import process from 'node:process'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { LoadResult } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
+import { copiesLiveUntil, type KeyRing, keyIn, mayActivateAt, type RingKey } from '#engine/keys/key-ring.ts'
 import { readRing } from '#engine/keys/ring-record.ts'
-import { followSeconds } from '#engine/keys/token-key-rings.ts'
-import { destinationName, readPublications } from '#engine/sts/publish/publication.ts'
+import { followSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
+import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import { type KeyKeeper, leaseMillis, noKeyMeter, type PassOutcome } from '#engine/sts/publish/key-keeper.ts'
+import {
+  destinationName,
+  type Publication,
+  readBackName,
+  readPublications,
+  sourceName,
+} from '#engine/sts/publish/publication.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { silentLogger } from '#kernel/logger.ts'
+import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import type { Configuration } from '#sdk/configuration.ts'
 import { webhookKeys } from '#sdk/sts-webhook.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import type { TokenIssuer } from '#sdk/token-keys.ts'
+import {
+  operatorName,
+  readArguments,
+  required,
+  runAction,
+  terminalLine,
+  unknownAction,
+  WrongUsage,
+} from '#server/commands/command-line.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
-import { type EndpointKeys, isInOrder, keyJson, keyLines } from '#server/commands/key-lines.ts'
-import { chosenIssuers, publishNow, withKeyTools } from '#server/commands/key-tools.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
-import { terminalLine } from '#server/commands/terminal-line.ts'
+import {
+  type ConfigPlaces,
+  configUsage,
+  databaseOptions,
+  databaseUsage,
+  loadOnce,
+  secretsUsage,
+  withDatabase,
+} from '#server/commands/installation.ts'
+import { createServices } from '#server/services.ts'
+import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
 import type { Storage } from '#storage/open.ts'
 
-const keysUsage = `Usage: gatehouse keys list [--endpoint NAME] [OPTIONS]
-       gatehouse keys rotate --config DIR --endpoint NAME [--now] [OPTIONS]
-       gatehouse keys revoke KID --config DIR --yes [OPTIONS]
-       gatehouse keys publish --config DIR [--endpoint NAME] [OPTIONS]
+const keysUsage = `List, rotate, revoke and publish the keys of token endpoints.
 
-list     Print the keys of token endpoints and the state of publishing; exit code 1 if something failed
-rotate   Create the next key of an endpoint; it signs once every verifier can know it, with --now at once
-revoke   Forget a key at once and let another sign; for a key that leaked
-publish  Write the documents of endpoints now, and read them back; exit code 1 if that fails
+Usage:
+  gatehouse keys list [--endpoint NAME] [options]
+  gatehouse keys rotate --config SOURCE --endpoint NAME [--now] [options]
+  gatehouse keys revoke KID --config SOURCE --yes [options]
+  gatehouse keys publish --config SOURCE [--endpoint NAME] [options]
 
+Actions:
+  list     Show the keys and when their documents were published. Exit code 1 if publishing fails
+  rotate   Create the next key. It signs when every verifier can know it; with --now, at once
+  revoke   Remove a leaked key at once and let another key sign
+  publish  Publish the documents now and read them back. Exit code 1 if that fails
+
+Options:
+${configUsage}
 ${databaseUsage}
-  --config DIR      rotate, revoke and publish: the folder of YAML, or kubernetes:NAMESPACE
-  --secrets DIR     files for secrets (secrets/ of the configuration)
-  --endpoint NAME   this one only
-  --now             rotate: do not wait until every verifier can know the key; some may refuse its tokens for a time
-  --yes             revoke: confirm it; required
-  --by NAME         rotate and revoke: the operator's name, for the audit (the system user)
-  --json            print JSON`
+${secretsUsage}
+  --endpoint NAME          Only this endpoint
+  --now                    rotate: do not wait until every verifier can know the key; some may refuse its tokens for a time
+  --yes                    revoke: confirm
+  --by NAME                rotate, revoke: name of the operator, for the audit (default the system user)
+  --json                   Print JSON`
 
 const options = {
   ...databaseOptions,
@@ -43,68 +80,49 @@ const options = {
   json: { type: 'boolean' },
 } as const
 
-export type KeyValues = Extract<ReturnType<typeof read>, { values: unknown }>['values']
+type KeyValues = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 type Action = (storage: Storage, values: KeyValues, io: CommandIo) => Promise<number>
-
-/** A kid may start with a dash, so it is moved behind everything that could be an option. */
-function read([first, second, ...rest]: string[], usage: string, known: readonly string[], io: CommandIo) {
-  const isRevocation = first === 'revoke' && second !== undefined && !second.startsWith('--')
-  const args = [first, second].flatMap((word) => (word === undefined ? [] : [word]))
-  const names = [`one of ${known.join(', ')}`]
-  if (!isRevocation) return readArguments([...args, ...rest], { usage, options, positionals: 1, names }, io)
-  return readArguments(['revoke', ...rest, '--', second], { usage, options, positionals: 2 }, io)
-}
-
-/** A line of an error is not cut. */
-const wide = 1000
-
-class WrongUsage extends Error {}
-
-/** `gatehouse keys list|rotate|revoke|publish`. */
-export const keysCommand: RunCommand = (args, io) =>
-  runKeyAction({ command: 'keys', names: ['list', 'rotate', 'revoke', 'publish'], usage: keysUsage }, args, io)
 
 interface KeyCommand {
   readonly command: string
-  /** The actions that it runs here. */
+  /** The actions of this command that `runKeyAction` runs. */
   readonly names: readonly string[]
-  /** All that it has; those above when absent. */
+  /** All actions of the command, if there are more. */
   readonly known?: readonly string[]
   readonly usage: string
 }
 
-/** Runs one of the actions under the name of a command. */
-export async function runKeyAction(
-  { command, names, known = names, usage }: KeyCommand,
-  args: string[],
-  io: CommandIo,
-): Promise<number> {
-  const [first = ''] = args
-  if (first !== '' && !first.startsWith('-') && !names.includes(first)) {
-    io.stderr(terminalLine(`gatehouse ${command}: unknown action "${first}"${suggestion(first, known)}`, wide))
-    io.stderr(usage)
-    return 2
-  }
-  const given = read(args, usage, known, io)
-  if ('exit' in given) return given.exit
-  const { values, positionals } = given
-  try {
-    const name = positionals[0] ?? ''
-    const action = names.includes(name) ? actions.get(name) : undefined
-    if (action === undefined) throw new WrongUsage(`unknown action "${name}"`)
-    const run = action(values, positionals[1])
-    return await withDatabase(values, (storage) => run(storage, values, io))
-  } catch (error) {
-    for (const line of (error instanceof Error ? error.message : String(error)).split('\n')) {
-      io.stderr(terminalLine(`gatehouse ${command}: ${line}`, wide))
-    }
-    if (!(error instanceof WrongUsage)) return 1
-    io.stderr(usage)
-    return 2
-  }
+/** A kid may start with a dash, so it is moved behind everything that could be an option. */
+function read([first, second, ...rest]: string[], { command, usage, known = [] }: KeyCommand, io: CommandIo) {
+  const isRevocation = first === 'revoke' && second !== undefined && !second.startsWith('--')
+  const args = [first, second].flatMap((word) => (word === undefined ? [] : [word]))
+  const names = [`one of ${known.join(', ')}`]
+  if (!isRevocation) return readArguments([...args, ...rest], { command, usage, options, positionals: 1, names }, io)
+  return readArguments(['revoke', ...rest, '--', second], { command, usage, options, positionals: 2 }, io)
 }
 
-/** Usage is checked before the database is opened. */
+/** Long enough for the errors of a destination. */
+const lineWidth = 1000
+
+export const keysCommand: RunCommand = (args, io) =>
+  runKeyAction({ command: 'keys', names: ['list', 'rotate', 'revoke', 'publish'], usage: keysUsage }, args, io)
+
+/** Runs an action on keys under the name of a command. */
+export function runKeyAction(keyCommand: KeyCommand, args: string[], io: CommandIo): Promise<number> {
+  const { command, names, known = names } = keyCommand
+  return runAction(command, io, async () => {
+    const [name = ''] = args
+    if (name !== '' && !name.startsWith('-') && !names.includes(name)) unknownAction(name, known)
+    const given = read(args, { ...keyCommand, known }, io)
+    if ('exit' in given) return given.exit
+    const { values, positionals } = given
+    const prepare = names.includes(positionals[0] ?? '') ? actions.get(positionals[0] ?? '') : undefined
+    const action = prepare?.(values, positionals[1]) ?? unknownAction(positionals[0] ?? '', known)
+    return withDatabase(values, (storage) => action(storage, values, io))
+  })
+}
+
+/** Checks the usage before the database is opened. */
 type Prepare = (values: KeyValues, kid: string | undefined) => Action
 
 const actions: ReadonlyMap<string, Prepare> = new Map<string, Prepare>([
@@ -130,9 +148,9 @@ const list: Action = async ({ keys }, { endpoint, json }, io) => {
 }
 
 function noKeys(endpoint: string | undefined, stored: readonly { readonly endpoint: string }[]): string {
-  if (stored.length === 0) return 'there are no keys yet; a gateway creates them when it starts with sts.endpoints'
+  if (stored.length === 0) return 'there are no keys yet; the gateway creates them when it starts with sts.endpoints'
   const names = stored.map((each) => each.endpoint)
-  return `no keys of "${endpoint}"${suggestion(endpoint ?? '', names)}; there are keys of ${names.join(', ')}`
+  return `no endpoint "${endpoint}"${suggestion(endpoint ?? '', names)}; the endpoints with keys are ${names.join(', ')}`
 }
 
 const rotate =
@@ -142,7 +160,7 @@ const rotate =
       const [issuer] = chosenIssuers(issuers, endpoint)
       if (issuer === undefined) return 1
       const present = await rings.tend(endpoint)
-      const by = operator(values)
+      const by = operatorName(values.by)
       const isWaiting = values.now === true && keyIn(present, 'next') !== undefined
       const waiting = values.now === true ? 'take' : 'refuse'
       const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by, waiting), 'next')?.kid ?? ''
@@ -151,13 +169,15 @@ const rotate =
       if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
         printKeys([{ endpoint, ...published }], values.json, io)
         throw new Error(
-          'the next key was not published everywhere, so it does not sign yet; correct what FAILED, and try again',
+          'the next key was not published everywhere, so it does not sign yet; fix the destinations that FAILED and try again',
         )
       }
       await rings.activate(endpoint, kid, by)
       const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io)
-      note(values, io, [`${kid} signs from now on; all gateways follow within ${followSeconds} seconds.`])
-      note(values, io, [`Verifiers that keep a copy of the documents may refuse its tokens ${copies(published.ring)}.`])
+      note(values, io, [`${kid} signs now. All gateways follow within ${followSeconds} seconds.`])
+      note(values, io, [
+        `Verifiers with a cached copy of the documents may refuse its tokens ${copies(published.ring)}.`,
+      ])
       return code
     })
 
@@ -172,17 +192,17 @@ const revoke =
         .filter(({ endpoint, ring }) => endpoint === (values.endpoint ?? endpoint) && keyOf(ring, kid) !== undefined)
       if (owners.length === 0) {
         throw new Error(
-          `no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}; gatehouse keys list prints the keys`,
+          `no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}; run "gatehouse keys list" to see the keys`,
         )
       }
       const configured = owners.map(({ endpoint, ring }) => {
         const issuer = issuers.find((each) => each.endpoint === endpoint)
-        if (issuer === undefined) throw new Error(`endpoint "${endpoint}", which has the key, is not configured`)
+        if (issuer === undefined) throw new Error(`endpoint "${endpoint}" has the key but is not configured`)
         return { endpoint, ring, issuer }
       })
       // Publishing may wait or fail, and must not delay or hide a revocation.
       for (const { endpoint, ring } of configured) {
-        note(values, io, revocationNotes(kid, ring, await rings.revoke(endpoint, kid, operator(values))))
+        note(values, io, revocationNotes(kid, ring, await rings.revoke(endpoint, kid, operatorName(values.by))))
       }
       let code = 0
       for (const { endpoint, issuer } of configured) {
@@ -196,32 +216,30 @@ const keyOf = (ring: KeyRing, kid: string): RingKey | undefined => ring.keys.fin
 function revocationNotes(kid: string, before: KeyRing, after: KeyRing): string[] {
   const signs = keyIn(after, 'active')?.kid ?? ''
   const lines = [
-    `${kid} is revoked. All gateways stop using it within ${followSeconds} seconds; one that cannot reach the database, within five minutes.`,
-    `Verifiers that keep a copy of the documents accept tokens of ${kid} ${copies(after)}. If that is too long, remove the trust there.`,
+    `Revoked ${kid}. All gateways stop using it within ${followSeconds} seconds; a gateway that cannot reach the database, within five minutes.`,
+    `Verifiers with a cached copy of the documents accept tokens of ${kid} ${copies(after)}. If that is too long, remove the trust there.`,
   ]
   if (keyIn(before, 'active')?.kid === signs) return lines
-  return [...lines, `${signs} signs now; verifiers with such a copy may refuse its tokens for as long.`]
+  return [...lines, `${signs} signs now. Verifiers with a cached copy may refuse its tokens for as long.`]
 }
 
 function copies(ring: KeyRing): string {
   const until = copiesLiveUntil(ring, Date.now())
   if (until === undefined)
-    return 'for as long as they keep it, which is not known because the documents were never read back'
+    return 'until their copy expires, which is unknown because the documents were never read back'
   return `until ${new Date(until).toISOString()}`
 }
 
-/** For people; what programs read stays alone on the standard output. */
+/** With `--json`, notes go to stderr. */
 function note({ json }: KeyValues, io: CommandIo, lines: readonly string[]): void {
-  for (const line of lines) (json === true ? io.stderr : io.stdout)(terminalLine(line, wide))
+  for (const line of lines) (json === true ? io.stderr : io.stdout)(terminalLine(line, lineWidth))
 }
 
-const operator = ({ by = `${userInfo().username} (command line)` }: KeyValues): string => by
-
 function confirmed({ config, yes }: KeyValues, kid: string | undefined): [config: string, kid: string] {
-  if (kid === undefined) throw new WrongUsage('missing argument: KID; gatehouse keys list prints the keys')
+  if (kid === undefined) throw new WrongUsage('missing argument: KID; run "gatehouse keys list" to see the keys')
   const folder = required(config, 'config')
   if (yes === true) return [folder, kid]
-  throw new WrongUsage(`tokens that ${kid} signed will be refused; add --yes to revoke it`)
+  throw new WrongUsage(`verifiers will refuse all tokens that ${kid} signed; add --yes to revoke it`)
 }
 
 const publish =
@@ -237,14 +255,157 @@ const publish =
 
 function printKeys(endpoints: readonly EndpointKeys[], json: boolean | undefined, io: CommandIo): number {
   for (const each of endpoints) {
-    for (const line of json === true ? [keyJson(each)] : keyLines(each).map((text) => terminalLine(text, wide))) {
+    for (const line of json === true ? [keyJson(each)] : keyLines(each).map((text) => terminalLine(text, lineWidth))) {
       io.stdout(line)
     }
   }
-  return endpoints.every(isInOrder) ? 0 : 1
+  return endpoints.every(isPublished) ? 0 : 1
 }
 
-function required(value: string | undefined, name: string): string {
-  if (value === undefined) throw new WrongUsage(`--${name} is required`)
+/** The stored keys and publications of an endpoint. */
+interface EndpointKeys {
+  readonly endpoint: string
+  readonly ring: KeyRing
+  readonly publications: ReadonlyMap<string, Publication>
+}
+
+/** The keys in the order of their lives, then the publications. Private parts are not shown. */
+function keyLines({ endpoint, ring, publications }: EndpointKeys): string[] {
+  const order = ['next', 'active', 'retiring'] as const
+  const keys = order.flatMap((state) => ring.keys.filter((key) => key.state === state))
+  const lines = keys.map((key) => `  ${key.state.padEnd(8)} ${key.kid} ${key.alg}  ${keyNote(key, ring)}`)
+  const places = [...publications].map(([name, publication]) => `  ${placeLine(name, publication)}`)
+  return [endpoint, ...lines, ...places]
+}
+
+function keyJson({ endpoint, ring, publications }: EndpointKeys): string {
+  const activatesAt = mayActivateAt(ring)
+  return JSON.stringify({
+    endpoint,
+    keys: ring.keys.map(({ kid, alg, state, given, custody, created, visible, activated, gone }) => ({
+      kid,
+      alg,
+      state,
+      given,
+      custody,
+      created: time(created),
+      visibleSince: time(visible),
+      activated: time(activated),
+      ...(state === 'next' ? { activatesAt: time(activatesAt ?? null) } : {}),
+      goneAt: time(gone),
+    })),
+    publications: Object.fromEntries(
+      [...publications].map(([name, { done, failures, error, retryAt }]) => [
+        name,
+        { done: time(done), failures, error, retryAt: time(retryAt) },
+      ]),
+    ),
+  })
+}
+
+const isPublished = ({ publications }: EndpointKeys): boolean =>
+  [...publications.values()].every(({ failures }) => failures === 0)
+
+function keyNote(key: RingKey, ring: KeyRing): string {
+  const kept = key.custody === null ? '' : `, in ${key.custody.key} version ${key.custody.version}`
+  const given = `${key.given ? ', given' : ''}${kept}`
+  if (key.state === 'active') return `signs since ${time(key.activated)}${given}`
+  if (key.state === 'retiring') return `removed from the documents at ${time(key.gone)}`
+  const at = mayActivateAt(ring)
+  if (at === undefined) return `waits until the issuer shows it${given}`
+  return `published since ${time(key.visible)}, signs from ${time(at)}${given}`
+}
+
+function placeLine(name: string, { done, failures, error, retryAt }: Publication): string {
+  if (name === sourceName) return `key source: REJECTED, keeping the keys above: ${error}`
+  const what = name === readBackName ? 'read back from the issuer' : `published to ${name}`
+  if (failures === 0) return `${what}: ${time(done) ?? 'never'}`
+  const last = done === null ? 'never succeeded' : `last succeeded at ${time(done)}`
+  const often = failures === 1 ? 'once' : `${failures} times`
+  return `${what}: FAILED ${often}, ${last}, next attempt at ${time(retryAt)}: ${error}`
+}
+
+const time = (millis: number | null): string | null => (millis === null ? null : new Date(millis).toISOString())
+
+interface KeyPlaces extends ConfigPlaces {
+  readonly data: string
+}
+
+interface KeyTools {
+  readonly rings: TokenKeyRings
+  readonly keeper: KeyKeeper
+  readonly issuers: readonly TokenIssuer[]
+}
+
+const busyMillis = 500
+
+/** Opens the keys of the configured endpoints. Throws an Error whose lines are the problems of the configuration. */
+async function withKeyTools<T>(places: KeyPlaces, storage: Storage, work: (tools: KeyTools) => Promise<T>): Promise<T> {
+  const { value, scope } = await buildScoped(async (scope) => work(await openTools(places, storage, scope)))
+  await scope.close()
   return value
+}
+
+async function openTools(places: KeyPlaces, storage: Storage, scope: Scope): Promise<KeyTools> {
+  const dataFolder = resolve(places.data)
+  const { loaded, secrets } = await loadOnce(places, true, scope)
+  const configuration = usable(loaded)
+  const services = createServices({
+    storage,
+    configFolder: configuration.folder,
+    dataFolder,
+    secrets,
+    clock: systemClock,
+    log: silentLogger,
+    environment: process.env,
+  })
+  const issuers = keyIssuers(configuration)
+  const rings = services.tokenKeys
+  rings.configure(issuers)
+  let runtime: Promise<Runtime> | undefined
+  const keeper = createKeyKeeper({
+    rings,
+    store: storage.keys,
+    dataFolder,
+    clock: systemClock,
+    log: silentLogger,
+    meter: noKeyMeter,
+    useTarget: async (name, use) => {
+      // Targets are opened only if documents are published to one.
+      runtime ??= createRuntime(configuration, services).then((made) => scope.own(made))
+      return use((await runtime).target(name))
+    },
+  })
+  return { rings, keeper, issuers }
+}
+
+function usable({ configuration, issues }: LoadResult): Configuration {
+  if (configuration !== undefined) return configuration
+  throw new Error(['the configuration has errors', ...issues.map(formatIssue)].join('\n'))
+}
+
+/** Throws an Error if the endpoint does not exist, or if there is none. */
+function chosenIssuers(issuers: readonly TokenIssuer[], name: string | undefined): readonly TokenIssuer[] {
+  const chosen = name === undefined ? issuers : issuers.filter(({ endpoint }) => endpoint === name)
+  if (chosen.length > 0) return chosen
+  const names = issuers.map(({ endpoint }) => endpoint)
+  const unknown = (given: string): string =>
+    `no endpoint "${given}"${suggestion(given, names)}; the endpoints are ${names.join(', ')}`
+  throw new Error(name === undefined ? 'no token endpoints are configured' : unknown(name))
+}
+
+/** Publishes and reads back now; waits for another process that publishes, or that was killed while it did. */
+export async function publishNow(
+  keeper: Pick<KeyKeeper, 'pass'>,
+  issuer: TokenIssuer,
+  io: Pick<CommandIo, 'stderr'>,
+): Promise<PassOutcome> {
+  const end = performance.now() + leaseMillis + 10_000
+  for (let reported = false; performance.now() < end; reported = true) {
+    const outcome = await keeper.pass(issuer, true)
+    if (outcome !== undefined) return outcome
+    if (!reported) io.stderr(`Another process publishes for "${issuer.endpoint}". Waiting for at most two minutes.`)
+    await delay(busyMillis)
+  }
+  throw new Error(`another process keeps publishing for "${issuer.endpoint}"`)
 }

@@ -38,7 +38,7 @@ async function run(folder: string, ...args: string[]) {
   return { code, output: output.join('\n'), errors: errors.join('\n') }
 }
 
-test('list tells those that need somebody, without their texts', async () => {
+test('list prints mails that need an operator, without their texts', async () => {
   const folder = await dataFolder()
   const { code, output } = await run(folder, 'list')
   expect(code).toBe(0)
@@ -50,7 +50,7 @@ test('list tells those that need somebody, without their texts', async () => {
   expect(JSON.parse(lines)).toMatchObject({ id: 'queued', state: 'queued', attempt: 0 })
 })
 
-test('retry queues a mail anew, which is in the audit', async () => {
+test('retry queues a mail again and audits it', async () => {
   const folder = await dataFolder()
   for (const id of ['unknown', 'failed']) {
     expect(await run(folder, 'retry', id, '--by', 'admin', '--reason', 'asked')).toMatchObject({
@@ -72,13 +72,16 @@ test('retry queues a mail anew, which is in the audit', async () => {
   ])
 })
 
-test('what cannot be retried is told, and wrong usage opens nothing', async () => {
+test('a queued mail cannot be retried, and wrong usage exits with 2', async () => {
   const folder = await dataFolder()
   expect(await run(folder, 'retry', 'none')).toMatchObject({
     code: 1,
     errors: expect.stringContaining('no mail "none"'),
   })
-  expect(await run(folder, 'retry', 'queued')).toMatchObject({ code: 1, errors: expect.stringContaining('given up') })
+  expect(await run(folder, 'retry', 'queued')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('only a mail that failed'),
+  })
   for (const args of [
     ['list', '--state', 'lost'],
     ['list', '--limit', '0'],

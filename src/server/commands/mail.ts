@@ -1,28 +1,40 @@
-import { userInfo } from 'node:os'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { MailState, MailSummary } from '#domain/mail.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import {
+  messageOf,
+  operatorName,
+  readArguments,
+  readLimit,
+  runAction,
+  terminalLine,
+  terminalWidth,
+  unknownAction,
+  WrongUsage,
+} from '#server/commands/command-line.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
-import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
-import { wholeNumber } from '#server/commands/whole-number.ts'
+import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
 import type { Storage } from '#storage/open.ts'
 
-const usage = `Usage: gatehouse mail list [--state STATE] [OPTIONS]
-       gatehouse mail retry ID [--reason TEXT] [OPTIONS]
+const usage = `List unsent mail and send it again.
 
-list   Print mails of the outbox; without --state, those that failed or may not have arrived
-retry  Queue a mail again that failed or may not have arrived
+Usage:
+  gatehouse mail list [--state STATE] [options]
+  gatehouse mail retry ID [--reason TEXT] [options]
 
+Actions:
+  list   List mails that failed or may not have arrived
+  retry  Queue a mail again that failed or may not have arrived
+
+Options:
 ${databaseUsage}
-  --state STATE     list: queued, unknown, failed or sent; may repeat
-  --limit N         list: at most this many of each state (50)
-  --json            list: one JSON object per line
-  --reason TEXT     retry: why, for the audit
-  --by NAME         retry: who does it, for the audit (the user of this system)`
+  --state STATE            list: queued, unknown, failed or sent; can be repeated (default unknown and failed)
+  --limit N                list: number of mails of each state (default 50)
+  --json                   list: print JSON, one object per line
+  --reason TEXT            retry: reason, for the audit
+  --by NAME                retry: name of the operator, for the audit (default the system user)`
 
 const options = {
   ...databaseOptions,
@@ -34,45 +46,40 @@ const options = {
 } as const
 
 const states: readonly MailState[] = ['queued', 'unknown', 'failed', 'sent']
-const maxLimit = 100_000
 const pageSize = 500
 const maxText = 2_000
 
-class WrongUsage extends Error {}
-
 const read = (args: string[], io: CommandIo) =>
-  readArguments(args, { usage, options, positionals: args[0] === 'list' ? 1 : 2 }, io)
+  readArguments(
+    args,
+    { command: 'mail', usage, options, positionals: args[0] === 'list' ? 1 : 2, names: ['ACTION', 'ID'] },
+    io,
+  )
 type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 
-/** `gatehouse mail list|retry`. */
 export const mailCommand: RunCommand = async (args, io) => {
   const given = read(args, io)
   if ('exit' in given) return given.exit
   const { values, positionals } = given
   const [word = '', id = ''] = positionals
-  try {
-    const action = word === 'list' ? list(values) : word === 'retry' ? retry(values, id) : undefined
-    if (action === undefined) throw new WrongUsage(`unknown action "${word}"`)
-    return await withDatabase(values, (storage) => action(storage, io))
-  } catch (error) {
-    io.stderr(`gatehouse mail: ${messageOf(error)}`)
-    if (!(error instanceof WrongUsage)) return 1
-    io.stderr(usage)
-    return 2
+  const run = async (): Promise<number> => {
+    const action =
+      word === 'list' ? list(values) : word === 'retry' ? retry(values, id) : unknownAction(word, ['list', 'retry'])
+    return withDatabase(values, (storage) => action(storage, io))
   }
+  return runAction('mail', io, run, describe)
 }
 
 type Action = (storage: Storage, io: CommandIo) => Promise<number>
 
-/** Usage is checked before the database is opened. */
+/** Each action checks its options before the database is opened. */
 function list({ state, limit, json }: Values): Action {
   const wanted = (state ?? ['unknown', 'failed']).map((word) => {
     const known = states.find((candidate) => candidate === word)
     if (known === undefined) throw new WrongUsage(`--state must be one of ${states.join(', ')}`)
     return known
   })
-  const most = wholeNumber(limit, 1, maxLimit)
-  if (most === undefined) throw new WrongUsage(`--limit must be a whole number from 1 to ${maxLimit}`)
+  const most = readLimit(limit)
   return async ({ mails }, io) => {
     const width = terminalWidth()
     for (const each of new Set(wanted)) {
@@ -99,9 +106,11 @@ function mailLines({ id, state, recipient, subject, run, error, updated }: MailS
   return lines.map((line) => terminalLine(line, width))
 }
 
-function retry({ reason, by = `${userInfo().username} (command line)` }: Values, id: string): Action {
+function retry({ reason, by: given }: Values, id: string): Action {
+  const by = operatorName(given)
   for (const text of [reason, by]) {
-    if (text !== undefined && text.length > maxText) throw new WrongUsage(`a text has at most ${maxText} characters`)
+    if (text !== undefined && text.length > maxText)
+      throw new WrongUsage(`--reason and --by have at most ${maxText} characters`)
   }
   return async (storage, io) => {
     const mail = await storage.mails.get(id)
@@ -112,7 +121,7 @@ function retry({ reason, by = `${userInfo().username} (command line)` }: Values,
   }
 }
 
-/** A mail that belongs to no run is about whom it goes to. */
+/** The subject of a mail without a run is its recipient. */
 async function retryRow({ runs }: Storage, mail: MailSummary, by: string, reason?: string): Promise<AuditEntry> {
   const run = mail.run === undefined ? undefined : await runs.get(mail.run)
   return {
@@ -130,9 +139,9 @@ async function retryRow({ runs }: Storage, mail: MailSummary, by: string, reason
   }
 }
 
-function messageOf(error: unknown): string {
+function describe(error: unknown): string {
   if (error instanceof GatewayError && error.code === 'CONFLICT') {
-    return 'only a mail that was given up, or of which nobody knows whether it arrived, is sent again'
+    return 'only a mail that failed or may not have arrived can be sent again'
   }
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

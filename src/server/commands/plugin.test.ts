@@ -34,7 +34,7 @@ test.each(kinds)(
     const files = [`${kind}.ts`, `${kind}.test.ts`, `${kind}.yaml`, 'README.md', 'types.ts']
     expect(made).toEqual({
       code: 0,
-      out: [`made ${folder} with ${files.join(', ')}`, `next: gatehouse plugin test ${folder}`],
+      out: [`Created ${folder} with ${files.join(', ')}`, `Next: gatehouse plugin test ${folder}`],
       errors: [],
     })
     expect(readdirSync(folder).sort()).toEqual([...files].sort())
@@ -58,13 +58,13 @@ test.each(kinds)(
 
     const again = await run('new', kind, 'my-own', '--dir', dir)
     expect(again.code).toBe(1)
-    expect(again.errors).toEqual([`gatehouse: ${folder} is there already, and stays as it is`])
+    expect(again.errors).toEqual([`gatehouse plugin: ${folder} already exists; choose another name`])
     expect(files.map((file) => readFileSync(join(folder, file), 'utf8'))).toEqual(texts)
   },
   120_000,
 )
 
-test('the tests of a folder are run, and one that fails is told', async () => {
+test('test runs the tests of a folder and reports a failure', async () => {
   const dir = emptyFolder()
   await run('new', 'mapper', 'initials', '--dir', dir)
   const folder = join(dir, 'initials')
@@ -79,13 +79,13 @@ test('the tests of a folder are run, and one that fails is told', async () => {
 }, 60_000)
 
 test.each([
-  [['new', 'target', '../escape'], /no name for a target/],
-  [['new', 'filter', 'Upper'], /no name for a filter/],
-  [['new', 'mechanism', ''], /no name for a mechanism/],
-  [['new', 'task', 'a/b'], /no name for a task/],
-  [['new', 'target'], /1 more argument needed/],
-  [['new', 'job', 'x'], /a new plug-in is one of target, task, mapper, filter, mechanism, not a "job"/],
-  [['new', '../target', 'x'], /a new plug-in is one of/],
+  [['new', 'target', '../escape'], /NAME must have lower-case letters/],
+  [['new', 'filter', 'Upper'], /NAME must have lower-case letters/],
+  [['new', 'mechanism', ''], /NAME must have lower-case letters/],
+  [['new', 'task', 'a/b'], /NAME must have lower-case letters/],
+  [['new', 'target'], /missing argument: NAME/],
+  [['new', 'job', 'x'], /KIND must be one of target, task, mapper, filter, mechanism, not "job"/],
+  [['new', '../target', 'x'], /KIND must be one of/],
   [['old', 'target', 'x'], /unknown action/],
   [['new', 'target', 'x', '--wrong'], /--wrong/],
 ])('wrong usage: %j', async (args, message) => {
@@ -101,8 +101,8 @@ test('what is in the way is left alone', async () => {
   expect(readdirSync(join(dir, 'taken'))).toEqual([])
 })
 
-test.each(['nowhere', 'docs'])('nothing to test in %s is no success', async (folder) => {
+test.each(['nowhere', 'docs'])('no tests in %s is a failure', async (folder) => {
   const { code, errors } = await run('test', folder)
   expect(code).toBe(1)
-  expect(errors[0]).toContain(`${folder} is no folder with a test`)
+  expect(errors[0]).toContain(`${folder} is not a folder with tests`)
 })

@@ -4,21 +4,29 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { readArguments } from '#server/commands/arguments.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { messageOf, readArguments, wrongUsage } from '#server/commands/command-line.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 
 const kinds = ['target', 'task', 'mapper', 'filter', 'mechanism'] as const
 type Kind = (typeof kinds)[number]
 
-const usage = `Usage: gatehouse plugin new KIND NAME [--dir DIR]
-       gatehouse plugin test FOLDER
+const usage = `Create and test plug-ins.
 
-new    Create the folder DIR/NAME with a working plug-in, its YAML and its tests
-test   Run the tests of such a folder
+Usage:
+  gatehouse plugin new KIND NAME [--dir DIR]
+  gatehouse plugin test FOLDER
 
-  KIND       ${kinds.join(', ')}
-  NAME       lower-case letters, digits and "-"
-  --dir DIR  where the folder is made (default: here)`
+Actions:
+  new   Create the folder DIR/NAME with a working plug-in, its configuration and its tests
+  test  Run the tests of a plug-in
+
+Arguments:
+  KIND  ${kinds.join(', ')}
+  NAME  Lower-case letters, digits and "-"
+
+Options:
+  --dir DIR  Folder in which to create the plug-in (default .)`
 
 const options = { dir: { type: 'string', default: '.' } } as const
 
@@ -26,38 +34,40 @@ const root = new URL('../../../', import.meta.url)
 const typesOfExamples = '../../src/sdk/plugin-types.ts'
 const typesBeside = 'types.ts'
 
-/** `gatehouse plugin new KIND NAME` and `gatehouse plugin test FOLDER`. */
 export const pluginCommand: RunCommand = async (args, io) => {
-  const read = readArguments(args, { usage, options, positionals: args[0] === 'test' ? 2 : 3 }, io)
+  const read = readArguments(args, { command: 'plugin', usage, options, ...expectedArguments(args) }, io)
   if ('exit' in read) return read.exit
   const [action, what = '', name = ''] = read.positionals
   if (action === 'test') {
     if (hasTests(what)) return runTests(what, io)
-    io.stderr(`gatehouse: ${what} is no folder with a test, such as the target.test.ts that "plugin new" makes`)
+    io.stderr(`gatehouse plugin: ${what} is not a folder with tests, such as target.test.ts`)
     return 1
   }
-  if (action !== 'new') return wrong(`unknown action "${action}"`, io)
+  const wrong = (message: string): number => wrongUsage('plugin', message, io)
+  if (action !== 'new') return wrong(`unknown action "${action}"${suggestion(action ?? '', ['new', 'test'])}`)
   const kind = kinds.find((known) => known === what)
-  if (kind === undefined) return wrong(`a new plug-in is one of ${kinds.join(', ')}, not a "${what}"`, io)
-  if (!/^[a-z][a-z0-9-]{0,62}$/.test(name)) return wrong(`"${name}" is no name for a ${kind}`, io)
+  if (kind === undefined) return wrong(`KIND must be one of ${kinds.join(', ')}, not "${what}"`)
+  if (!/^[a-z][a-z0-9-]{0,62}$/.test(name))
+    return wrong(`NAME must have lower-case letters, digits and "-", not "${name}"`)
   const folder = resolve(read.values.dir, name)
   try {
     const files = await makePlugin(kind, folder, name)
-    io.stdout(`made ${folder} with ${files.join(', ')}`)
-    io.stdout(`next: gatehouse plugin test ${folder}`)
+    io.stdout(`Created ${folder} with ${files.join(', ')}`)
+    io.stdout(`Next: gatehouse plugin test ${folder}`)
     return 0
   } catch (error) {
     const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-    const reason = error instanceof Error ? error.message : String(error)
-    io.stderr(`gatehouse: ${isThere ? `${folder} is there already, and stays as it is` : reason}`)
+    io.stderr(`gatehouse plugin: ${isThere ? `${folder} already exists; choose another name` : messageOf(error)}`)
     return 1
   }
 }
 
-/**
- * A new plug-in starts from the example of its kind, which is tested like everything else. Throws when the folder is
- * there already, so that nothing is ever overwritten.
- */
+const expectedArguments = ([action]: readonly string[]) =>
+  action === 'test'
+    ? ({ positionals: 2, names: ['test', 'FOLDER'] } as const)
+    : ({ positionals: 3, names: ['new', 'KIND', 'NAME'] } as const)
+
+/** Copies the example of the kind. Throws if the folder exists, so nothing is overwritten. */
 async function makePlugin(kind: Kind, folder: string, name: string): Promise<string[]> {
   const exampleName = `plugin-${kind}`
   const example = new URL(`examples/${exampleName}/`, root)
@@ -79,7 +89,7 @@ async function makePlugin(kind: Kind, folder: string, name: string): Promise<str
   return [...texts.keys()]
 }
 
-/** Without this, a run that found nothing to test would look like one that passed. */
+/** A run without tests would look like success. */
 function hasTests(folder: string): boolean {
   try {
     return readdirSync(folder).some((file) => /\.test\.[mc]?[jt]s$/.test(file))
@@ -88,7 +98,7 @@ function hasTests(folder: string): boolean {
   }
 }
 
-/** The author's files need no package.json to be modules. */
+/** The files of the author are modules without a package.json. */
 const quiet = ['--disable-warning=ExperimentalWarning', '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON']
 
 function runTests(folder: string, io: CommandIo): Promise<number> {
@@ -102,10 +112,4 @@ function runTests(folder: string, io: CommandIo): Promise<number> {
     child.on('error', () => done(1))
     child.on('close', (code) => done(code ?? 1))
   })
-}
-
-function wrong(message: string, io: CommandIo): number {
-  io.stderr(`gatehouse: ${message}`)
-  io.stderr(usage)
-  return 2
 }

@@ -2,26 +2,127 @@ import { hash, randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { readArguments } from '#server/commands/arguments.ts'
+import { readArguments, runAction, wrongUsage } from '#server/commands/command-line.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
-import {
-  fieldsOf,
-  type ScimClientName,
-  scimClientNames,
-  scimClientSetups,
-  scimClientYaml,
-  scimPath,
-  tokenSecret,
-} from '#server/commands/scim-client-setup.ts'
 
-export const scimInitUsage = `Usage: gatehouse scim init --client NAME --url URL [--out DIR]
+/** What to enter in a product, so that it calls the gateway. */
+interface ScimClientSetup {
+  /** The product, as people know it. */
+  readonly title: string
+  /** Where in the product the fields are, or what to configure in place of a product. */
+  readonly place: string
+  readonly fields: readonly (readonly [label: string, value: string])[]
+}
 
-Writes the configuration of a SCIM gateway for one client, with a fresh token, and prints what to enter in the client.
-Existing files are never overwritten.
+/** Placeholders in `fields`. */
+const [address, token] = ['{address}', '{token}']
 
-  --client NAME     ${scimClientNames.join(', ')}
-  --url URL         the address under which the client reaches the gateway, such as https://idm.example.com
-  --out DIR         the configuration folder (config); it may have the configurations of other clients`
+/** By the value of `client` of filters.ScimGateway. */
+const scimClientSetups = {
+  entra: {
+    title: 'Microsoft Entra ID',
+    place: 'Microsoft Entra ID, under Enterprise applications > your application > Provisioning',
+    fields: [
+      ['Provisioning Mode', 'Automatic'],
+      ['Tenant URL', `${address}?aadOptscim062020`],
+      ['Secret Token', token],
+    ],
+  },
+  okta: {
+    title: 'Okta',
+    place: 'Okta, under Applications > your application > Provisioning > Integration',
+    fields: [
+      ['SCIM connector base URL', address],
+      ['Unique identifier field for users', 'userName'],
+      ['Authentication Mode', 'HTTP Header'],
+      ['Authorization', token],
+    ],
+  },
+  sailpoint: {
+    title: 'SailPoint',
+    place: 'SailPoint, under Admin > Connections > Sources > Create New, connector SCIM 2.0',
+    fields: [
+      ['Base URL', address],
+      ['Authentication type', 'API Token'],
+      ['API Token', token],
+    ],
+  },
+  onelogin: {
+    title: 'OneLogin',
+    place: 'OneLogin, under Applications > SCIM Provisioner with SAML (SCIM v2 Enterprise) > Configuration',
+    fields: [
+      ['SCIM Base URL', address],
+      ['SCIM Bearer Token', token],
+    ],
+  },
+  jumpcloud: {
+    title: 'JumpCloud',
+    place: 'JumpCloud, under SSO Applications > your custom application > Identity Management',
+    fields: [
+      ['SCIM Version', 'SCIM 2.0'],
+      ['Base URL', address],
+      ['Token Key', token],
+    ],
+  },
+  google: {
+    title: 'Google Workspace',
+    place: 'Google Workspace, under Apps > Web and mobile apps > your application > Auto-provisioning',
+    fields: [
+      ['Access token', token],
+      ['Endpoint URL', address],
+    ],
+  },
+  aws: {
+    title: 'clients of the AWS IAM Identity Center SCIM API',
+    place: 'the client, in the place of the values that IAM Identity Center shows',
+    fields: [
+      ['SCIM endpoint', address],
+      ['Access token', token],
+    ],
+  },
+  github: {
+    title: "clients of GitHub's SCIM API",
+    place: "the client, in the place of GitHub's root URL and personal access token",
+    fields: [
+      ['Root URL', address],
+      ['Token', token],
+    ],
+  },
+  slack: {
+    title: "clients of Slack's SCIM API",
+    place: "the client, in the place of Slack's base URL and OAuth token",
+    fields: [
+      ['Base URL', address],
+      ['Token', token],
+    ],
+  },
+} as const satisfies Record<string, ScimClientSetup>
+
+export type ScimClientName = keyof typeof scimClientSetups
+export const scimClientNames = Object.keys(scimClientSetups) as ScimClientName[]
+
+export const scimPath = (client: ScimClientName): string => `/scim/${client}`
+
+/** The Secret of the token or its hash. */
+const tokenSecret = (client: ScimClientName) => ({ name: `scim-${client}`, key: 'token' }) as const
+
+function fieldsOf(client: ScimClientName, at: { readonly address: string; readonly token: string }) {
+  const { fields }: ScimClientSetup = scimClientSetups[client]
+  return fields.map(
+    ([label, value]) => [label, value.replace(address, () => at.address).replace(token, () => at.token)] as const,
+  )
+}
+
+const usage = `Write the configuration of a SCIM gateway for an identity provider, with a new token, and print what to enter in the
+provider. Existing files are never overwritten.
+
+Usage:
+  gatehouse scim init --client NAME --url URL [--out DIR]
+
+Options:
+  --client NAME  ${scimClientNames.join(', ')}
+  --url URL      Address at which the provider reaches the gateway, such as https://idm.example.com
+  --out DIR      Configuration folder, which can have configurations of other providers (default config)`
 
 const options = {
   client: { type: 'string' },
@@ -29,15 +130,11 @@ const options = {
   out: { type: 'string', default: 'config' },
 } as const
 
-/** `gatehouse scim init`. */
 export const scimInit: RunCommand = async (args, io) => {
-  const read = readArguments(args, { usage: scimInitUsage, options, positionals: 1 }, io)
+  const read = readArguments(args, { command: 'scim init', usage, options, positionals: 1 }, io)
   if ('exit' in read) return read.exit
   const { out } = read.values
-  const wrong = (message: string): number => {
-    io.stderr(`gatehouse scim init: ${message}`)
-    return 2
-  }
+  const wrong = (message: string): number => wrongUsage('scim init', message, io)
   const client = scimClientNames.find((known) => known === read.values.client)
   if (client === undefined) {
     const given = read.values.client === undefined ? '' : `, not "${read.values.client}"`
@@ -50,27 +147,24 @@ export const scimInit: RunCommand = async (args, io) => {
   const token = randomBytes(32).toString('hex')
   const secret = tokenSecret(client)
   const files = { yaml: join(out, `${client}.yaml`), token: join(out, 'secrets', secret.name, secret.key) }
-  try {
+  return runAction('scim init', io, async () => {
     await write(files, scimClientYaml({ client, host: url.hostname, origin: url.origin }), token)
-  } catch (error) {
-    io.stderr(`gatehouse scim init: ${error instanceof Error ? error.message : String(error)}`)
-    return 1
-  }
-  const port = url.port === '' ? '443' : url.port
-  print({ client, address: url.origin + scimPath(client), port, token, files, out }, io)
-  return 0
+    const port = url.port === '' ? '443' : url.port
+    print({ client, address: url.origin + scimPath(client), port, token, files, out }, io)
+    return 0
+  })
 }
 
 /** The address, or what is wrong with it. */
 function readUrl(text: string | undefined): URL | string {
-  const example = 'give the address that the client reaches, such as https://idm.example.com'
-  if (text === undefined) return `missing; ${example}`
+  const example = 'use the address at which the client reaches the gateway, such as https://idm.example.com'
+  if (text === undefined) return `required; ${example}`
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) return `"${text}" is not a URL; ${example}`
-  if (url.protocol !== 'https:') return `must begin with https://, since the token is sent with every call; ${example}`
-  if (url.username !== '' || url.password !== '') return `must not have a user or a password; ${example}`
+  if (url.protocol !== 'https:') return `must start with https://, because every call sends the token; ${example}`
+  if (url.username !== '' || url.password !== '') return `must not contain a user or password; ${example}`
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    return `must end after the host and port, since the command chooses the path; ${example}`
+    return `must end after the host and port, because the command chooses the path; ${example}`
   }
   if (!/^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/.test(url.hostname)) return `needs a host name; ${example}`
   return url
@@ -85,11 +179,11 @@ interface Files {
 async function write(files: Files, yaml: string, token: string): Promise<void> {
   const found = [files.yaml, files.token].find((file) => existsSync(file))
   if (found !== undefined) {
-    throw new Error(`${found} exists, and nothing was changed. Choose another --out, or move the file away first.`)
+    throw new Error(`${found} already exists, so nothing was written. Choose another --out, or move the file away.`)
   }
   const folder = dirname(files.yaml)
   if (existsSync(folder) && !statSync(folder).isDirectory()) {
-    throw new Error(`--out: ${folder} is not a folder, and nothing was changed. Give a folder, or a name that is free.`)
+    throw new Error(`--out: ${folder} is not a folder, so nothing was written. Choose a folder or an unused name.`)
   }
   await mkdir(folder, { recursive: true })
   await mkdir(dirname(files.token), { recursive: true, mode: 0o700 })
@@ -117,19 +211,161 @@ function print({ client, address, port, token, files, out }: Written, io: Comman
   const width = Math.max(...fields.map(([label]) => label.length))
   const lines = [
     `Wrote ${files.yaml}: the gateway for ${title}, at ${address}`,
-    `Wrote ${files.token}: the SHA-256 of the token, which the gateway compares with`,
+    `Wrote ${files.token}: the SHA-256 of the token`,
     '',
     `Enter in ${place}:`,
     ...fields.map(([label, value]) => `  ${label.padEnd(width)}  ${value}`),
     '',
-    'The token is stored nowhere, so copy it now. It does not expire. To replace it, add a line with a new token to',
+    'Copy the token now: it is not stored anywhere. It does not expire. To replace it, add a line with a new token to',
     `${files.token}, enter it in the client, and then remove the old line.`,
     '',
     'Next:',
     `  gatehouse check --config ${out}`,
     `  gatehouse serve --config ${out} --listen 0.0.0.0:${port} --tls-cert CERTIFICATE.pem --tls-key KEY.pem`,
-    'or, behind a proxy that ends TLS, passes the Host header on and sends X-Forwarded-Proto:',
+    'or, behind a proxy that terminates TLS, keeps the Host header and sends X-Forwarded-Proto:',
     `  gatehouse serve --config ${out} --listen 0.0.0.0:8080 --trusted-proxy ADDRESS`,
   ]
   for (const line of lines) io.stdout(line)
+}
+
+interface TemplateValues {
+  readonly client: ScimClientName
+  /** The name that the provider calls, without a port. */
+  readonly host: string
+  /** Scheme, name and port. */
+  readonly origin: string
+}
+
+/** The configuration for one client. Each name contains that of the client, so a folder can have several such files. */
+export function scimClientYaml({ client, host, origin }: TemplateValues): string {
+  const { title }: ScimClientSetup = scimClientSetups[client]
+  const hostValue = `${client.toUpperCase()}_HOST`
+  const secret = tokenSecret(client)
+  const users = `${client}-users`
+  const workflow = (name: string, label: string, tasks: string) => `---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata:
+  name: ${client}-${name}
+spec:
+  label: ${label}
+  description: Runs for a call of the SCIM gateway at ${scimPath(client)}.
+  inList: false
+  orgId: internal
+  tasks: |-
+${tasks}
+`
+  const groupTask = (className: string) => `    - taskType: customTask
+      className: ${className}
+      params:
+        target: ${users}`
+
+  return `# SCIM for ${title}, at ${origin}${scimPath(client)}
+#
+# ${hostValue} is the one value to set: the host name that clients call. An environment variable of that name goes first.
+# The token comes from the Secret ${secret.name}, key ${secret.key}: the file secrets/${secret.name}/${secret.key} beside this one, a Secret of the
+# cluster, or the environment variable SCIM_${client.toUpperCase()}_TOKEN. This command writes both, with a fresh token:
+#   gatehouse scim init --client ${client} --url ${origin}
+# Serve it over TLS, with --tls-cert and --tls-key, or behind a proxy that --trusted-proxy names.
+${hostValue}: ${host}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata:
+  name: scim-${client}
+spec:
+  className: auth.BearerToken
+  uri: /auth/scim-${client}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata:
+  name: scim-${client}
+spec:
+  level: 20
+  root: o=Tremolo
+  authMechs:
+    - name: scim-${client}
+      required: required
+      params:
+        userName: ${client}
+        realm: scim
+      secretParams:
+        - name: token
+          secretName: ${secret.name}
+          secretKey: ${secret.key}
+---
+apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata:
+  name: scim-${client}
+spec:
+  azTimeoutMillis: 3000
+  isApp: true
+  cookieConfig:
+    cookiesEnabled: false
+  urls:
+    - hosts: ["#[${hostValue}]"]
+      uri: ${scimPath(client)}
+      authChain: scim-${client}
+      azRules:
+        - scope: dn
+          constraint: uid=${client},ou=tokens,o=Tremolo
+      filterChain:
+        - className: filters.ScimGateway
+          params:
+            client: ${client}
+            mapping: scim
+            lookupTarget: ${users}
+            workflowName: ${client}-write-user
+            deleteUserWorkflowName: ${client}-delete-user
+            groupWorkflow: ${client}-change-membership
+            groupCreateWorkflow: ${client}-create-group
+            groupUpdateWorkflow: ${client}-update-group
+            groupDeleteWorkflow: ${client}-delete-group
+            groupNestingWorkflow: ${client}-nest-group
+---
+# The users, in the database of Gatehouse. "active": false is stored with the user, and such a user can't log in.
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata:
+  name: ${users}
+spec:
+  className: targets.Database
+  params: []
+${[
+  workflow(
+    'write-user',
+    'Create or change a user',
+    `    - taskType: provision
+      sync: true
+      target: ${users}`,
+  ),
+  workflow(
+    'delete-user',
+    'Delete a user',
+    `    - taskType: delete
+      target: ${users}`,
+  ),
+  workflow(
+    'change-membership',
+    'Add a user to a group, or remove one',
+    `    - taskType: customTask
+      className: tasks.LoadGroupsFromTarget
+      params:
+        nameAttr: userName
+        target: ${users}
+    - taskType: addGroup
+      name: $groupname$
+      remove: $removegroup$
+    - taskType: provision
+      sync: true
+      target: ${users}
+      attributes: [userName]`,
+  ),
+  workflow('create-group', 'Create a group', groupTask('tasks.CreateGroup')),
+  workflow('update-group', 'Change a group', groupTask('tasks.UpdateGroup')),
+  workflow('delete-group', 'Delete a group', groupTask('tasks.DeleteGroup')),
+  workflow('nest-group', 'Add a group to a group, or remove one', groupTask('tasks.NestGroup')),
+].join('')}`
 }

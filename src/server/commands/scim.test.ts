@@ -5,12 +5,12 @@ import { describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
-import type { JournalEntry } from '#domain/journal.ts'
+import type { JournalEntry, StoredJournalEntry } from '#domain/journal.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { clientNames } from '#modules/filters/scim-gateway/parameter-table.ts'
-import { scimCommand } from '#server/commands/scim.ts'
-import { scimClientNames, scimClientYaml } from '#server/commands/scim-client-setup.ts'
+import { journalJson, journalLines, scimCommand } from '#server/commands/scim.ts'
+import { scimClientNames, scimClientYaml } from '#server/commands/scim-init.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
@@ -47,16 +47,16 @@ async function run(...args: string[]) {
   return { code, output, errors, paths: () => output.map((line) => String(JSON.parse(line).path)) }
 }
 
-test('the latest calls are told, oldest first, as far as they are asked for', async () => {
+test('log prints the latest matching calls, oldest first', async () => {
   const data = await dataFolder()
-  const told = async (...args: string[]) => (await run('log', '--data', data, '--json', ...args)).paths()
-  expect(await told('--gateway', 'people')).toEqual(['/b', '/a', '/c'])
-  expect(await told('--gateway', 'people', '--gateway', 'crm', '--failed')).toEqual(['/b', '/d'])
-  expect(await told('--status', '404')).toEqual(['/b'])
-  expect(await told('--gateway', 'people', '--since', '1h')).toEqual(['/a', '/c'])
-  expect(await told('--gateway', 'people', '--limit', '1')).toEqual(['/c'])
-  expect(await told()).toHaveLength(50)
-  const many = await told('--gateway', 'many', '--limit', '650')
+  const paths = async (...args: string[]) => (await run('log', '--data', data, '--json', ...args)).paths()
+  expect(await paths('--gateway', 'people')).toEqual(['/b', '/a', '/c'])
+  expect(await paths('--gateway', 'people', '--gateway', 'crm', '--failed')).toEqual(['/b', '/d'])
+  expect(await paths('--status', '404')).toEqual(['/b'])
+  expect(await paths('--gateway', 'people', '--since', '1h')).toEqual(['/a', '/c'])
+  expect(await paths('--gateway', 'people', '--limit', '1')).toEqual(['/c'])
+  expect(await paths()).toHaveLength(50)
+  const many = await paths('--gateway', 'many', '--limit', '650')
   expect([many.length, many[0], many.at(-1)]).toEqual([650, '/many/50', '/many/699'])
 })
 
@@ -81,13 +81,13 @@ test('without a database nothing is made, and it is said', async () => {
 })
 
 test.each([
-  [['tail'], /unknown action "tail"; use "log" or "init"/],
+  [['tail'], /unknown action "tail"; use log, init/],
   [['ini', '--client', 'okta'], /unknown action "ini"/],
   [['log', '--status', '20'], /--status/],
   [['log', '--since', 'yesterday'], /--since/],
   [['log', '--limit', '0'], /--limit/],
   [['log', '--limit', '100001'], /--limit/],
-  [[], /no action; use "log" or "init"/],
+  [[], /missing argument: one of log, init/],
 ])('%j is wrong usage', async (args, problem) => {
   const { code, errors } = await run(...args)
   expect(code).toBe(2)
@@ -141,7 +141,7 @@ describe('scim init', () => {
     const before = readdirSync(out, { recursive: true })
     const { code, output, errors } = await init(out, 'entra')
     expect([code, output]).toEqual([1, []])
-    expect(errors.join()).toContain(`${file} exists`)
+    expect(errors.join()).toContain(`${file} already exists`)
     expect(readFileSync(file, 'utf8')).toBe('mine')
     expect(readdirSync(out, { recursive: true })).toEqual(before)
   })
@@ -157,11 +157,11 @@ describe('scim init', () => {
 
   test.each([
     ['idm.example.test', /is not a URL/],
-    ['http://idm.example.test', /must begin with https/],
+    ['http://idm.example.test', /must start with https/],
     ['https://idm.example.test/scim', /must end after the host and port/],
     ['https://idm.example.test/?a=b', /must end after the host and port/],
     ['https://idm.example.test/#x', /must end after the host and port/],
-    ['https://user:secret@idm.example.test', /must not have a user/],
+    ['https://user:secret@idm.example.test', /must not contain a user/],
     ['https://[::1]', /needs a host name/],
     ['https://a_b$', /needs a host name|is not a URL/],
   ])('the URL %j is refused', async (at, problem) => {
@@ -213,5 +213,75 @@ describe('scim init', () => {
     const host = 'idm.example.com'
     const written = scimClientYaml({ client, host, origin: `https://${host}` })
     expect(readFileSync(`examples/scim/${client}.yaml`, 'utf8')).toBe(written)
+  })
+})
+
+const storedRow = (more: Partial<StoredJournalEntry> = {}): StoredJournalEntry => ({
+  id: 7,
+  journal: 'scim-people',
+  time: new Date('2030-01-02T03:04:05.678Z'),
+  requestId: 'r-1',
+  caller: 'idp',
+  method: 'GET',
+  path: '/scim/Users/42',
+  status: 200,
+  millis: 3,
+  workflows: [],
+  ...more,
+})
+
+test('a read is one line', () => {
+  expect(journalLines(storedRow(), 160)).toEqual(['2030-01-02T03:04:05.678Z 200 GET    /scim/Users/42 (3 ms)'])
+})
+
+test('a call that ran a workflow shows the run', () => {
+  expect(journalLines(storedRow({ method: 'DELETE', status: 204, workflows: ['run-1'] }), 160)).toEqual([
+    '2030-01-02T03:04:05.678Z 204 DELETE /scim/Users/42 (3 ms)',
+    '    scim-people, idp, request r-1, run run-1',
+  ])
+})
+
+test('a failed call shows its error, its changes and its origin', () => {
+  const failed = storedRow({
+    method: 'PATCH',
+    status: 400,
+    keyword: 'invalidPath',
+    error: 'There is no attribute "foo".',
+    workflows: ['run-1'],
+    operations: [{ op: 'add', path: 'members', count: 3 }, { op: 'remove', path: 'emails[type eq ?]' }, { more: 2 }],
+  })
+  expect(journalLines(failed, 160)).toEqual([
+    '2030-01-02T03:04:05.678Z 400 PATCH  /scim/Users/42 (3 ms)',
+    '    invalidPath: There is no attribute "foo".',
+    '    add members (3); remove emails[type eq ?]; 2 more',
+    '    scim-people, idp, request r-1, run run-1',
+  ])
+  const many = journalLines(storedRow({ operations: [], error: 'x', workflows: ['a', 'b', 'c', 'd'] }), 160)
+  expect(many.at(-1)).toBe('    scim-people, idp, request r-1, 4 runs')
+})
+
+test('lines fit the terminal and have no control characters', () => {
+  const nasty = storedRow({
+    path: `/\u001b[2J\u202e\n${'x'.repeat(500)}`,
+    error: '\u009b31m',
+    operations: ['x', 1, null],
+  })
+  const lines = journalLines(nasty, 80)
+  for (const line of lines) {
+    expect(line.length).toBeLessThanOrEqual(80)
+    expect(line).not.toMatch(/[\p{Cc}\u202e]/u)
+  }
+  expect(journalLines(storedRow(), 1)[0]).toHaveLength(40)
+})
+
+test('JSON is one object on one line', () => {
+  const [line = ''] = journalJson(storedRow({ error: 'a\nb', keyword: 'invalidPath' }))
+  expect(line).not.toContain('\n')
+  expect(JSON.parse(line)).toMatchObject({
+    id: 7,
+    gateway: 'scim-people',
+    time: '2030-01-02T03:04:05.678Z',
+    error: 'a\nb',
+    scimType: 'invalidPath',
   })
 })

@@ -23,7 +23,7 @@ test.each([
   [['--config', folder, '--listen', 'localhost:99999'], '--listen: not HOST:PORT'],
   [['--config', folder, '--metrics', 'on'], '--metrics: not HOST:PORT: on'],
   [['--config', folder, '--trusted-proxy', '10.0.0.0/'], '--trusted-proxy: not an address or CIDR range'],
-  [['--config', folder, '--tls-cert', noPem], '--tls-cert and --tls-key go together'],
+  [['--config', folder, '--tls-cert', noPem], '--tls-cert and --tls-key require each other'],
   [['--config', folder, '--tls-cert', join(folder, 'none'), '--tls-key', keyFile], '--tls-cert: ENOENT'],
   [['--config', folder, '--tls-cert', noPem, '--tls-key', keyFile], 'it is not a PEM file'],
   [['--config', folder, '--tls-cert', pipe, '--tls-key', keyFile], `--tls-cert: ${pipe} is not a file`],

@@ -3,46 +3,40 @@ import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { pino } from 'pino'
 import { catalog } from '#catalog/catalog.ts'
-import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
-import { createAccessLog } from '#server/access-log.ts'
-import { firstWrong, readArguments } from '#server/commands/arguments.ts'
+import { firstWrong, readArguments, wrongUsage } from '#server/commands/command-line.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
-import {
-  connectionLimitOptions,
-  connectionLimitUsage,
-  readConnectionLimits,
-} from '#server/commands/connection-limits.ts'
-import { readRenewalTimes, renewalTimeOptions, renewalTimeUsage } from '#server/commands/renewal-times.ts'
-import { readWorkflowLimits, workflowLimitOptions, workflowLimitUsage } from '#server/commands/workflow-limits.ts'
-import { ConfigurationRefused } from '#server/configuration-refused.ts'
-import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
-import type { ConnectionLimits } from '#server/http-limits.ts'
-import { LineBuffer } from '#server/line-buffer.ts'
-import { createLogger, type LogLevel, logLevels } from '#server/log.ts'
+import { limitOptions, limitUsage, readLimits } from '#server/commands/serve-limits.ts'
+import { type Gateway, startGateway } from '#server/gateway.ts'
+import { createAccessLog, createLogger, LineBuffer, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
+import { ConfigurationRefused } from '#server/reload.ts'
 import { clientAddressText, TrustedProxies } from '#server/trusted-proxies.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
-const usage = `Usage: gatehouse serve --config SOURCE [OPTIONS]
+const usage = `Run the gateway. It reloads the configuration when it changes.
 
-  --config SOURCE       the folder of YAML, or kubernetes:NAMESPACE[/CONFIGMAP] for its objects; it is watched
-  --kubeconfig F        how that cluster is reached (KUBECONFIG, else from within)
-  --data DIR            the embedded database and the installation's keys (.gatehouse)
-  --database URL        postgres://... instead of the embedded database; also GATEHOUSE_DATABASE
-  --secrets DIR         files for secretParams, <secretName>/<key> (secrets/ of the configuration)
-  --listen HOST:PORT    the public listener (127.0.0.1:8080)
-  --metrics HOST:PORT   metrics and health for operators, or off (127.0.0.1:8081)
-  --tls-cert F          certificate chain, PEM; with --tls-key; both are read again when they change
-  --tls-key F           its private key, PEM
-  --trusted-proxy CIDR  whose X-Forwarded-* headers are believed; may repeat
-  --log-level LEVEL     ${logLevels.join(', ')} (info)
-  --drain-seconds N     how long requests under way may take after SIGTERM (20)
-${connectionLimitUsage}
-${workflowLimitUsage}
-${renewalTimeUsage}`
+Usage:
+  gatehouse serve --config SOURCE [options]
+
+Options:
+  --config SOURCE              Configuration folder, or kubernetes:NAMESPACE[/CONFIGMAP]
+  --kubeconfig FILE            How to reach the cluster (default $KUBECONFIG, otherwise the pod's service account)
+  --data DIR                   Folder of the embedded database and the keys of this installation (default .gatehouse)
+  --database URL               PostgreSQL database, instead of the embedded one (default $GATEHOUSE_DATABASE)
+  --secrets DIR                Folder of secret files, NAME/KEY (default secrets/ in the configuration folder)
+  --listen HOST:PORT           Address of the public listener (default 127.0.0.1:8080)
+  --metrics HOST:PORT          Address of metrics and health checks, or "off" (default 127.0.0.1:8081)
+  --tls-cert FILE              Certificate chain, PEM; requires --tls-key. Both are reloaded when they change
+  --tls-key FILE               Private key of the certificate, PEM
+  --trusted-proxy CIDR         Proxy whose X-Forwarded-* headers to trust; can be repeated
+  --log-level LEVEL            ${logLevels.join(', ')} (default info)
+  --drain-seconds N            Time to finish open requests after SIGTERM (default 20)
+
+Limits:
+${limitUsage}`
 
 const options = {
   config: { type: 'string' },
@@ -57,26 +51,21 @@ const options = {
   'trusted-proxy': { type: 'string', multiple: true },
   'log-level': { type: 'string', default: 'info' },
   'drain-seconds': { type: 'string', default: '20' },
-  ...connectionLimitOptions,
-  ...workflowLimitOptions,
-  ...renewalTimeOptions,
+  ...limitOptions,
 } as const
 
 export async function serveCommand(args: string[], io: CommandIo): Promise<number> {
-  const read = readArguments(args, { usage, options, positionals: 0 }, io)
+  const read = readArguments(args, { command: 'serve', usage, options, positionals: 0 }, io)
   if ('exit' in read) return read.exit
   const { values } = read
-  const wrong = (message: string): number => {
-    io.stderr(`gatehouse serve: ${message}`)
-    return 2
-  }
+  const wrong = (message: string): number => wrongUsage('serve', message, io)
   const level = logLevels.find((known) => known === values['log-level'])
   const drainSeconds = Number(values['drain-seconds'])
   if (values.config === undefined) return wrong('--config is required')
   if (level === undefined) return wrong(`--log-level must be one of ${logLevels.join(', ')}`)
   if (!Number.isInteger(drainSeconds) || drainSeconds < 0) return wrong('--drain-seconds must be a whole number')
   const [certFile, keyFile] = [values['tls-cert'], values['tls-key']]
-  if ((certFile === undefined) !== (keyFile === undefined)) return wrong('--tls-cert and --tls-key go together')
+  if ((certFile === undefined) !== (keyFile === undefined)) return wrong('--tls-cert and --tls-key require each other')
 
   const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']
   const wrongOption = firstWrong(
@@ -91,13 +80,9 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
     reasonOf,
   )
   if (wrongOption !== undefined) return wrong(wrongOption)
-  let connectionLimits: ConnectionLimits
-  let workflowLimits: WorkflowLimits
-  let renewalTimes: RenewalTimes
+  let limits: ReturnType<typeof readLimits>
   try {
-    connectionLimits = readConnectionLimits(values)
-    workflowLimits = readWorkflowLimits(values)
-    renewalTimes = readRenewalTimes(values)
+    limits = readLimits(values)
   } catch (error) {
     return wrong(reasonOf(error))
   }
@@ -126,16 +111,14 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       metrics: values.metrics === 'off' ? undefined : values.metrics,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
       trustedProxies: values['trusted-proxy'] ?? [],
-      connectionLimits,
-      workflowLimits,
-      renewalTimes,
+      ...limits,
       log,
       accessLog,
     })
-    io.stdout(`Gatehouse listens on ${gateway.address}`)
+    io.stdout(`Listening on ${gateway.address}`)
     io.stdout(clientAddressText(values['trusted-proxy'] ?? []))
-    if (gateway.webhookAddress !== undefined) io.stdout(`The injector listens on ${gateway.webhookAddress}`)
-    if (gateway.metricsAddress !== undefined) io.stdout(`Metrics are at ${gateway.metricsAddress}/metrics`)
+    if (gateway.webhookAddress !== undefined) io.stdout(`Injector webhook on ${gateway.webhookAddress}`)
+    if (gateway.metricsAddress !== undefined) io.stdout(`Metrics on ${gateway.metricsAddress}/metrics`)
     const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)
     if (!isKubernetes(values.config))
       printWelcome(source.folder, { GATEHOUSE_URL: url, GATEHOUSE_DATA: values.data }, io)
@@ -149,8 +132,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
   }
 }
 
-/** The first option whose value cannot be read, and why; told before anything is started. */
-/** A configuration can bring a text for whoever starts it: `welcome.txt`, with `#[NAME]` replaced. */
+/** Prints the `welcome.txt` of a configuration for the operator who starts it, with `#[NAME]` replaced. */
 function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
   const file = join(configFolder, 'welcome.txt')
   let text: string
@@ -168,15 +150,15 @@ function printWelcome(configFolder: string, values: Readonly<Record<string, stri
 function bufferedLog(level: LogLevel) {
   const destination = pino.destination({ sync: false })
   const lines = new LineBuffer(destination)
-  const timer = setInterval(() => lines.passOn(), 1000)
+  const timer = setInterval(() => lines.flush(), 1000)
   timer.unref()
   const flush = (): void => {
     clearInterval(timer)
     try {
-      lines.passOn()
+      lines.flush()
       destination.flushSync()
     } catch {
-      // Nothing was ever written, or whoever read the log is gone.
+      // Nothing was written, or the reader of the log has closed the pipe.
     }
   }
   process.once('exit', flush)
@@ -194,9 +176,9 @@ function untilStopped(gateway: Gateway, drainSeconds: number, io: CommandIo): Pr
     const stop = (): void => {
       if (stopping) return
       stopping = true
-      io.stdout('Gatehouse stops: requests under way are finished')
+      io.stdout('Shutting down: finishing open requests')
       const timer = setTimeout(() => {
-        io.stderr('gatehouse serve: requests under way were cut off')
+        io.stderr('gatehouse serve: some requests did not finish in time and were cut off')
         resolve(1)
         process.exit(1)
       }, drainSeconds * 1000)
@@ -217,7 +199,7 @@ function untilStopped(gateway: Gateway, drainSeconds: number, io: CommandIo): Pr
 const advice: Readonly<Record<string, string>> = {
   EADDRINUSE: 'choose another --listen or --metrics',
   ERR_OSSL_PEM_NO_START_LINE: 'it is not a PEM file',
-  ERR_OSSL_UNSUPPORTED: 'it is not a PEM file, or it asks for a passphrase',
+  ERR_OSSL_UNSUPPORTED: 'it is not a PEM file, or it has a passphrase',
   ERR_OSSL_X509_KEY_VALUES_MISMATCH: '--tls-key is not the key of --tls-cert',
 }
 

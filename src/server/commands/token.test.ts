@@ -27,7 +27,7 @@ async function run(...args: string[]) {
 test('mints a token that the development issuer’s key verifies', async () => {
   const { code, out, err } = await run('mint', '--data', data, '--subject', 'alice')
   expect({ code, lines: out.length }).toEqual({ code: 0, lines: 1 })
-  expect(err).toEqual([expect.stringContaining(`made a new key in ${data}`)])
+  expect(err).toEqual([expect.stringContaining(`Created a signing key in ${data}.`)])
   expect((await run('mint', '--data', data, '--subject', 'again')).err).toEqual([])
   const [token = ''] = out
   const { publicKey } = await createKeySource({ configuration: data, data }).signingKey('development-issuer')
@@ -67,17 +67,17 @@ test.each([
   [['mint', '--subject', 's', '--claim', 'exp=9999999999']],
   [['mint', '--subject', 's', '--wrong', 'x']],
   [['mint', 'twice', '--subject', 's']],
-])('wrong usage %j exits with 2 and tells the usage on stderr', async (args) => {
+])('wrong usage %j exits with 2 and points to the help', async (args) => {
   const { code, out, err } = await run(...args)
   expect(code).toBe(2)
   expect(out).toEqual([])
-  expect(err.join('\n')).toContain('Usage: gatehouse token mint')
+  expect(err.join('\n')).toContain('Run "gatehouse token --help" for usage.')
 })
 
-test('--help is no error', async () => {
+test('--help prints the usage and succeeds', async () => {
   const { code, out } = await run('--help')
   expect(code).toBe(0)
-  expect(out.join('\n')).toContain('Usage: gatehouse token mint')
+  expect(out.join('\n')).toContain('Usage:\n  gatehouse token mint')
 })
 
 test('signs with a private key of the operator’s own', async () => {

@@ -3,12 +3,15 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Session } from '#domain/session.ts'
+import { SecondFactors } from '#engine/second-factors/second-factors.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { userCommandReading } from '#server/commands/user.ts'
+import { userCommand, userCommandReading } from '#server/commands/user.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
+import { fakeSecretBox } from '#testing/fake-login-services.ts'
+import { subject } from '#testing/subjects.ts'
 
 const insert = (name: string) => `apiVersion: openunison.tremolo.io/v1
 kind: DirectoryInsert
@@ -41,7 +44,7 @@ function setUp(...inserts: string[]) {
   return { run, look }
 }
 
-test('somebody is added, listed, given another password and removed, each in the audit without the password', async () => {
+test('users are added, listed, get a new password and are removed, with audit entries that omit the password', async () => {
   const { run, look } = setUp('people')
   const add = [
     'add',
@@ -110,7 +113,10 @@ test('somebody is added, listed, given another password and removed, each in the
     groups: ['admins'],
   })
   expect(await run('', 'remove', 'ada')).toMatchObject({ code: 0 })
-  expect(await run('', 'remove', 'ada')).toMatchObject({ code: 1, errors: expect.stringContaining('nobody') })
+  expect(await run('', 'remove', 'ada')).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('there is no user with the login'),
+  })
   const { rows } = await look(({ audit }) => audit.list({ subject: 'ada', limit: 50 }))
   expect(JSON.stringify(rows)).not.toMatch(/horse|argon2/)
   expect(
@@ -128,7 +134,7 @@ test('somebody is added, listed, given another password and removed, each in the
   expect(rows.at(-1)).toMatchObject({ requestor: 'me', target: 'people', workflow: { name: 'gatehouse user add' } })
 })
 
-test('what cannot be done is told, and nobody is there afterwards', async () => {
+test('a failed add reports the problem and adds no user', async () => {
   const { run } = setUp('people')
   expect(await run('', 'list')).toMatchObject({ code: 1, errors: expect.stringContaining('no database') })
   expect(await run('short', 'add', 'ada')).toMatchObject({ code: 1, errors: expect.stringContaining('8 characters') })
@@ -140,7 +146,7 @@ test('what cannot be done is told, and nobody is there afterwards', async () => 
   expect(await run('', 'add', 'zoe', '--no-password')).toMatchObject({ code: 0 })
   expect(await run('long enough', 'passwd', 'ada')).toMatchObject({
     code: 1,
-    errors: expect.stringContaining('nobody'),
+    errors: expect.stringContaining('there is no user with the login'),
   })
   expect((await run('', 'list')).output).toHaveLength(1)
   expect(await run('long enough', 'add', 'ada')).toMatchObject({ code: 0 })
@@ -170,5 +176,45 @@ test('wrong usage, and a choice that has to be made', async () => {
   expect(await setUp().run('', 'list')).toMatchObject({
     code: 1,
     errors: expect.stringContaining('directory.Database'),
+  })
+})
+
+test('reset-factors removes the second factors of one user and audits it', async () => {
+  const url = `sqlite:${join(temporaryFolder(), 'test.db')}`
+  const secrets = fakeSecretBox('second factor')
+  const people = [subject('uid=ada,ou=staff,o=Tremolo'), subject('uid=grace,ou=staff,o=Tremolo')]
+  const look = async <T>(
+    work: (factors: SecondFactors, storage: ReturnType<typeof openStorage>) => Promise<T>,
+  ): Promise<T> => {
+    const storage = openStorage({ url, clock: systemClock, log: silentLogger })
+    await storage.ready()
+    try {
+      return await work(new SecondFactors({ store: storage.secondFactors, secrets, clock: systemClock }), storage)
+    } finally {
+      await storage.close()
+    }
+  }
+  await look(async (factors) => {
+    for (const person of people) {
+      const factor = { id: person.uid, kind: 'totp', name: 'Phone', secret: {}, counter: 0 } as const
+      await factors.add(person, factor, { requestId: 'r' })
+    }
+  })
+  const said: string[] = []
+  const io = { stdout: (line: string) => said.push(line), stderr: (line: string) => said.push(line) }
+  const reset = (dn: string) => userCommand(['reset-factors', dn, '--database', url, '--by', 'root'], io)
+  expect(await reset('UID=Ada,ou=Staff, o=Tremolo')).toBe(0)
+  expect(await reset('uid=nobody,o=Tremolo')).toBe(1)
+  expect(await reset('uid=ada,ou=staff,o=Tremolo')).toBe(1)
+  expect(await reset('no name')).toBe(1)
+  expect(said.slice(0, 3)).toEqual([
+    'Removed 1 second factor',
+    'gatehouse user: no user with second factors has the DN "uid=nobody,o=Tremolo"',
+    'gatehouse user: no user with second factors has the DN "uid=ada,ou=staff,o=Tremolo"',
+  ])
+  await look(async (factors, { audit }) => {
+    expect((await Promise.all(people.map((person) => factors.of(person)))).map(({ length }) => length)).toEqual([0, 1])
+    const [row] = (await audit.list({ limit: 5 })).rows.filter(({ action }) => action === 'delete')
+    expect(row).toMatchObject({ requestor: 'root', subject: 'Ada', action: 'delete', attribute: 'second factor' })
   })
 })

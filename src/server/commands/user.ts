@@ -1,12 +1,15 @@
-import { userInfo } from 'node:os'
 import process from 'node:process'
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
 import { formatIssue } from '#config/located-issue.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { insertIdentity } from '#engine/directory/virtual-directory.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import { nameKey } from '#engine/second-factors/second-factors.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
+import { Dn } from '#identity/dn.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -17,43 +20,58 @@ import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import type { Configuration, InsertConfig } from '#sdk/configuration.ts'
 import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory-insert.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import {
+  messageOf,
+  operatorName,
+  readArguments,
+  required,
+  runAction,
+  terminalLine,
+  terminalWidth,
+  unknownAction,
+  WrongUsage,
+} from '#server/commands/command-line.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
-import { invitationWords, runInvitationAction } from '#server/commands/invite.ts'
-import { loadOnce } from '#server/commands/load-once.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
-import { type PasswordInput, readPassword } from '#server/commands/read-password.ts'
-import { resetFactors } from '#server/commands/reset-factors.ts'
-import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
+import { configUsage, databaseOptions, databaseUsage, loadOnce, withDatabase } from '#server/commands/installation.ts'
+import { invitationWords, runInvitationAction } from '#server/commands/user-invitations.ts'
 import type { Storage } from '#storage/open.ts'
 import type { ChangeClaim } from '#storage/password-change-store.ts'
 
-const usage = `Usage: gatehouse user add LOGIN --config DIR [OPTIONS]
-       gatehouse user passwd|remove LOGIN --config DIR [OPTIONS]
-       gatehouse user list --config DIR [OPTIONS]
-       gatehouse user invite EMAIL --config DIR [OPTIONS]
-       gatehouse user invitations --config DIR [OPTIONS]
-       gatehouse user resend-invitation|revoke-invitation ID --config DIR [OPTIONS]
-       gatehouse user reset-factors DN [OPTIONS]
+const usage = `Manage users of the embedded directory, invitations and second factors. All changes are in the audit.
 
-add     Add a user, with a password from standard input
-passwd  Set a user's password, from standard input, and end their sessions
-remove  Remove a user with their memberships and password, and end their sessions
-list    Print the users, and who has a password
-invite  Invite someone to a registration form; the gateway sends the mail
-invitations, resend-invitation, revoke-invitation  Print invitations, send one again, and revoke one
-reset-factors  Remove the second factors and recovery codes of the user with that DN
+Usage:
+  gatehouse user add LOGIN --config SOURCE [options]
+  gatehouse user passwd LOGIN --config SOURCE [options]
+  gatehouse user remove LOGIN --config SOURCE [options]
+  gatehouse user list --config SOURCE [options]
+  gatehouse user invite EMAIL --config SOURCE [options]
+  gatehouse user invitations --config SOURCE [options]
+  gatehouse user resend-invitation ID --config SOURCE [options]
+  gatehouse user revoke-invitation ID --config SOURCE [options]
+  gatehouse user reset-factors DN [options]
 
-  --config DIR            the folder of YAML, or kubernetes:NAMESPACE, with a DirectoryInsert of class directory.Database
+Actions:
+  add                Add a user
+  passwd             Set the password of a user and end their sessions
+  remove             Remove a user and end their sessions
+  list               List users, and whether they have a password
+  invite             Invite someone to a registration form; the gateway sends the mail
+  invitations        List invitations
+  resend-invitation  Send an invitation again, with a new link
+  revoke-invitation  Revoke an invitation
+  reset-factors      Remove the second factors and recovery codes of a user
+
+Options:
+${configUsage}
 ${databaseUsage}
-  --insert NAME           which of several such inserts
-  --attribute NAME=VALUE  add, invite: an attribute; may repeat
-  --application NAME      invitations: the application with the form, where there are several
-  --group NAME            add: a group, created if it does not exist; may repeat
-  --no-password           add: without a password
-  --by NAME               who does it, for the audit (the user of this system)
+  --insert NAME            DirectoryInsert of class directory.Database, if there are several
+  --attribute NAME=VALUE   add, invite: an attribute; can be repeated
+  --group NAME             add: a group, created if it does not exist; can be repeated
+  --no-password            add: do not set a password
+  --application NAME       Application with the registration form, if there are several
+  --by NAME                Name of the operator, for the audit (default the system user)
 
-A password is the first line of standard input, or typed at the terminal; it is never an argument.`
+add and passwd read the password from the terminal, or from the first line of standard input.`
 
 const options = {
   ...databaseOptions,
@@ -68,69 +86,68 @@ const options = {
 
 const embedded = 'directory.Database'
 const pageSize = 200
-/** How long a password may take to be written before the outcome counts as unknown. */
+/** Time to write a password; after that, the outcome is unknown. */
 const leaseMillis = 120_000
 
-class WrongUsage extends Error {}
-
 const read = (args: string[], io: CommandIo) =>
-  readArguments(args, { usage, options, positionals: args[0] === 'list' || args[0] === 'invitations' ? 1 : 2 }, io)
+  readArguments(
+    args,
+    { command: 'user', usage, options, positionals: args[0] === 'list' || args[0] === 'invitations' ? 1 : 2 },
+    io,
+  )
 type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 
-/** What an action does to the people of an insert; the changes are for the audit. `begun` comes before a password is replaced. */
+/** Changes the users of an insert and returns the changes for the audit. Calls `begun` before it replaces a password. */
 type Action = (people: PeopleInsert, io: CommandIo, begun: () => Promise<void>) => Promise<readonly UserChange[]>
 
-/** `gatehouse user add|passwd|remove|list`, with passwords from the given input. */
+/** Reads passwords from the given input. */
 export const userCommandReading =
   (input: PasswordInput): RunCommand =>
   async (args, io) => {
     const given = read(args, io)
     if ('exit' in given) return given.exit
     const { values, positionals } = given
-    const [word = '', login = ''] = positionals
-    try {
-      if (invitationWords.includes(word)) return await invite(word, login, values, io)
+    const [word = '', argument = ''] = positionals
+    const run = async (): Promise<number> => {
+      if (invitationWords.includes(word)) return invite(word, argument, values, io)
       if (word === 'reset-factors') {
-        await withDatabase(values, (storage) => resetFactors(login, values.by, storage, io))
+        await withDatabase(values, (storage) => resetFactors(argument, operatorName(values.by), storage, io))
         return 0
       }
-      const action = readAction(word, login, values, input)
-      if (values.config === undefined) throw new WrongUsage('--config is required')
-      const configuration = await load(values.config, io)
-      if (configuration === undefined) return 1
-      const config = chooseInsert(configuration, values.insert)
-      const work = async (storage: Storage): Promise<void> => {
-        const people = await openPeople(config, configuration, storage, values.data)
-        try {
-          const requestor = values.by ?? `${userInfo().username} (command line)`
-          const by = { requestor, workflow: { id: newId(), name: `gatehouse user ${word}` } }
-          const cause = { login, target: config.name, by }
-          // A user whose password changed, or who is removed, must log in again.
-          const ended = word === 'passwd' || word === 'remove' ? await identityOf(login, people, config) : undefined
-          if (word === 'passwd' && ended !== undefined) {
-            return await replacePassword((begun) => action(people, io, begun), ended, cause, storage)
-          }
-          const rows = rowsOf(await action(people, io, async () => {}), cause, storage)
-          if (rows.length > 0) await storage.audit.append(rows)
-          if (ended !== undefined) await storage.sessions.deleteOfOwner(ended)
-        } finally {
-          await people.close?.()
-        }
-      }
-      await withDatabase(values, work, word === 'add' ? 'make' : 'refuse')
-      return 0
-    } catch (error) {
-      io.stderr(`gatehouse user: ${messageOf(error)}`)
-      if (!(error instanceof WrongUsage)) return 1
-      io.stderr(usage)
-      return 2
+      return change(word, argument, values, readAction(word, argument, values, input), io)
     }
+    return runAction('user', io, run, describe)
   }
 
+async function change(word: string, login: string, values: Values, action: Action, io: CommandIo): Promise<number> {
+  const configuration = await load(required(values.config, 'config'), io)
+  if (configuration === undefined) return 1
+  const config = chooseInsert(configuration, values.insert)
+  const work = async (storage: Storage): Promise<void> => {
+    const people = await openPeople(config, configuration, storage, values.data)
+    try {
+      const by = { requestor: operatorName(values.by), workflow: { id: newId(), name: `gatehouse user ${word}` } }
+      const cause = { login, target: config.name, by }
+      // A user whose password changed, or who is removed, must log in again.
+      const ended = word === 'passwd' || word === 'remove' ? await identityOf(login, people, config) : undefined
+      if (word === 'passwd' && ended !== undefined) {
+        return await replacePassword((begun) => action(people, io, begun), ended, cause, storage)
+      }
+      const rows = rowsOf(await action(people, io, async () => {}), cause, storage)
+      if (rows.length > 0) await storage.audit.append(rows)
+      if (ended !== undefined) await storage.sessions.deleteOfOwner(ended)
+    } finally {
+      await people.close?.()
+    }
+  }
+  await withDatabase(values, work, word === 'add' ? 'create' : 'refuse')
+  return 0
+}
+
 async function invite(word: string, argument: string, values: Values, io: CommandIo): Promise<number> {
-  if (values.config === undefined) throw new WrongUsage('--config is required')
+  const config = required(values.config, 'config')
   const attributes = readAttributes(values.attribute ?? [])
-  const configuration = await load(values.config, io)
+  const configuration = await load(config, io)
   if (configuration === undefined) return 1
   const { application, by } = values
   const action = { word, argument, application, by, attributes }
@@ -147,7 +164,7 @@ async function identityOf(login: string, people: PeopleInsert, config: InsertCon
   return entries[0] && insertIdentity(config.name, entries[0])
 }
 
-/** Usage is checked before anything is opened or read. */
+/** Checks the options before anything is opened or read. */
 function readAction(word: string, login: string, values: Values, input: PasswordInput): Action {
   const password = (io: CommandIo): Promise<string> => readPassword(input, io.stderr)
   switch (word) {
@@ -170,13 +187,13 @@ function readAction(word: string, login: string, values: Values, input: Password
     case 'remove':
       return async (people) => {
         const changes = await people.removePerson(login)
-        if (changes.length === 0) throw new Error(`there is nobody with the login "${login}"`)
+        if (changes.length === 0) throw new Error(`there is no user with the login "${login}"`)
         return changes
       }
     case 'list':
       return list
     default:
-      throw new WrongUsage(`unknown action "${word}"`)
+      return unknownAction(word, ['add', 'passwd', 'remove', 'list', ...invitationWords, 'reset-factors'])
   }
 }
 
@@ -221,7 +238,7 @@ function chooseInsert({ inserts }: Configuration, name: string | undefined): Ins
     const wanted = name === undefined ? '' : ` named "${name}"`
     throw new Error(`the configuration has no DirectoryInsert of class ${embedded}${wanted}`)
   }
-  if (another !== undefined) throw new WrongUsage(`--insert is needed: ${kept.map((one) => one.name).join(' or ')}`)
+  if (another !== undefined) throw new WrongUsage(`--insert is required: ${kept.map((one) => one.name).join(' or ')}`)
   return found
 }
 
@@ -244,7 +261,7 @@ async function openPeople(
     },
     openUserDirectory: async (wanted) => storage.userDirectory(wanted),
   })
-  if (!keepsPeople(made)) throw new Error(`the DirectoryInsert "${name}" keeps no people`)
+  if (!keepsPeople(made)) throw new Error(`the DirectoryInsert "${name}" does not store users`)
   return made
 }
 
@@ -295,9 +312,81 @@ async function replacePassword(
   await store.finish(claim, { ending, audit: rowsOf(changes, cause, storage) })
 }
 
-/** What the store says is for the log; to whoever asked, its public words say more. */
-function messageOf(error: unknown): string {
+function describe(error: unknown): string {
   if (error instanceof GatewayError && error.code === 'BAD_REQUEST') return error.publicText
-  if (error instanceof GatewayError && error.code === 'CONFLICT') return 'there is somebody with this login already'
-  return error instanceof Error ? error.message : String(error)
+  if (error instanceof GatewayError && error.code === 'CONFLICT') return 'a user with this login already exists'
+  return messageOf(error)
+}
+
+/** Works for users of any directory. Throws an Error for an invalid DN, and for a DN without second factors. */
+export async function resetFactors(
+  written: string,
+  requestor: string,
+  { secondFactors }: Pick<Storage, 'secondFactors'>,
+  io: CommandIo,
+): Promise<void> {
+  const dn = Dn.parse(written)
+  const subject = dn.rdns[0]?.[0]?.value ?? written
+  const removed = await secondFactors.removeAllOfName(nameKey({ dn }), [
+    {
+      id: newId(),
+      time: systemClock(),
+      requestor,
+      subject,
+      workflow: { id: '', name: 'gatehouse user reset-factors' },
+      target: 'gatehouse',
+      kind: 'attribute',
+      action: 'delete',
+      attribute: 'second factor',
+      value: 'all',
+    },
+  ])
+  if (removed === 0) throw new Error(`no user with second factors has the DN "${dn}"`)
+  io.stdout(`Removed ${removed} second factor${removed === 1 ? '' : 's'}`)
+}
+
+/** Where a password comes from. */
+export type PasswordInput = NodeJS.ReadableStream & { readonly isTTY?: boolean }
+
+/** Longer than any valid password. */
+const maxBytes = 4096
+
+/** The first line of the input. At a terminal, the operator types it twice, and it is not shown. */
+async function readPassword(input: PasswordInput, prompt: (line: string) => void): Promise<string> {
+  const password = input.isTTY === true ? await typedTwice(input, prompt) : await firstLine(input)
+  if (password === '') throw new Error('no password on standard input')
+  return password
+}
+
+async function typedTwice(input: PasswordInput, prompt: (line: string) => void): Promise<string> {
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const terminal = createInterface({ input, output: silent, terminal: true })
+  const ask = (question: string): Promise<string> => {
+    prompt(question)
+    return new Promise((resolve, reject) => {
+      terminal.once('close', () => reject(new Error('no password was typed')))
+      terminal.question('', resolve)
+    })
+  }
+  try {
+    const first = await ask('Password (not shown):')
+    if ((await ask('Repeat the password:')) !== first) throw new Error('the two passwords differ')
+    return first
+  } finally {
+    terminal.close()
+  }
+}
+
+async function firstLine(input: PasswordInput): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of input) {
+    const part = Buffer.from(chunk)
+    chunks.push(part)
+    bytes += part.length
+    if (part.includes('\n')) break
+    if (bytes > maxBytes) throw new Error('the password on standard input is too long')
+  }
+  const text = Buffer.concat(chunks).toString()
+  return text.split(/\r?\n/, 1)[0] ?? ''
 }

@@ -51,7 +51,7 @@ async function run(folder: string, ...args: string[]) {
 const ids = async (folder: string, ...args: string[]): Promise<string[]> =>
   (await run(folder, 'list', '--json', ...args)).output.map((line) => JSON.parse(line).id)
 
-test('runs are listed, latest first, as far as they are asked for', async () => {
+test('list prints the matching runs, latest first', async () => {
   const folder = await dataFolder()
   expect(await ids(folder)).toEqual(['waiting', 'stuck'])
   expect(await ids(folder, '--limit', '1')).toEqual(['waiting'])
@@ -71,7 +71,7 @@ test('a run is shown with its timeline and approvals, and without what it works 
   expect(stuck).toContain('reason     new here')
   expect(stuck).toMatch(/create-user:0 provision: failed \(1000 ms\)\n {6}refused/)
   const waiting = (await run(folder, 'show', 'waiting')).output.join('\n')
-  expect(waiting).toContain('open "Manager approval" a-1, asked: boss, chief')
+  expect(waiting).toContain('open "Manager approval" a-1, approvers: boss, chief')
   for (const id of ['stuck', 'waiting']) {
     const [json = ''] = (await run(folder, 'show', id, '--json')).output
     expect(JSON.parse(json)).toMatchObject({ id, timeline: expect.any(Array), approvals: expect.any(Array) })
@@ -113,11 +113,11 @@ test('an intervention on a run that changed since it was shown is refused', asyn
   const [json = ''] = (await run(folder, 'show', 'stuck', '--json')).output
   const { fence } = JSON.parse(json)
   const stale = await run(folder, 'retry', 'stuck', '--fence', String(fence - 1))
-  expect([stale.code, stale.errors]).toEqual([1, [expect.stringContaining('something happened to the run since')]])
+  expect([stale.code, stale.errors]).toEqual([1, [expect.stringContaining('the run has changed')]])
   expect((await run(folder, 'retry', 'stuck', '--fence', String(fence))).code).toBe(0)
 })
 
-test('a run that is not there, and a database that is not, are told', async () => {
+test('a missing run and a missing database are reported', async () => {
   const folder = await dataFolder()
   expect((await run(folder, 'show', 'nothing')).errors[0]).toContain('there is no stored run "nothing"')
   expect((await run(temporaryFolder(), 'list')).errors[0]).toContain('there is no database')
@@ -131,7 +131,7 @@ test.each([
   [['cancel', 'x', '--reason', ''], /--reason/],
   [['retry', 'x', '--fence', '-1'], /--fence/],
   [['retry', 'x', '--fence', 'x'], /--fence/],
-  [['show'], /1 more argument needed/],
+  [['show'], /missing argument: /],
 ])('%j is wrong usage', async (args, problem) => {
   const { code, errors } = await run(temporaryFolder(), ...args)
   expect(code).toBe(2)

@@ -1,39 +1,60 @@
-import { userInfo } from 'node:os'
 import type { Approval } from '#domain/approval.ts'
-import { isRunState, type RunQuery, type RunWithData, runStates, type StoredStep } from '#domain/run.ts'
+import {
+  isRunState,
+  type Run,
+  type RunQuery,
+  type RunState,
+  type RunWithData,
+  runStates,
+  type StoredStep,
+} from '#domain/run.ts'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { readArguments } from '#server/commands/arguments.ts'
+import {
+  maxLimit,
+  messageOf,
+  operatorName,
+  readArguments,
+  readLimit,
+  runAction,
+  terminalLine,
+  terminalWidth,
+  unknownAction,
+  WrongUsage,
+  wholeNumber,
+} from '#server/commands/command-line.ts'
 import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/open-database.ts'
-import { type RunStory, runLines, storyLines } from '#server/commands/run-lines.ts'
-import { terminalWidth } from '#server/commands/terminal-line.ts'
-import { wholeNumber } from '#server/commands/whole-number.ts'
+import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
 import type { Storage } from '#storage/open.ts'
 
-const usage = `Usage: gatehouse workflow list [OPTIONS]
-       gatehouse workflow show ID [OPTIONS]
-       gatehouse workflow retry|skip|cancel ID [--reason TEXT] [OPTIONS]
+const usage = `List workflow runs, and retry, skip or cancel them. A running gateway continues a run within seconds.
 
-list    Print stored runs, latest first
-show    Print a run with its timeline and its approvals
-retry   Try the task of an incident again
-skip    Continue after the task of an incident, as if it was done
-cancel  End a run before its next task
+Usage:
+  gatehouse workflow list [options]
+  gatehouse workflow show ID [options]
+  gatehouse workflow retry ID [--reason TEXT] [options]
+  gatehouse workflow skip ID --reason TEXT [options]
+  gatehouse workflow cancel ID --reason TEXT [options]
 
+Actions:
+  list    List stored runs, latest first
+  show    Show a run, its timeline and its approvals
+  retry   Retry the failed task of an incident
+  skip    Continue after the failed task of an incident, as if it had succeeded
+  cancel  End a run before its next task
+
+Options:
 ${databaseUsage}
-  --state STATE     list: ready, running, waiting, incident, completed, failed or cancelled; may repeat
-  --name NAME       list: only runs of this workflow
-  --subject LOGIN   list: only runs about this user
-  --requestor LOGIN list: only runs that this user requested
-  --limit N         list: at most this many (50)
-  --json            one JSON object per line
-  --reason TEXT     why; needed to skip and to cancel
-  --fence N         only if "show" still prints this number for the run
-  --by NAME         who does it, for the audit (the user of this system)
-
-The gateway need not run. If it does, it continues the run within seconds.`
+  --state STATE            list: ready, running, waiting, incident, completed, failed or cancelled; can be repeated
+  --name NAME              list: only runs of this workflow
+  --subject LOGIN          list: only runs about this user
+  --requestor LOGIN        list: only runs that this user requested
+  --limit N                list: number of runs (default 50)
+  --json                   list, show: print JSON, one object per line
+  --reason TEXT            retry, skip, cancel: reason, for the audit
+  --fence N                retry, skip, cancel: only if "show" still prints this number
+  --by NAME                retry, skip, cancel: name of the operator, for the audit (default the system user)`
 
 const options = {
   ...databaseOptions,
@@ -48,39 +69,33 @@ const options = {
   by: { type: 'string' },
 } as const
 
-const maxLimit = 100_000
 const pageSize = 500
 const maxText = 2_000
 
-class WrongUsage extends Error {}
-
 const read = (args: string[], io: CommandIo) =>
-  readArguments(args, { usage, options, positionals: args[0] === 'list' ? 1 : 2 }, io)
+  readArguments(
+    args,
+    { command: 'workflow', usage, options, positionals: args[0] === 'list' ? 1 : 2, names: ['ACTION', 'ID'] },
+    io,
+  )
 type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
 type Action = (storage: Storage, io: CommandIo) => Promise<number>
 
-/** `gatehouse workflow list|show|retry|skip|cancel`. */
 export const workflowCommand: RunCommand = async (args, io) => {
   const given = read(args, io)
   if ('exit' in given) return given.exit
   const { values, positionals } = given
   const [word = '', id = ''] = positionals
-  try {
-    const action = actions.get(word)
-    if (action === undefined) throw new WrongUsage(`unknown action "${word}"`)
-    const run = action(values, id)
-    return await withDatabase(values, (storage) => run(storage, io))
-  } catch (error) {
-    io.stderr(`gatehouse workflow: ${messageOf(error)}`)
-    if (!(error instanceof WrongUsage)) return 1
-    io.stderr(usage)
-    return 2
+  const run = async (): Promise<number> => {
+    const action = actions.get(word)?.(values, id) ?? unknownAction(word, [...actions.keys()])
+    return withDatabase(values, (storage) => action(storage, io))
   }
+  return runAction('workflow', io, run, describe)
 }
 
-/** Usage is checked before the database is opened. */
+/** Each action checks its options before the database is opened. */
 const actions: ReadonlyMap<string, (values: Values, id: string) => Action> = new Map([
-  ['list', (values: Values) => list(readQuery(values), readLimit(values), values.json === true)],
+  ['list', (values: Values) => list(readQuery(values), readLimit(values.limit), values.json === true)],
   ['show', (values: Values, id: string) => show(id, values.json === true)],
   ['retry', (values: Values, id: string) => intervene('retry', id, readIntervention(values, false))],
   ['skip', (values: Values, id: string) => intervene('skip', id, readIntervention(values, true))],
@@ -129,16 +144,14 @@ const intervene =
     const interventions = new RunInterventions(storage.runs, systemClock)
     await interventions[action]({ id, fence: fence ?? run.fence, ...asked })
     const { state } = await findRun(storage, id)
-    io.stdout(`${id} is ${state}${action === 'cancel' && state === 'running' ? ', until its present task ends' : ''}`)
+    io.stdout(`${id} is ${state}${action === 'cancel' && state === 'running' ? ' until its current task ends' : ''}`)
     return 0
   }
 
 async function findRun({ runs }: Storage, id: string): Promise<RunWithData> {
   const run = await runs.get(id)
   if (run !== undefined) return run
-  throw new Error(
-    `there is no stored run "${id}"; one that a SCIM call asked for and that ended within it stands in the audit only`,
-  )
+  throw new Error(`there is no stored run "${id}"; a run that ended within its SCIM call is only in the audit`)
 }
 
 async function readStory({ runs, approvals }: Storage, { data: _, ...run }: RunWithData): Promise<RunStory> {
@@ -155,7 +168,7 @@ async function readStory({ runs, approvals }: Storage, { data: _, ...run }: RunW
   return { run, steps, approvals: found }
 }
 
-/** What approvers are shown of the request is not for this list. */
+/** Without the data and rules that only approvers see. */
 const storyJson = ({ run, steps, approvals }: RunStory): string =>
   JSON.stringify({
     ...run,
@@ -182,33 +195,104 @@ function readQuery({ state, name, subject, requestor }: Values): Omit<RunQuery, 
   }
 }
 
-function readLimit({ limit }: Values): number {
-  const number = wholeNumber(limit, 1, maxLimit)
-  if (number === undefined) throw new WrongUsage(`--limit must be a whole number from 1 to ${maxLimit}`)
-  return number
-}
-
 function readIntervention({ reason, fence, by }: Values, needsReason: boolean): Asked {
-  if (needsReason && (reason ?? '') === '') throw new WrongUsage('--reason is needed: it stands in the audit')
+  if (needsReason && (reason ?? '') === '') throw new WrongUsage('--reason is required; the audit records it')
   for (const text of [reason, by]) {
-    if (text !== undefined && text.length > maxText) throw new WrongUsage(`a text has at most ${maxText} characters`)
+    if (text !== undefined && text.length > maxText)
+      throw new WrongUsage(`--reason and --by have at most ${maxText} characters`)
   }
   const number = fence === undefined ? undefined : wholeNumber(fence, 0, Number.MAX_SAFE_INTEGER)
   if (fence !== undefined && number === undefined) throw new WrongUsage('--fence must be a whole number')
   return {
-    by: by ?? `${userInfo().username} (command line)`,
+    by: operatorName(by),
     ...(reason === undefined || reason === '' ? {} : { reason }),
     ...(number === undefined ? {} : { fence: number }),
   }
 }
 
-/** What the store says is for the log; to whoever asked, its public words say more. */
+/** For operators; the messages of the store are for the log. */
 const hints: Readonly<Record<string, string>> = {
-  VERSION_MISMATCH: 'something happened to the run since; look at it again',
-  CONFLICT: 'the run is not in a state for this; only an incident is retried or skipped, and what has ended stays',
+  VERSION_MISMATCH: 'the run has changed; look at it again with "gatehouse workflow show"',
+  CONFLICT:
+    'the run is not in a state for this: only incidents can be retried or skipped, and an ended run stays as it is',
 }
 
-function messageOf(error: unknown): string {
-  if (error instanceof GatewayError) return hints[error.code] ?? error.message
-  return error instanceof Error ? error.message : String(error)
+const describe = (error: unknown): string =>
+  (error instanceof GatewayError ? hints[error.code] : undefined) ?? messageOf(error)
+
+/** What administrators see of a run; not the data it works on. */
+interface RunStory {
+  readonly run: Run
+  readonly steps: readonly StoredStep[]
+  readonly approvals: readonly Approval[]
+}
+
+const stateWidth = 9
+
+/** One line, and another one for an incident. */
+function runLines(run: Run, width: number): string[] {
+  const { created, state, name, subject, requestor, caller, id, incident } = run
+  const by = caller === undefined ? requestor : `${requestor} (called by ${caller})`
+  const lines = [`${created.toISOString()} ${state.padEnd(stateWidth)} ${id} ${name}, for ${subject}, by ${by}`]
+  if (incident !== undefined) lines.push(`    ${incident.task}: ${incident.code}: ${incident.message}`)
+  return lines.map((line) => terminalLine(line, width))
+}
+
+function storyLines({ run, steps, approvals }: RunStory, width: number): string[] {
+  const lines = [
+    `run        ${run.id}`,
+    `workflow   ${run.name} (definition ${run.definition})`,
+    `state      ${stateText(run)}`,
+    `subject    ${run.subject}`,
+    `requestor  ${run.requestor}${run.caller === undefined ? '' : ` (called by ${run.caller})`}`,
+    ...(run.reason === undefined ? [] : [`reason     ${run.reason}`]),
+    ...(run.requestId === undefined ? [] : [`request    ${run.requestId}`]),
+    `created    ${run.created.toISOString()}`,
+    ...(run.deadline === undefined ? [] : [`deadline   ${run.deadline.toISOString()}`]),
+    ...(run.ended === undefined ? [] : [`ended      ${run.ended.toISOString()}`]),
+    `targets    ${run.touched ? 'changed' : 'not changed'}`,
+    `fence      ${run.fence}`,
+    ...(run.incident === undefined
+      ? []
+      : [`problem    ${run.incident.task}: ${run.incident.code}: ${run.incident.message}`]),
+    ...(steps.length === 0 ? [] : ['', 'timeline', ...steps.flatMap(stepLines)]),
+    ...(approvals.length === 0 ? [] : ['', 'approvals', ...approvals.flatMap(approvalLines)]),
+  ]
+  return lines.map((line) => terminalLine(line, width))
+}
+
+const stateTexts: Partial<Readonly<Record<RunState, (run: Run) => string>>> = {
+  ready: ({ due, attempt }) => `ready, due ${due.toISOString()}${attempt === 0 ? '' : `, ${attempt} attempts so far`}`,
+  running: ({ worker, leaseUntil }) => `running at ${worker ?? '?'}, lease until ${leaseUntil?.toISOString() ?? '?'}`,
+  incident: () => 'incident: retry, skip or cancel it',
+}
+
+function stateText(run: Run): string {
+  const text = stateTexts[run.state]?.(run) ?? run.state
+  if (run.cancel === undefined) return text
+  const { by, reason } = run.cancel
+  return `${text}; ${by} requested to cancel it${reason === undefined ? '' : `: ${reason}`}`
+}
+
+function stepLines({ number, attempt, task, taskType, label, started, ended, outcome, error }: StoredStep): string[] {
+  const what = label === undefined ? taskType : `${taskType} "${label}"`
+  const millis = ended.getTime() - started.getTime()
+  const line = `  ${started.toISOString()} ${number}.${attempt} ${task} ${what}: ${outcome} (${millis} ms)`
+  return error === undefined ? [line] : [line, `      ${error}`]
+}
+
+const shownApprovers = 5
+
+function approvalLines(approval: Approval): string[] {
+  const { opened, label, state, id, approvers, decision } = approval
+  const more = approvers.length - shownApprovers
+  const logins = approvers.slice(0, shownApprovers).map(({ login }) => login)
+  const asked = `${logins.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+  const lines = [`  ${opened.toISOString()} ${state} "${label}" ${id}, approvers: ${asked}`]
+  if (decision !== undefined) {
+    const { at, by: decider, onBehalfOf, comment } = decision
+    const by = `${decider?.login ?? 'no one in time'}${onBehalfOf === undefined ? '' : ` for ${onBehalfOf}`}`
+    lines.push(`      ${at.toISOString()} by ${by}${comment === undefined ? '' : `: ${comment}`}`)
+  }
+  return lines
 }

@@ -169,7 +169,7 @@ class ApprovalWalk {
     // A workflow that runs apart does not wait for an approval of this one.
     const writes = flow.provisions !== undefined || taskType === 'delete' || task.name === 'tasks.AsyncCallWorkflow'
     if (writes && !approved) this.writesUnapproved = true
-    // A mapping always goes on with onSuccess; all others decide between two ways, of which one may be empty.
+    // A mapping always continues with onSuccess; other tasks choose between two branches, one of which may be empty.
     const ways = taskType === 'mapping' ? [onSuccess] : [onSuccess, onFailure]
     const after = ways.map((way) => this.#list(way, approved)).every(Boolean)
     return calls.reduce((before, name) => this.run(name, before), after)

@@ -21,7 +21,7 @@ export const readBack: ReadBack = async (issuer, documents, clock) => {
   const base = issuer.issuer
   parseIssuerUrl(base)
   const discovery = await fetchJsonAnswer(new URL(base + discoveryPath), limits)
-  if (!isJsonObject(discovery.body)) throw new Error('the discovery document is no JSON object')
+  if (!isJsonObject(discovery.body)) throw new Error('the discovery document is not a JSON object')
   if (discovery.body['issuer'] !== base) throw new Error('the discovery document names another issuer')
   if (discovery.body['jwks_uri'] !== base + keysPath) throw new Error('the discovery document names other keys')
   const keys = await fetchJsonAnswer(new URL(base + keysPath), limits)

@@ -15,13 +15,13 @@ const parameters = {
     required: true,
   }),
   maxMegabytes: wholeNumber({
-    about: 'From this size on, the file is renamed to `<file>.1`, and a new one is begun.',
+    about: 'At this size, the file is renamed to `<file>.1`, and a new file starts.',
     fallback: 100,
     min: 1,
     max: 100_000,
   }),
   maxFiles: wholeNumber({
-    about: 'How many files are kept, the current one included. Older ones are removed.',
+    about: 'Number of files to keep, including the current one. Older files are deleted.',
     fallback: 10,
     min: 1,
     max: 1000,

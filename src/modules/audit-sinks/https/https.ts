@@ -10,7 +10,7 @@ const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
 const parameters = {
   url: parsed('https address', parseUrl, {
-    about: 'Where batches are posted to: an `https:` address, or `http:` on a loopback host.',
+    about: 'The address for batches: `https:`, or `http:` on a loopback host.',
     required: true,
   }),
   format: choice(['lines', 'array'], {

@@ -6,7 +6,7 @@ import { text } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 
 const parameters = {
-  userName: text({ about: 'The `uid` of whoever calls.', fallback: 'Anonymous' }),
+  userName: text({ about: 'The `uid` of anonymous callers.', fallback: 'Anonymous' }),
 }
 
 /** Everybody passes, under one name. What they may do is for the rules to say. */

@@ -65,7 +65,7 @@ export class DirectoryLogin {
       return await this.#host.directory.bind(dn, password, { local })
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_SUPPORTED') throw error
-      this.#host.log.warn('nobody can log in whose system checks no passwords', { dn: dn.toString() })
+      this.#host.log.warn('login rejected: the directory of this user does not check passwords', { dn: dn.toString() })
       return false
     }
   }

@@ -233,7 +233,7 @@ describe('auth.FormLogin', () => {
     ])
     expect(read({ uidAttr: '(uid=${user}', uidIsFilter: 'true' })).toHaveLength(1)
     expect(read({ uidAttr: '(uid=ada)', uidIsFilter: 'true' })).toEqual([
-      expect.stringContaining('the filter must hold ${user}'),
+      expect.stringContaining('the filter must contain ${user}'),
     ])
     expect(read({ uidAttr: '(&(uid=${user})(ou=${org}))', uidIsFilter: 'true' })).toEqual([
       expect.stringContaining('no field "org"'),

@@ -17,7 +17,7 @@ const parameters = {
   }),
   uidIsFilter: flag({ about: '`"true"`: `uidAttr` is an RFC 4515 filter in which `${user}` is what was typed.' }),
   title: text({ about: 'The heading of the login page.', fallback: 'Sign in' }),
-  userLabel: text({ about: 'What the page calls the login.', fallback: 'User name' }),
+  userLabel: text({ about: 'The label of the login field.', fallback: 'User name' }),
   forgotPasswordURL: parsed('address', parseAddress, {
     about:
       'Where the link “Forgot your password?” leads: a path of this host, or an http or https address. No link when absent.',
@@ -79,7 +79,7 @@ function parseLookup(
     issues.error(
       at,
       unknown === undefined
-        ? '"uidAttr": the filter must hold ${user}, else everybody is whoever it finds'
+        ? '"uidAttr": the filter must contain ${user}; without it, every login would find the same user'
         : `"uidAttr": the form has no field "${unknown}", only \${user}`,
     )
   } catch (error) {

@@ -16,7 +16,7 @@ const parameters = {
       'Nothing of the tokens is tied to the session: there is an id_token and no refresh token, and a new one comes with the next login.',
   }),
   overrideURL: parsed('address', readAddress, {
-    about: 'An address whose scheme and host the issuer is known by, where that is not what people’s browsers use.',
+    about: 'An address with the scheme and host of the issuer, if browsers use another one.',
   }),
 }
 
@@ -41,7 +41,12 @@ export default defineAuthMechanism({
 async function begin(attempt: AuthAttempt, config: Config, host: ModuleHost): Promise<AuthOutcome> {
   const { subject, sessionId, request } = attempt
   const { idpName: issuer, trustName: trust, doNotTieSession, overrideURL: origin } = config
-  if (subject === undefined) return { kind: 'rejected', reason: 'there is nobody yet whom tokens could be made for' }
+  if (subject === undefined)
+    return {
+      kind: 'rejected',
+      reason:
+        'no user is signed in yet, so no tokens can be issued; put this mechanism after one that identifies the user',
+    }
   // Whoever has no session comes with a credential each time, and there is no place to keep tokens.
   if (sessionId === undefined) return { kind: 'passed' }
   const { issuers, clock, log } = host

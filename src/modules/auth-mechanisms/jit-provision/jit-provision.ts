@@ -11,24 +11,24 @@ import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 import { shownAttributes } from '#sdk/shown-attributes.ts'
 
 const parameters = {
-  nameAttr: text({ about: "The caller's attribute that is the login of the person to be made.", required: true }),
+  nameAttr: text({ about: 'The attribute of the caller that is the login of the new user.', required: true }),
   workflowName: text({
-    about: 'The workflow that makes or updates the person, run before the login goes on.',
+    about: 'The workflow that creates or updates the user before the login continues.',
     required: true,
     reference: 'workflow',
   }),
   reloadBaseDN: parsed('name', (written) => Dn.parse(written), {
-    about: "Where the person is found again in the directory; the chain's root when absent.",
+    about: 'Where to find the user in the directory; the root of the chain when absent.',
   }),
   gracePeriod: wholeNumber({
-    about: 'The workflow does not run when the person was updated less than so many seconds ago; 0: it always runs.',
+    about: 'The workflow does not run if the user was updated within this number of seconds; 0: it always runs.',
     fallback: 0,
   }),
   acceptUnverifiedMail: flag({
     about: 'Let `nameAttr` be a mail claim, such as `email`, of a caller whose `email_verified` is not `true`.',
   }),
   lastUpdatedAttributeName: text({
-    about: 'The attribute that tells when that was, in milliseconds since 1970; required with `gracePeriod`.',
+    about: 'The attribute with the time of the last run, in milliseconds since 1970; required with `gracePeriod`.',
   }),
 }
 
@@ -63,7 +63,10 @@ class JitProvision implements AuthMechanism {
 
   async begin({ subject, request, root }: AuthAttempt): Promise<AuthOutcome> {
     const { nameAttr, workflowName, acceptUnverifiedMail } = this.#config
-    if (subject === undefined) return rejected('there is nobody yet who could be provisioned')
+    if (subject === undefined)
+      return rejected(
+        'no user is signed in yet, so none can be provisioned; put this mechanism after one that identifies the user',
+      )
     const [login, second] = subject.attributes.values(nameAttr)
     if (login === undefined || login === '' || second !== undefined) {
       return rejected(`the caller has not exactly one "${nameAttr}"`)
@@ -92,7 +95,10 @@ class JitProvision implements AuthMechanism {
         })
       } catch (error) {
         if (error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE') throw error
-        this.#host.log.warn('nobody is let in whom the workflow did not make', { err: error, workflow: workflowName })
+        this.#host.log.warn('login rejected: the provisioning workflow did not create the user', {
+          err: error,
+          workflow: workflowName,
+        })
         return rejected(`the workflow "${workflowName}" failed`)
       }
     }

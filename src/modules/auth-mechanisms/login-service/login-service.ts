@@ -17,10 +17,10 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 import { readForm } from '#sdk/read-form.ts'
 
 const parameters = {
-  chains: list({ about: 'What people choose from, in order: `label=chain`; may repeat.', required: true }),
+  chains: list({ about: 'The options for users, in order: `label=chain`; may repeat.', required: true }),
   title: text({ about: 'The heading of the page.', fallback: 'How do you want to sign in?' }),
   cookieName: text({
-    about: 'The cookie that remembers the choice, where people ask for that.',
+    about: 'The cookie that remembers the choice, if the user wants that.',
     fallback: 'login-choice',
   }),
   cookieDays: wholeNumber({ about: 'For how many days; 0: the choice is not remembered.', fallback: 0, max: 400 }),

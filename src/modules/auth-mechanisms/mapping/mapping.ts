@@ -71,7 +71,12 @@ async function changed(
   subject: Subject | undefined,
   change: (subject: Subject) => Attributes | Promise<Attributes>,
 ): Promise<AuthOutcome> {
-  if (subject === undefined) return { kind: 'rejected', reason: 'there is nobody yet whose attributes could be mapped' }
+  if (subject === undefined)
+    return {
+      kind: 'rejected',
+      reason:
+        'no user is signed in yet, so no attributes can be mapped; put this mechanism after one that identifies the user',
+    }
   const { level: _, chain: __, ...kept } = subject
   return { kind: 'authenticated', subject: { ...kept, attributes: await change(subject) } }
 }

@@ -11,8 +11,11 @@ import type { ParseContext } from '#sdk/parse-context.ts'
 export const parameters = {
   ...linkParameters,
   issuer: text({ about: 'The issuer; a token’s `iss` must be exactly this.', required: true }),
-  audience: list({ about: 'The audiences of this service; a token’s `aud` must hold one of them.', required: true }),
-  fromWellKnown: flag({ about: 'Take the keys from the issuer’s discovery document.' }),
+  audience: list({
+    about: 'The audiences of this service; `aud` of a token must contain one of them.',
+    required: true,
+  }),
+  fromWellKnown: flag({ about: 'Reads the keys from the discovery document of the issuer.' }),
   validationKey: text({
     about: 'The name of the certificate or public key that verifies tokens, where fromWellKnown is not `"true"`.',
   }),
@@ -23,7 +26,7 @@ export const parameters = {
   }),
   'cors-origins': list({ about: 'The origins of such pages; any, without credentials, when absent.' }),
   defaultNotBeforeMinutes: wholeNumber({
-    about: 'How many minutes before its `iat` a token may already be used.',
+    about: 'Minutes before its `iat` for which a token is accepted.',
     fallback: 5,
     max: 1440,
   }),
@@ -102,13 +105,13 @@ function parseCrossOrigin(
 ): CrossOrigin | undefined {
   for (const [i, name] of headers.entries()) {
     if (!isHeaderName(name))
-      issues.error(params.pathOf('cors-headers', i), `"cors-headers": "${name}" is no header name`)
+      issues.error(params.pathOf('cors-headers', i), `"cors-headers": "${name}" is not a header name`)
   }
   for (const [i, origin] of origins.entries()) {
     if (isOrigin(origin)) continue
     issues.error(
       params.pathOf('cors-origins', i),
-      `"cors-origins": "${origin}" is no origin such as https://app.example.com`,
+      `"cors-origins": "${origin}" is not an origin such as https://app.example.com`,
     )
   }
   if (headers.length === 0 && origins.length === 0) return undefined

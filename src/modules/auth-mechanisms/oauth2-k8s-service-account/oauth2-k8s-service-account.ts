@@ -88,7 +88,7 @@ function createMechanism(config: Config, host: ModuleHost): AuthMechanism {
   async function review(token: string, hash: string, root: string): Promise<AuthOutcome> {
     const expires = expiryOf(token)
     const now = host.clock().getTime()
-    if (expires === undefined) return refuse('the token is no service-account token')
+    if (expires === undefined) return refuse('the token is not a service-account token')
     if (expires <= now) return refuse('the token is expired')
     const target = host.targets.get(config.target)
     if (!reviewsTokens(target)) throw new GatewayError('INTERNAL', `target "${config.target}" cannot review tokens`)

@@ -40,7 +40,7 @@ export class IssuerClient {
     if (this.#known !== undefined && now - this.#known.at < freshMillis) return this.#known.configuration
     if (this.#loading === undefined && now - this.#failedAt < retryMillis) {
       if (this.#known !== undefined) return this.#known.configuration
-      throw unreachable(`the issuer ${this.#config.issuer} could not be reached a moment ago`)
+      throw unreachable(`the issuer ${this.#config.issuer} could not be reached a few seconds ago`)
     }
     this.#loading ??= this.#load().finally(() => {
       this.#loading = undefined

@@ -47,7 +47,7 @@ export class IssuerLogouts {
       return answer(200)
     } catch (error) {
       if (!(error instanceof TokenRejected)) throw error
-      this.#host.log.warn('a logout that was told by an issuer refused', {
+      this.#host.log.warn('a logout token of an issuer was rejected', {
         requestId: request.id,
         reason: error.message,
       })
@@ -69,7 +69,11 @@ export class IssuerLogouts {
   async #end(kind: 'sid' | 'sub', value: string, request: GatewayRequest): Promise<void> {
     const ended = await this.#host.sessions.endMarked(sessionMark(this.#config, kind, value))
     const { issuer } = this.#config
-    this.#host.log.info('an issuer told of a logout', { requestId: request.id, issuer, sessions: ended })
+    this.#host.log.info('an issuer ended sessions with a logout token', {
+      requestId: request.id,
+      issuer,
+      sessions: ended,
+    })
   }
 }
 

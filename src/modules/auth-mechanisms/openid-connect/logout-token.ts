@@ -42,16 +42,16 @@ export class LogoutTokens {
     const { claims, expires } = await this.#verifier.verify(token)
     const { events, nonce, jti, sid, sub } = claims
     if (typeof events !== 'object' || events === null || !Object.hasOwn(events, event)) {
-      throw refused('the token tells of no logout')
+      throw refused('the token has no logout event')
     }
-    if (nonce !== undefined) throw refused('an id_token is no logout token')
+    if (nonce !== undefined) throw refused('an id_token is not a logout token')
     if (typeof jti !== 'string' || jti === '') throw refused('the token has no jti')
     if (this.#seen.get(jti) !== undefined) throw refused('the token was used before')
     const named = { sid, sub }
     for (const kind of ['sid', 'sub'] as const) {
       const value = named[kind]
       if (value === undefined) continue
-      if (typeof value !== 'string' || value === '') throw refused(`"${kind}" is no text`)
+      if (typeof value !== 'string' || value === '') throw refused(`"${kind}" is not a text`)
       this.#seen.set(jti, true, expires)
       return { kind, value }
     }

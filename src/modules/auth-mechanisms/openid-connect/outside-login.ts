@@ -144,7 +144,9 @@ export class OutsideLogin implements AuthMechanism {
   /** An issuer that says when it authenticated must have done so for this login. Some do not say. */
   #stale({ auth_time: time }: IDToken, departed: number): AuthOutcome | undefined {
     if (!this.#config.forcesAuthentication || time === undefined) return undefined
-    return time < departed / 1000 - clockTolerance ? rejected('the issuer did not authenticate anew') : undefined
+    return time < departed / 1000 - clockTolerance
+      ? rejected('the issuer did not authenticate the user again')
+      : undefined
   }
 
   async #allClaims(claims: IDToken, accessToken: string, configuration: Configuration): Promise<JsonObject> {

@@ -19,9 +19,9 @@ export const parameters = {
     about: 'The keys of such an issuer; without them an id_token is trusted because of whom it came from over TLS.',
   }),
   responseType: choice(['code'], { about: '`code`; there is no other.', fallback: 'code' }),
-  scope: text({ about: 'What is asked for; must hold `openid`.', fallback: 'openid email profile' }),
-  forceAuthentication: flag({ about: 'Ask the issuer to authenticate anew (`max_age=0`).', fallback: true }),
-  hd: text({ about: 'Only people whose claim `hd` is this domain.' }),
+  scope: text({ about: 'Requested scopes; must include `openid`.', fallback: 'openid email profile' }),
+  forceAuthentication: flag({ about: 'Ask the issuer to authenticate the user again (`max_age=0`).', fallback: true }),
+  hd: text({ about: 'Only users whose claim `hd` is this domain.' }),
   bearerTokenName: text({
     about: 'The slot of the session that keeps the access token; `<name>-id` keeps the id_token.',
   }),
@@ -33,13 +33,17 @@ export const parameters = {
   jwtTokenAttributeName: text({ about: 'Accepted where it is `id_token`.', fallback: 'id_token' }),
   restURL: parsed('URL', parseTrustedUrl, { about: 'The userinfo endpoint, where it is not the discovered one.' }),
   loginHintEnabled: flag({ about: 'Send a `login_hint`.' }),
-  loginHintAttribute: text({ about: 'The attribute of whoever was established before that is the hint.' }),
+  loginHintAttribute: text({ about: 'The attribute of the user identified so far that is the hint.' }),
   loginHintFromUser: flag({ about: 'Must be `"true"`: hints come from attributes only.', fallback: true }),
   usePkce: flag({ about: 'PKCE is always used.', fallback: true }),
-  usePKCE: flag({ about: 'The same, as it is spelled in places.', fallback: true }),
-  endSession: flag({ about: 'A logout here is one at the issuer too, where it offers that.', fallback: true }),
+  usePKCE: flag({ about: 'Another spelling of the same.', fallback: true }),
+  endSession: flag({
+    about: 'A logout also ends the session at the issuer, if the issuer supports it.',
+    fallback: true,
+  }),
   postLogoutRedirectURI: parsed('URL', parseTrustedUrl, {
-    about: 'Where the issuer sends people after that; it must be registered there. Its own page when absent.',
+    about:
+      'Where the issuer redirects users after that; it must be registered there. The page of the issuer when absent.',
   }),
 } satisfies ParameterTable
 

@@ -62,7 +62,7 @@ ${form(action, state, 'Use passkey')}`
     },
     async enrol({ request, action, state: before, owner }) {
       const state = await prepared(before, 'create', () => creationOptions(siteOf(request), passkeyUser(owner), []))
-      const content = html`<p>From now on a passkey is asked for beside your password. It is kept by this device, by your password manager, or on a security key.</p>
+      const content = html`<p>From now on you sign in with your password and a passkey. The passkey is stored on this device, in your password manager, or on a security key.</p>
 ${form(action, state, 'Make passkey')}`
       return { content, state, script: scriptPath }
     },

@@ -7,7 +7,7 @@ import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#sdk/
 
 const parameters = {
   rpId: text({ about: 'The domain that passkeys are for: the host when absent, or a domain above it.' }),
-  rpName: text({ about: 'What browsers call this service.', fallback: 'Gatehouse' }),
+  rpName: text({ about: 'The name of this service in browsers.', fallback: 'Gatehouse' }),
   userVerification: choice(['required', 'preferred', 'discouraged'], {
     about: 'Whether the device checks a PIN, finger or face: `required`, `preferred` or `discouraged`.',
     fallback: 'preferred',

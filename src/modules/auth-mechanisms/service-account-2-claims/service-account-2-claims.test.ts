@@ -43,7 +43,7 @@ describe('auth.ServiceAccount2Claims', () => {
     const issues = noIssues()
     prepare('east:shop', issues)
     expect(issueTexts(issues.list)).toEqual([
-      'error params.cluster.0: "cluster": "east:shop" cannot stand in a subject',
+      'error params.cluster.0: "cluster": "east:shop" is not allowed in a subject',
     ])
   })
 })

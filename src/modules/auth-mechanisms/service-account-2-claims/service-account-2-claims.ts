@@ -5,7 +5,7 @@ import { readParameters } from '#sdk/parameters.ts'
 import { workloadAttributes } from '#sdk/service-account.ts'
 
 const parameters = {
-  cluster: text({ about: 'The name of the cluster, as rules and subjects are to have it.', required: true }),
+  cluster: text({ about: 'The name of the cluster in rules and subjects.', required: true }),
 }
 
 const clusterName = /^[A-Za-z0-9._-]{1,63}$/
@@ -19,7 +19,7 @@ export default defineAuthMechanism({
   parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)
     if (given.cluster !== '' && !clusterName.test(given.cluster)) {
-      issues.error(params.pathOf('cluster', 0), `"cluster": "${given.cluster}" cannot stand in a subject`)
+      issues.error(params.pathOf('cluster', 0), `"cluster": "${given.cluster}" is not allowed in a subject`)
     }
     return given
   },

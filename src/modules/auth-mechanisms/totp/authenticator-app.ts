@@ -22,7 +22,7 @@ export const authenticatorApp = ({ issuer, totp, clock }: AuthenticatorAppParts)
     const content = html`<p>Your authenticator app shows a code of six digits.</p>
 <form method="post" action="${action}">
 ${codeField}
-<button type="submit">Go on</button>
+<button type="submit">Continue</button>
 </form>`
     return { content, state }
   },
@@ -38,7 +38,7 @@ ${codeField}
     const state = typeof before['secret'] === 'string' ? before : { secret: totp.newSecret() }
     const secret = String(state['secret'])
     const uri = totp.uri(secret, issuer, owner.uid)
-    const content = html`<p>From now on a code of an authenticator app is asked for beside your password. Scan this with the app, or type the key into it.</p>
+    const content = html`<p>From now on you sign in with your password and a code of an authenticator app. Scan this with the app, or type the key into it.</p>
 ${await image(uri)}
 <p>Key: <code>${secret.replaceAll(/(.{4})(?=.)/g, '$1 ')}</code></p>
 <p><a href="${uri}">Open in an app on this device</a></p>

@@ -6,7 +6,7 @@ import { readParameters } from '#sdk/parameters.ts'
 import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#sdk/second-factor-login.ts'
 
 const parameters = {
-  issuer: text({ about: 'What authenticator apps call this service.', fallback: 'Gatehouse' }),
+  issuer: text({ about: 'The name of this service in authenticator apps.', fallback: 'Gatehouse' }),
   ...withoutFactorParameters,
 }
 

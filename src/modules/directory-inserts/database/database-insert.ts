@@ -115,7 +115,7 @@ export class DatabaseInsert implements PeopleInsert {
 
   async #idOf(login: string): Promise<string> {
     const id = (await this.#users.findByLogin(login))?.id
-    if (id === undefined) throw new GatewayError('NOT_FOUND', `there is nobody with the login "${login}"`)
+    if (id === undefined) throw new GatewayError('NOT_FOUND', `there is no user with the login "${login}"`)
     return id
   }
 }

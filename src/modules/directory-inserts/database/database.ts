@@ -9,7 +9,7 @@ import { loadDemoPasswords } from './demo-passwords.ts'
 
 const parameters = {
   directory: text({
-    about: "The name space of its people and groups within Gatehouse's database; the insert's own name when absent.",
+    about: 'The name under which its users and groups are stored in the database; the name of the insert when absent.',
   }),
   demoPasswords: text({
     about:

@@ -8,12 +8,12 @@ import { readParameters } from '#sdk/parameters.ts'
 const parameters = {
   ...ldapConnectionParameters,
   searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
-    about: 'The server’s branch that stands at the suffix.',
+    about: 'The branch of the server that appears at the suffix.',
     required: true,
   }),
   binaryAttributes: list({ about: 'Attributes, besides the usual ones, that are base64 here and bytes there.' }),
   maxEntries: wholeNumber({
-    about: 'A search that finds more entries than these is refused.',
+    about: 'A search that finds more entries is rejected.',
     fallback: 100_000,
     min: 1,
     max: 10_000_000,

@@ -7,7 +7,7 @@ import { hasLookups } from '#sdk/target.ts'
 
 const parameters = {
   target: text({
-    about: 'The target whose users and groups stand here; it must have look-ups.',
+    about: 'The target with the users and groups; it must have look-ups.',
     required: true,
     reference: 'target',
   }),
@@ -24,7 +24,7 @@ export default defineDirectoryInsert({
   },
   create: ({ target: name, layout }, { targets, suffix }) => {
     const target = targets.get(name)
-    if (!hasLookups(target)) throw new Error(`the target "${name}" has no look-ups, so nobody can be found in it`)
+    if (!hasLookups(target)) throw new Error(`the target "${name}" has no look-ups, so no user can be found in it`)
     return new AccountsInsert(target, layout(suffix), name)
   },
 })

@@ -12,7 +12,7 @@ import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
 
 const parameters = {
   searchBase: parsed('distinguished name', Dn.parse, {
-    about: 'Below which name of the virtual directory entries are looked for.',
+    about: 'The base of the search in the virtual directory.',
     required: true,
   }),
   searchFilter: parsed('filter', parseFilter, { about: 'Which entries, in RFC 4515.', required: true }),

@@ -8,7 +8,7 @@ const parameters = {
   target: text({ about: 'The Target, a `targets.Sql`, whose database is read.', required: true, reference: 'target' }),
   sql: text({
     about:
-      'One `select`; each row is a set of parameters, named after its columns. `:uid` stands for the login of the one who asks.',
+      'One `select`; each row is a set of parameters, named after its columns. `:uid` is the login of the requester.',
     required: true,
   }),
 }
@@ -23,7 +23,7 @@ export default defineDynamicWorkflow({
   parse: (params, issues, context) => readParameters(parameters, params, issues, context),
   create: ({ target: name, sql }, host) => {
     const target = host.targets.get(name)
-    if (!hasQueries(target)) throw new Error(`the target "${name}" is no database that can be asked by a statement`)
+    if (!hasQueries(target)) throw new Error(`the target "${name}" is not a database that accepts SQL statements`)
     return {
       async parameterSets({ uid }) {
         const rows = await target.readRows(sql, { uid }, maxSets + 1)

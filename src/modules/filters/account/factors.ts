@@ -117,7 +117,7 @@ export async function renewCodes(parts: FactorParts, exchange: Exchange): Promis
   await requireStepUp(parts, exchange)
   const { subject, request } = exchange
   const recoveryCodes = await parts.host.secondFactors.renewRecoveryCodes(subject, { requestId: request.id })
-  if (recoveryCodes === undefined) throw conflict('Recovery codes are for somebody who has a second factor.')
+  if (recoveryCodes === undefined) throw conflict('Recovery codes require a second factor. Add one first.')
   return answer({ recoveryCodes } satisfies RecoveryCodes)
 }
 

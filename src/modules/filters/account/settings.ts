@@ -9,25 +9,25 @@ import { checkPasswordParameters, passwordParameters } from '#sdk/password-param
 
 export const parameters = {
   stepUpChain: text({
-    about: 'The chain that somebody with a second factor signs in with before changing any; it asks for one.',
+    about: 'The chain with which users sign in before they change their second factors; it asks for one.',
     required: true,
     reference: 'chain',
   }),
   enrolChain: text({
-    about: 'The chain for somebody who has no second factor yet; `stepUpChain` when absent.',
+    about: 'The chain for users without a second factor; `stepUpChain` when absent.',
     reference: 'chain',
   }),
-  stepUpMinutes: wholeNumber({ about: 'How long ago that may have been.', fallback: 10, min: 1, max: 1440 }),
+  stepUpMinutes: wholeNumber({ about: 'Maximum age of that login.', fallback: 10, min: 1, max: 1440 }),
   homeURL: text({ about: 'The path of this host that `step-up` leads to.', fallback: '/' }),
   offers: list({ about: 'The second factors that can be enrolled: `totp`, `passkey`; both when absent; may repeat.' }),
-  issuer: text({ about: 'What authenticator apps call this service.', fallback: 'Gatehouse' }),
+  issuer: text({ about: 'The name of this service in authenticator apps.', fallback: 'Gatehouse' }),
   rpId: text({ about: 'The domain that passkeys are for; the same as in `auth.Passkey`.' }),
-  rpName: text({ about: 'What browsers call this service.', fallback: 'Gatehouse' }),
+  rpName: text({ about: 'The name of this service in browsers.', fallback: 'Gatehouse' }),
   userVerification: choice(['required', 'preferred', 'discouraged'], {
     about: 'Whether the device checks a PIN, finger or face when a passkey is made.',
     fallback: 'preferred',
   }),
-  displayNameAttribute: text({ about: 'The attribute with the name that people go by.', fallback: 'displayName' }),
+  displayNameAttribute: text({ about: 'The attribute with the display name.', fallback: 'displayName' }),
   changePassword: flag({
     about: '`"true"`: users can change their password; the parameters that follow are about it.',
   }),

@@ -39,7 +39,7 @@ export async function stepUp(parts: StepUpParts, exchange: Exchange): Promise<Ga
   const answer = await requireLogin(hasFactors ? settings.stepUpChain : settings.enrolChain, { maxAgeSeconds })
   if (answer !== undefined) return answer
   if (hasFactors && !(await hasProof(parts, session))) {
-    throw new GatewayError('ACCESS_DENIED', `chain "${settings.stepUpChain}" asked for no second factor`)
+    throw new GatewayError('ACCESS_DENIED', `chain "${settings.stepUpChain}" did not ask for a second factor`)
   }
   return seeOther(settings.homeURL)
 }

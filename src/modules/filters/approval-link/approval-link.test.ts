@@ -109,7 +109,7 @@ describe('opening a link', () => {
     for (const method of ['GET', 'POST'] as const) {
       const { status, page, votes } = await call(method, await tokenFor(), scene)
       expect({ status, votes }).toEqual({ status: 422, votes: [] })
-      expect(page).toContain('The chosen end of the access has passed')
+      expect(page).toContain('The requested expiry date has passed')
     }
     expect(await call('POST', await tokenFor({ approve: false }), scene)).toMatchObject({ status: 200, votes: [{}] })
     const ahead = { approval: { accessEnds: new Date(now + 1) }, failure: new GatewayError('UNPROCESSABLE', 'by now') }
@@ -119,16 +119,16 @@ describe('opening a link', () => {
 
   test('shows who submitted it in the name of another user', async () => {
     const { page } = await call('GET', await tokenFor(), { approval: { caller: 'mal<lory>' } })
-    expect(page).toContain('<dt>Asked for by</dt><dd>eve</dd>')
+    expect(page).toContain('<dt>Requested by</dt><dd>eve</dd>')
     expect(page).toContain('<dt>Submitted by</dt><dd>mal&lt;lory&gt;</dd>')
     expect((await call('GET', await tokenFor())).page).not.toContain('Submitted by')
   })
 
-  test('shows the chosen end of access, and who registered without a login', async () => {
+  test('shows the expiry date, and a registration without a login', async () => {
     const approval = { accessEnds: new Date('2026-02-01T23:59:59Z'), requestor: 'Anonymous' }
     const { page } = await call('GET', await tokenFor(), { approval })
     expect(page).toContain('<dt>Access until</dt><dd>2026-02-01 23:59 UTC</dd>')
-    expect(page).toContain('<dd>somebody who registered without signing in</dd>')
+    expect(page).toContain('<dd>someone who registered without signing in</dd>')
     expect((await call('GET', await tokenFor())).page).not.toContain('Access until')
   })
 

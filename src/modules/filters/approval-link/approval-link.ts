@@ -18,9 +18,9 @@ const parameters = {
     about: 'The address of this page as approvers reach it; links in mails lead there.',
     required: true,
   }),
-  validDays: wholeNumber({ about: 'How many days a link is good for.', fallback: 14, min: 1, max: 365 }),
+  validDays: wholeNumber({ about: 'Days for which a link is valid.', fallback: 14, min: 1, max: 365 }),
   withoutLogin: flag({
-    about: '`"true"` lets whoever has the link decide; otherwise the approver must be logged in.',
+    about: '`"true"`: anyone who has the link can decide; otherwise the approver must be signed in.',
   }),
 }
 
@@ -54,8 +54,7 @@ const moved = () =>
 const expired = () => notice(410, 'Expired', 'This link is too old. Decide the request in the portal.')
 const forged = () => notice(403, 'Not valid', 'This link is not valid. Make sure that it was copied as a whole.')
 const notYours = () => notice(403, 'Not for you', 'This link belongs to another approver. Log in as that approver.')
-const tooLate = () =>
-  notice(422, 'Too late', 'The chosen end of the access has passed. The request can only be denied.')
+const tooLate = () => notice(422, 'Too late', 'The requested expiry date has passed. You can only deny this request.')
 const foreign = () => notice(403, 'Not allowed', 'Open the link of the mail, and decide on the page that it shows.')
 const refused = () => notice(403, 'Not allowed', 'You may not decide this request.')
 

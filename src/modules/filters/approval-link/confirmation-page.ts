@@ -5,7 +5,7 @@ import { html, page } from '#sdk/page.ts'
 
 export const maxCommentLength = 2000
 
-const registering = 'somebody who registered without signing in'
+const registering = 'someone who registered without signing in'
 
 export interface Confirmation {
   readonly approval: ApprovalView
@@ -23,7 +23,7 @@ export function confirmationPage({ approval, approver, approve, token, action }:
     ['Request', approval.label],
     ['Workflow', approval.workflow],
     ['For', approval.subject],
-    ['Asked for by', isNobodysName(approval.requestor) ? registering : approval.requestor],
+    ['Requested by', isNobodysName(approval.requestor) ? registering : approval.requestor],
     ['Submitted by', approval.caller ?? ''],
     ['Reason', approval.reason ?? ''],
     ['Access until', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],

@@ -26,7 +26,7 @@ import { readCall } from './read-call.ts'
 
 const parameters = {
   allowedWorkflow: list({
-    about: 'The workflows that may be called; may repeat. Without any, nothing may.',
+    about: 'The workflows that callers may run; may repeat. Without any, none.',
     reference: 'workflow',
     absentReference: 'warning',
   }),
@@ -120,9 +120,13 @@ class CallWorkflow implements Filter {
     const body = await readJsonBody(request, callSchema, maxBodyBytes)
     // What may not be called is not told from what is not there.
     if (!this.#allowed.has(body.name)) {
-      throw new GatewayError('ACCESS_DENIED', `workflow "${body.name}" is not among those that may be called`, {
-        publicText: 'This workflow may not be called here.',
-      })
+      throw new GatewayError(
+        'ACCESS_DENIED',
+        `workflow "${body.name}" is not one of the workflows that may be called`,
+        {
+          publicText: 'This workflow may not be called here.',
+        },
+      )
     }
     const takes = this.#host.workflowParameters(body.name)
     if (takes === undefined) {

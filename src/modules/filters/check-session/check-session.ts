@@ -5,7 +5,7 @@ import { readParameters } from '#sdk/parameters.ts'
 
 const parameters = {
   applicationName: text({
-    about: 'The Application whose session is asked about.',
+    about: 'The Application of the session.',
     required: true,
     reference: 'application',
   }),
@@ -26,7 +26,7 @@ export default defineFilter({
         throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
       }
       const minsLeft = await host.sessions.minutesLeft(applicationName, request)
-      if (minsLeft === undefined) throw new GatewayError('AUTH_REQUIRED', 'no session to tell about')
+      if (minsLeft === undefined) throw new GatewayError('AUTH_REQUIRED', 'there is no session')
       return {
         status: 200,
         headers: { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' },

@@ -8,9 +8,9 @@ import { text, wholeNumber } from '#sdk/parameter-types.ts'
 import { readParameters } from '#sdk/parameters.ts'
 
 const parameters = {
-  stream: text({ about: 'The stream whose events are given out.', required: true }),
+  stream: text({ about: 'The stream of the events.', required: true }),
   waitSeconds: wholeNumber({
-    about: 'How long a poll waits for an event where there is none.',
+    about: 'How long a poll waits for an event.',
     fallback: 30,
     max: 50,
   }),

@@ -150,7 +150,7 @@ async function answerAdmin(
   const { settings, host, visibility } = parts
   const { subject, request } = exchange
   if (!(await visibility.allows(subject, settings.administrators))) {
-    throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" is no administrator of the portal`)
+    throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" is not an administrator of the portal`)
   }
   if (path === '/admin/statistics') return await answerStatistics(parts, exchange)
   const response =

@@ -29,16 +29,16 @@ const profileRows = {
 const whoMay = ['NO', 'YES', 'CUSTOM'] as const
 
 export const parameters = {
-  displayNameAttribute: text({ about: 'The attribute that people are shown by.', required: true }),
+  displayNameAttribute: text({ about: 'The attribute with the name that the portal shows for users.', required: true }),
   'frontPage.title': text({ about: 'The title of the front page.', required: true }),
   'frontPage.text': text({ about: 'The text of the front page.', required: true }),
-  canEditUser: flag({ about: 'Whether people may change their profile.', required: true }),
+  canEditUser: flag({ about: 'Whether users may change their profile.', required: true }),
   workflowName: text({ about: 'The workflow that saves a profile.', required: true, reference: 'workflow' }),
-  uidAttributeName: text({ about: 'The attribute that holds the login.', required: true }),
+  uidAttributeName: text({ about: 'The attribute with the login.', required: true }),
   showPortalOrgs: flag({ about: 'Whether the front page shows the tree of orgs.', required: true }),
-  logoutURL: text({ about: 'Where people log out: a path or an address.', required: true }),
+  logoutURL: text({ about: 'The logout path or address.', required: true }),
   warnMinutesLeft: wholeNumber({
-    about: 'How many minutes before the end of a session people are warned.',
+    about: 'Minutes before the end of a session at which users are warned.',
     required: true,
     fallback: 0,
     max: 10_000,
@@ -47,24 +47,24 @@ export const parameters = {
   /** In front of the fields' own rows, since `approvals.displayName` would be one of those. */
   'approvals.<name>': text({ about: 'The label under which approvers see that attribute or parameter.' }),
   ...profileRows,
-  roleAttribute: text({ about: 'The attribute that holds roles; without it, groups are looked up in the directory.' }),
+  roleAttribute: text({ about: 'The attribute with roles; without it, groups are read from the directory.' }),
   loadPortalGroupsClassName: text({ about: 'Not supported: groups are looked up in the directory.' }),
   requireReason: flag({ about: 'Whether a request needs a reason.', fallback: true }),
   canDelegate: choice(whoMay, {
-    about: 'Whether people may request for others: `YES`, `NO`, or `CUSTOM`, which asks the UI helper.',
+    about: 'Whether users may request for others: `YES`, `NO`, or `CUSTOM`, which uses the UI helper.',
     fallback: 'NO',
   }),
   canPreApprove: choice(whoMay, {
-    about: 'Whether who requests for others may decide the first approval at once: `YES`, `NO` or `CUSTOM`.',
+    about: 'Whether users who request for others may decide the first approval at once: `YES`, `NO` or `CUSTOM`.',
     fallback: 'NO',
   }),
   jitWorkflow: text({
-    about: 'The workflow that creates a person for whom something is requested and who is not in the directory.',
+    about: 'The workflow that creates a user who is not in the directory and for whom access is requested.',
     reference: 'workflow',
   }),
   enableApprovals: flag({ about: 'Whether approvals are served.', fallback: true }),
   approvalAttributeNames: list({
-    about: 'The attributes of a person that approvers see; required where approvals are enabled.',
+    about: 'The attributes of a user that approvers see; required if approvals are enabled.',
   }),
   approvalRequestAttributeNames: list({ about: 'The parameters of a request that approvers see.' }),
   showChanges: flag({
@@ -72,7 +72,9 @@ export const parameters = {
       'Whether approvers see what approving would change: what targets hold now of what is to change, and what after it.',
     fallback: true,
   }),
-  uiHelperClassName: text({ about: 'What decides who may edit, request for others and pre-approve: `FilterHelper`.' }),
+  uiHelperClassName: text({
+    about: 'The class that decides who may edit, request for others and pre-approve: `FilterHelper`.',
+  }),
   'uihelper.params': list({
     about:
       "The helper's settings, each as `name=value`: `allowedFilters`, `filterMap` (`filter=attribute,attribute`), `applyToDelegation`, `applyToPreApproval`.",
@@ -80,7 +82,7 @@ export const parameters = {
   reasonIsList: flag({ about: 'Whether a reason must be one of `reasons`.' }),
   reasons: list({ about: 'The reasons to choose from.' }),
   startPage: choice(['front-page', 'request-access', 'ops'], {
-    about: 'The page that people see first.',
+    about: 'The page that users see first.',
     fallback: 'front-page',
   }),
   hidePages: list({ about: 'Pages that are not shown.' }),
@@ -96,7 +98,7 @@ export const parameters = {
   groupFields: list({ about: 'The columns of that table.' }),
   administrators: list({
     about:
-      'Who sees all runs, incidents and the SCIM journal, and may intervene in runs: rules as `scope;constraint`, of which one must pass. None: nobody.',
+      'Rules for administrators, as `scope;constraint`; one must pass. Administrators see all runs, incidents and the SCIM journal, and can retry, skip and cancel runs. Without rules there are none.',
   }),
   scimJournals: list({ about: 'The Applications whose journals administrators see; all when absent.' }),
 }

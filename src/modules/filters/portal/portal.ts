@@ -14,13 +14,13 @@ const parameters = {
       'Where filters.Main is: a path of this host. Without it, there is the registration form alone, for everybody.',
   }),
   sessionCheck: parsed('path', readPath, {
-    about: 'Where filters.CheckSession is. Without it, nobody is warned before the session ends.',
+    about: 'Path of filters.CheckSession. Without it, users are not warned before the session ends.',
   }),
-  register: parsed('path', readPath, { about: 'Where filters.Register is. Without it, there is no such page.' }),
-  token: parsed('path', readPath, { about: 'Where filters.TokenApi is. Without it, there is no such page.' }),
-  account: parsed('path', readPath, { about: 'Where filters.Account is. Without it, there is no such page.' }),
+  register: parsed('path', readPath, { about: 'Path of filters.Register. Without it, there is no such page.' }),
+  token: parsed('path', readPath, { about: 'Path of filters.TokenApi. Without it, there is no such page.' }),
+  account: parsed('path', readPath, { about: 'Path of filters.Account. Without it, there is no such page.' }),
   captcha: choice(captchas, {
-    about: 'Whose scripts the pages may load, where filters.Register asks for such a human check.',
+    about: 'The provider whose scripts pages may load, if filters.Register uses its human check.',
     fallback: 'none',
   }),
   title: text({ about: 'What the browser shows until `headerTitle` of filters.Main is known.', fallback: 'Gatehouse' }),
@@ -81,7 +81,7 @@ function requireReading({ method }: GatewayRequest): void {
 function requireNavigation(request: GatewayRequest, pathInfo: string): void {
   if (pathInfo === '' || pathInfo === '/' || header(request, 'sec-fetch-mode') === 'navigate') return
   if (header(request, 'accept')?.includes('text/html') === true) return
-  throw new GatewayError('NOT_FOUND', `no page is asked for at "${pathInfo}"`)
+  throw new GatewayError('NOT_FOUND', `there is no page at "${pathInfo}"`)
 }
 
 const assetPath = /^\/assets\/(.*)$/

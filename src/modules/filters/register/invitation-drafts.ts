@@ -14,7 +14,7 @@ export function draftProblems(
   for (const [name, value] of Object.entries(values)) {
     const pointer = `/attributes/${name.slice(0, 80)}`
     const attribute = attributes.find((one) => one.name === name)
-    if (attribute === undefined) problems.push({ pointer, detail: 'is no field of the form' })
+    if (attribute === undefined) problems.push({ pointer, detail: 'is not a field of the form' })
     else if (name === given.emailAttribute) problems.push({ pointer, detail: 'is the mail address itself' })
     else
       for (const detail of checkValue({ ...attribute, required: true }, value))

@@ -1,11 +1,11 @@
 import { parseTemplate, type Template } from '#kernel/template.ts'
 
-export const verificationText = `Somebody, probably you, registered with this mail address.
+export const verificationText = `Someone, probably you, registered with this e-mail address.
 
-Open this page and confirm it to go on:
+Open this page to confirm the address:
 $link$
 
-If it was not you, do nothing: without the confirmation nothing happens.
+If it wasn't you, you can ignore this mail.
 `
 
 export const invitationText = `You are invited to register.
@@ -15,12 +15,12 @@ $link$
 `
 
 /** To whoever has the mail address, where a registration was not possible and the form is not to say so. */
-export const unavailableText = `Somebody, probably you, tried to register with this mail address.
+export const unavailableText = `Someone, probably you, tried to register with this e-mail address.
 
-That is not possible with what was entered, since there is an account with the same details already. If it is yours, log in:
+There is already an account with the same details. If it is yours, sign in:
 $link$
 
-If it was not you, you need not do anything.
+If it wasn't you, you can ignore this mail.
 `
 
 /** Throws an Error where it has places for anything but `$link$` and `$title$`, or none for the link. */

@@ -6,10 +6,10 @@ import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-ty
 /** Of the predecessor, under its names. */
 const inherited = {
   'frontPage.title': text({ about: 'The title of the form.', required: true }),
-  'frontPage.text': text({ about: 'What stands below the title.', required: true }),
+  'frontPage.text': text({ about: 'The text below the title.', required: true }),
   homeURL: text({ about: 'Where the link to the home page leads.', required: true }),
   logoutURL: text({ about: 'Where the link to log out leads.', required: true }),
-  uidAttributeName: text({ about: 'The attribute that is the login of whom the workflow is about.', required: true }),
+  uidAttributeName: text({ about: 'The attribute with the login of the subject of the workflow.', required: true }),
   workflowName: text({ about: 'The workflow that a registration starts.', required: true, reference: 'workflow' }),
   attributeNames: list({ about: 'The fields of the form, in their order.', required: true }),
   ...formAttributeRows,
@@ -18,13 +18,13 @@ const inherited = {
   }),
   requireReason: flag({ about: '`"true"`: a reason must be given.' }),
   reasonIsList: flag({ about: '`"true"`: the reason is one of `reasons`.' }),
-  reasons: list({ about: 'The reasons there are.' }),
+  reasons: list({ about: 'The available reasons.' }),
   preSetPassword: flag({ about: '`"true"`: the form asks for a password.' }),
   requireReCaptcha: flag({
-    about: '`"true"`: the form has a human check; reCAPTCHA v2 unless `humanCheck` says which.',
+    about: '`"true"`: the form has a human check; reCAPTCHA v2 unless `humanCheck` is set.',
   }),
-  rcSiteKey: text({ about: "The check's public key." }),
-  rcSecret: text({ about: "The check's secret.", secret: true }),
+  rcSiteKey: text({ about: 'The public key of the human check.' }),
+  rcSecret: text({ about: 'The secret of the human check.', secret: true }),
   requireTermsAndConditions: flag({ about: '`"true"`: the terms must be accepted.' }),
   termsAndConditionsText: text({ about: 'The terms.' }),
   termsAndCondisionsText: text({ about: 'Another spelling of `termsAndConditionsText`, which existing YAML has.' }),
@@ -38,10 +38,10 @@ const inherited = {
   submitLoggedInUser: flag({
     about: '`"true"`: the workflow is about the caller, who must be logged in; no field can change that.',
   }),
-  useCallWorkflowClass: flag({ about: 'Only `"false"` is served.' }),
-  callWorkflowClassName: text({ about: 'Not served.' }),
-  callWorkflowInit: list({ about: 'Not served.' }),
-  displayNameAttribute: text({ about: 'Read and not used, as by the predecessor.' }),
+  useCallWorkflowClass: flag({ about: 'Only `"false"` is supported.' }),
+  callWorkflowClassName: text({ about: 'Not supported.' }),
+  callWorkflowInit: list({ about: 'Not supported.' }),
+  displayNameAttribute: text({ about: 'Read and not used, as in OpenUnison.' }),
   themePrimaryMain: colour('#AC1622'),
   themePrimaryDark: colour('#780f17'),
   themePrimaryLight: colour('#bc444e'),
@@ -55,16 +55,16 @@ const inherited = {
 /** What the predecessor does not have. */
 const own = {
   humanCheck: choice(['', 'none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'], {
-    about: 'How it is made sure that a person registers.',
+    about: 'The human check of the form.',
     fallback: '',
   }),
   rcHostname: list({ about: 'The hosts that the check may have been solved on; the one of the request when absent.' }),
   rcAction: text({ about: 'The action that the check must have been solved for (reCAPTCHA v3, Turnstile).' }),
   rcMinScore: parsed('number from 0 to 1', readScore, {
-    about: 'The least score that reCAPTCHA v3 must give; 0.5 unless said otherwise.',
+    about: 'The minimum score of reCAPTCHA v3; 0.5 when absent.',
   }),
   rcVerifyURL: parsed('web address', readWebAddress, {
-    about: "Where the check's answer is verified, where that is another address than the provider's own.",
+    about: 'The address that verifies the answer of the human check; that of the provider when absent.',
   }),
   proofOfWorkBits: wholeNumber({
     about: 'How many zero bits the proof of work has; each one doubles the work.',
@@ -72,19 +72,19 @@ const own = {
     min: 1,
     max: 30,
   }),
-  honeypotField: text({ about: 'A field that people do not see; a registration that has it filled in is refused.' }),
-  passwordMinChars: wholeNumber({ about: 'The fewest characters of a password.', fallback: 8, min: 1, max: 128 }),
-  passwordMaxChars: wholeNumber({ about: 'The most characters of a password.', fallback: 128, min: 8, max: 1_000 }),
+  honeypotField: text({ about: 'A hidden field; a registration that fills it in is rejected.' }),
+  passwordMinChars: wholeNumber({ about: 'Minimum length of a password.', fallback: 8, min: 1, max: 128 }),
+  passwordMaxChars: wholeNumber({ about: 'Maximum length of a password.', fallback: 128, min: 8, max: 1_000 }),
   breachListURL: parsed('web address', readWebAddress, {
     about:
       'A service of known passwords that is asked by the first five digits of their SHA-1, as `https://api.pwnedpasswords.com/range` is.',
   }),
   breachListFailure: choice(['refuse', 'accept'], {
-    about: 'What becomes of a password when the service does not answer.',
+    about: 'Whether a password is accepted if the service does not answer.',
     fallback: 'refuse',
   }),
-  verifyEmail: flag({ about: '`"true"`: the workflow starts once the mail address was confirmed.' }),
-  emailAttribute: text({ about: 'The attribute that holds the mail address.', fallback: 'mail' }),
+  verifyEmail: flag({ about: '`"true"`: the workflow starts after the user confirmed the mail address.' }),
+  emailAttribute: text({ about: 'The attribute with the mail address.', fallback: 'mail' }),
   publicURL: parsed('web address', readWebAddress, {
     about:
       'The address of this API as people reach it, such as `https://portal.example.com/register`; mails lead there.',
@@ -95,9 +95,9 @@ const own = {
     about: `The text of the mail, with \`$link$\` and \`$title$\`. Unless said otherwise: "${verificationText.split('\n', 1)[0]}" and the link.`,
   }),
   hideExisting: flag({
-    about: '`"true"`: whether a value is taken is told by mail alone. Needs `verifyEmail`.',
+    about: '`"true"`: only a mail reports whether a value is in use. Requires `verifyEmail`.',
   }),
-  requireInvitation: flag({ about: '`"true"`: nobody registers without an invitation.' }),
+  requireInvitation: flag({ about: '`"true"`: registration requires an invitation.' }),
   invitationURL: parsed('web address', readWebAddress, {
     about: 'The page that invitations lead to; the invitation is added to its query as `invitation`.',
   }),
@@ -108,9 +108,9 @@ const own = {
   }),
   inviterRule: list({
     about:
-      'Who may invite by the API, each as `scope;constraint`, such as `filter;(groups=managers)`. Without any, nobody.',
+      'Rules for users who may invite by the API, as `scope;constraint`, such as `filter;(groups=managers)`. Without rules, no user may.',
   }),
-  notifier: text({ about: 'The Notifier that mails are sent by; the default one when absent.' }),
+  notifier: text({ about: 'The Notifier that sends the mails; the default one when absent.' }),
   minSearchChars: wholeNumber({
     about: 'How many characters a search for values needs, except in a `list`, which is shown whole.',
     fallback: 2,

@@ -40,7 +40,7 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
   if (uidField === undefined && !given.submitLoggedInUser && given.uidAttributeName !== '') {
     report(
       'uidAttributeName',
-      `"uidAttributeName": the form has no field "${given.uidAttributeName}", so nobody could be registered`,
+      `"uidAttributeName": the form has no field "${given.uidAttributeName}", so no user could be registered`,
     )
   }
   if (given.reasonIsList && given.reasons.length === 0)
@@ -128,7 +128,10 @@ function checkMails(
     issues.error(place, `"emailAttribute": the form has no field "${emailAttribute}" for the mail address`)
   }
   if (given.hideExisting && !verifyEmail) {
-    issues.error(params.pathOf('hideExisting'), '"hideExisting" needs "verifyEmail", since a mail is all that tells')
+    issues.error(
+      params.pathOf('hideExisting'),
+      '"hideExisting" requires "verifyEmail", because only the mail reports whether a value is in use',
+    )
   }
   if (verifyEmail || invites) referNotifier(given.notifier ?? defaultNotifier, params.pathOf('notifier'), context)
 }

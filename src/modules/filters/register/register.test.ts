@@ -170,7 +170,7 @@ describe('a registration', () => {
     const [call] = registrations.calls
     expect(call?.newAccount).toMatchObject({
       unique: expect.arrayContaining([{ attribute: 'uid', value: 'ada' }]),
-      refusal: { recipient: 'ada@example.com', text: expect.stringContaining('there is an account') },
+      refusal: { recipient: 'ada@example.com', text: expect.stringContaining('There is already an account') },
     })
     await post({ attributes: { ...ada.attributes, uid: 'eve', mail: 'eve@example.com' } }, boss)
     expect(registrations.calls[1]?.newAccount).not.toHaveProperty('refusal')
@@ -504,7 +504,7 @@ describe('the configuration of the form', () => {
     [{ verifyEmail: 'true', publicURL: origin, emailAttribute: 'email' }, 'has no field "email"'],
     [{ honeypotField: 'attributes' }, 'cannot be the name of a further member'],
     [{ honeypotField: '__proto__' }, 'cannot be the name of a further member'],
-    [{ hideExisting: 'true' }, '"hideExisting" needs "verifyEmail"'],
+    [{ hideExisting: 'true' }, '"hideExisting" requires "verifyEmail"'],
     [{ requireInvitation: 'true' }, 'parameter "invitationURL" is required'],
     [{ inviterRule: ['boss'], invitationURL: origin }, 'must be "scope;constraint"'],
     [{ verificationText: 'no link' }, 'needs a place for "$link$"'],

@@ -52,7 +52,7 @@ export class Registrar {
   async submit(body: ReadRequest, isBot: boolean, subject: Subject, request: GatewayRequest): Promise<SubmitOutcome> {
     const { settings, limits, host, form } = this.#parts
     if (settings.given.submitLoggedInUser && subject.level === 0) {
-      throw new GatewayError('ACCESS_DENIED', 'a registration for the caller by nobody in particular')
+      throw new GatewayError('ACCESS_DENIED', 'a registration for the caller without an authenticated caller')
     }
     if (settings.given.submitLoggedInUser) await this.#requireOwnLogin(subject, request)
     const invitation = await this.#invitation(body)
@@ -169,7 +169,7 @@ export class Registrar {
   #registration({ body, subject, invitation }: Submission, values: ReadonlyMap<string, string>): Registration {
     const { given } = this.#parts.settings
     const userID = given.submitLoggedInUser ? subject.uid : values.get(given.uidAttributeName)
-    if (userID === undefined) throw new GatewayError('INTERNAL', 'a registration of nobody')
+    if (userID === undefined) throw new GatewayError('INTERNAL', 'a registration without a user')
     const reason = body.reason?.trim() ?? ''
     return {
       userID,

@@ -102,7 +102,7 @@ function termsAndReason({ given }: RegisterSettings, body: ReadRequest): string[
     errors.push('Reason has characters that cannot be used')
   }
   if (!given.preSetPassword && (body.password ?? '') + (body.password2 ?? '') !== '') {
-    errors.push('Password is not asked for')
+    errors.push('This form does not accept a password')
   }
   return errors
 }

@@ -23,7 +23,7 @@ export class VerificationPage {
   async show({ request }: Exchange): Promise<GatewayResponse> {
     const token = request.query.get('token') ?? ''
     if (token.length > maxToken || !(await this.#registrar.isPending(token))) return this.#over()
-    const content = html`<p>Press the button to confirm your mail address and go on with your registration.</p>
+    const content = html`<p>Confirm your e-mail address to continue with your registration.</p>
 <form method="post" action="${request.path}">
 <input type="hidden" name="token" value="${token}">
 <button type="submit">Confirm</button>
@@ -38,7 +38,7 @@ export class VerificationPage {
     const outcome = token.length > maxToken ? undefined : await this.#registrar.confirm(token, request.id)
     if (outcome === undefined) return this.#over()
     if (outcome.kind === 'started') return this.#notice(200, 'Thank you', this.#settings.given.submittedText)
-    const text = 'Somebody else registered with the same details meanwhile. Please register again with others.'
+    const text = 'These details are already in use. Please register again with different details.'
     return this.#notice(409, 'No longer available', text)
   }
 

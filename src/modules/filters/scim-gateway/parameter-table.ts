@@ -72,14 +72,14 @@ function bearerToken(value: string): string {
 export const parameterTable = {
   lookupFromLDAP: flag({ about: 'Whether look-ups go through the virtual directory instead of a target.' }),
   searchBase: parsed('name', (value) => Dn.parse(value), {
-    about: 'Where the virtual directory is searched; needed with lookupFromLDAP "true".',
+    about: 'The base of searches in the virtual directory; required with lookupFromLDAP "true".',
   }),
   lookupTarget: text({
-    about: 'The target that users and groups are looked up in; needed unless lookupFromLDAP is "true".',
+    about: 'The target of users and groups; required unless lookupFromLDAP is "true".',
     reference: 'target',
   }),
   mapping: choice(['lines', 'scim'], {
-    about: 'Whether SCIM attributes are mapped by lines only, or all of them by the built-in mapping and by lines.',
+    about: 'Whether only mapping lines map SCIM attributes, or also the built-in mapping.',
     fallback: 'lines',
   }),
   userSchema: list({
@@ -87,7 +87,7 @@ export const parameterTable = {
   }),
   groupSchema: list({ about: 'The same for groups.' }),
   uidAttributeName: text({
-    about: "The attribute that holds a user's login; needed unless the mapping is scim, where it is userName.",
+    about: 'The attribute with the login of a user; required unless the mapping is scim, where it is userName.',
   }),
   idAttributeName: text({
     about:
@@ -126,8 +126,8 @@ export const parameterTable = {
     about: 'The workflow that adds a group to a group or removes it; without it, groups as members are refused.',
     reference: 'workflow',
   }),
-  groupLookupAttributeName: text({ about: 'The attribute that groups are looked up by.', fallback: 'name' }),
-  groupIdName: text({ about: "The attribute that holds a group's id; the group's name when absent." }),
+  groupLookupAttributeName: text({ about: 'The attribute by which groups are found.', fallback: 'name' }),
+  groupIdName: text({ about: 'The attribute with the id of a group; the name of the group when absent.' }),
   groupDisplayName: text({ about: "The attribute shown as a group's displayName; the group's name when absent." }),
   groupNames: choice(['unique', 'shared'], {
     about:
@@ -135,7 +135,7 @@ export const parameterTable = {
     fallback: 'unique',
   }),
   groupMemberAttributeName: text({
-    about: 'The attribute that holds the members of a group in the virtual directory.',
+    about: 'The attribute with the members of a group in the virtual directory.',
     fallback: 'uniqueMember',
   }),
   unknownManager: choice(['refuse', 'accept'], {
@@ -148,7 +148,7 @@ export const parameterTable = {
       'SCIM attributes, and URNs of extensions, that clients may send though nothing stores them; a change of any other is refused.',
   }),
   client: choice(clientNames, {
-    about: 'Whose habits the gateway follows where clients differ; tolerant suits them all.',
+    about: 'The client to which the gateway adapts; tolerant works with all.',
     fallback: 'tolerant',
   }),
   groupPatchAnswer: choice(['noContent', 'resource'], {
@@ -157,15 +157,15 @@ export const parameterTable = {
     fallback: undefined,
   }),
   journal: wholeNumber({
-    about: 'How many of the latest calls the request journal keeps; 0 keeps none.',
+    about: 'Number of calls in the request journal; 0 turns it off.',
     fallback: 1000,
     max: 100_000,
   }),
-  events: parsed('name', plainName, { about: 'The stream that events about changes are put into; none when absent.' }),
+  events: parsed('name', plainName, { about: 'The stream for events about changes; none when absent.' }),
   eventsIssuer: text({ about: 'The issuer that event tokens name (iss).' }),
   eventsAudience: text({ about: 'The receiver that event tokens name (aud).' }),
   eventsPushUrl: parsed('URL', parseTrustedUrl, {
-    about: 'Where events are pushed to: https, or http on this machine; without it they wait to be polled.',
+    about: 'The address for pushed events: https, or http on this machine; without it, receivers poll.',
   }),
   eventsPushToken: parsed('token', bearerToken, {
     about: 'The bearer token that pushes are sent with.',
@@ -173,14 +173,14 @@ export const parameterTable = {
   }),
   eventsKey: parsed('name', plainName, { about: 'The signing key of the data folder; scim-events when absent.' }),
   eventsPayload: choice(['notice', 'full'], {
-    about: 'Whether events name what changed, or hold the resource; for a patch, the patch.',
+    about: 'Whether events name the changed attributes, or contain the resource; for a patch, the patch.',
     fallback: 'notice',
   }),
-  scim2tremolo: list({ about: 'Internal attributes that are made from SCIM attributes.' }),
+  scim2tremolo: list({ about: 'Internal attributes, computed from SCIM attributes.' }),
   'scim2tremolo.<attribute>.source': source('Where the internal attribute comes from.'),
   'scim2tremolo.<attribute>.sourceType': sourceType,
   'scim2tremolo.<attribute>.targetType': targetType,
-  tremolo2scim: list({ about: 'SCIM attributes that are shown, made from internal attributes.' }),
+  tremolo2scim: list({ about: 'SCIM attributes, computed from internal attributes.' }),
   'tremolo2scim.<attribute>.source': source('Where the SCIM attribute comes from.'),
   'tremolo2scim.<attribute>.sourceType': sourceType,
   'tremolo2scim.<attribute>.targetType': targetType,

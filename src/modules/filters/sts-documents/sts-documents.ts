@@ -14,8 +14,7 @@ const parameters = {
     reference: 'token endpoint',
   }),
   document: choice(['both', 'discovery', 'keys'], {
-    about:
-      'Which document is served: `both` in one answer for whoever publishes them, or one of them as it is published.',
+    about: 'Which document to serve: `both` in one answer for a publisher, or one of them as published.',
     fallback: 'both',
   }),
 }

@@ -29,17 +29,17 @@ export const injectorParameters = {
     about: 'A PEM file that sidecars get for endpoints with explicit_certificate_trust.',
   }),
   trustConfigMap: text({
-    about: 'The ConfigMap whose ca.crt is trusted too where the pod’s namespace has it.',
+    about: 'A ConfigMap whose ca.crt is also trusted, if the namespace of the pod has it.',
     fallback: 'ouca',
   }),
   credentialSeconds: wholeNumber({
-    about: 'Life of the service-account token with which a sidecar asks.',
+    about: 'Lifetime of the service-account token of the sidecar.',
     fallback: 3600,
     min: 600,
     max: 86_400,
   }),
   fileMode: choice(['auto', '0440', '0444'], {
-    about: 'Mode of the token files; auto is as narrow as the pod’s users and groups allow.',
+    about: 'Mode of the token files; auto is as strict as the users and groups of the pod allow.',
     fallback: 'auto',
   }),
   nativeSidecars: flag({
@@ -56,7 +56,7 @@ export const injectorParameters = {
   }),
   skipContainers: list({ about: 'Containers that get no token in any pod, unless the pod includes them.' }),
   whenNotInjectable: choice(['admit', 'refuse'], {
-    about: 'What happens to a pod that does not get what it asks for: it is admitted with a warning, or refused.',
+    about: 'What happens to a pod that does not get its tokens: it is admitted with a warning, or rejected.',
     fallback: undefined,
   }),
   refuseFaultyPods: flag({ about: 'An older name: true is whenNotInjectable: refuse.', fallback: false }),
@@ -67,7 +67,7 @@ export const injectorParameters = {
   cpuRequest: quantity('The sidecar’s CPU request.'),
   cpuLimit: quantity('The sidecar’s CPU limit.'),
   memoryRequest: quantity('The sidecar’s memory request.'),
-  memoryLimit: quantity('The sidecar’s memory limit; curl needs 16Mi for a moment.'),
+  memoryLimit: quantity('Memory limit of the sidecar; curl needs up to 16Mi.'),
 }
 
 export const defaultResources = { cpuRequest: '5m', cpuLimit: '200m', memoryRequest: '8Mi', memoryLimit: '32Mi' }

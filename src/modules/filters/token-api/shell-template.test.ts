@@ -70,7 +70,7 @@ test.each([
   ['cat <<EOF $v$', 'here-documents'],
   ["echo \\$'$v$'", "$'…'"],
   ['echo "$v$', 'not closed'],
-  ['echo \\$$v$', 'behind a backslash or a dollar'],
+  ['echo \\$$v$', 'follows a backslash or a dollar'],
 ])('a command is refused in which a value could not be quoted: %s', (source, problem) => {
   expect(() => parseShellTemplate(source.replace('$(cat', '\\$(cat').replace('\\\\$(cat', '\\$(cat'), 'posix')).toThrow(
     problem,

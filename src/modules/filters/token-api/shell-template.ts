@@ -70,9 +70,9 @@ class PosixQuoting {
   }
 
   quotingFor(name: string): Quoting {
-    if (this.#escaped || this.#previous === '$') throw new Error(`"$${name}$" stands behind a backslash or a dollar`)
+    if (this.#escaped || this.#previous === '$') throw new Error(`"$${name}$" follows a backslash or a dollar`)
     if (this.#stack.length > 2 || (this.#stack.length === 2 && this.#now === 'bare')) {
-      throw new Error(`"$${name}$" stands inside $(…), where it cannot be quoted`)
+      throw new Error(`"$${name}$" is inside $(…), where it cannot be quoted`)
     }
     this.#previous = ''
     return this.#now
@@ -120,7 +120,7 @@ class PowerShellQuoting {
   }
 
   quotingFor(name: string): Quoting {
-    if (this.#escaped) throw new Error(`"$${name}$" stands behind a backtick`)
+    if (this.#escaped) throw new Error(`"$${name}$" follows a backtick`)
     return this.#now
   }
 

@@ -14,13 +14,13 @@ const colour = (fallback: string): Parameter<string | undefined> => ({
 })
 
 export const tokenParameters = {
-  displayNameAttribute: text({ about: 'The attribute that people are shown by.', required: true }),
+  displayNameAttribute: text({ about: 'The attribute with the name that the portal shows for users.', required: true }),
   'frontPage.title': text({ about: 'The title of the page.', required: true }),
   'frontPage.text': text({ about: 'The text of the page.', required: true }),
   homeURL: text({ about: 'Where the page leads back to.', required: true }),
-  logoutURL: text({ about: 'Where people log out: a path or an address.', required: true }),
+  logoutURL: text({ about: 'The logout path or address.', required: true }),
   warnMinutesLeft: wholeNumber({
-    about: 'How many minutes before the end of a session people are warned.',
+    about: 'Minutes before the end of a session at which users are warned.',
     required: true,
     fallback: 0,
     max: 10_000,
@@ -29,9 +29,9 @@ export const tokenParameters = {
     about: 'What is shown: `KubectlTokenLoader`, `AttributeToken`, `TOTPToken` or `LoadToken`.',
     required: true,
   }),
-  qrCodeAttribute: text({ about: 'What of it is shown as a QR code as well.' }),
+  qrCodeAttribute: text({ about: 'The parts that are also shown as a QR code.' }),
   idpName: text({
-    about: '`KubectlTokenLoader`: whose tokens are shown; those that the login made last when absent.',
+    about: '`KubectlTokenLoader`: the trust whose tokens are shown; the latest tokens of the login when absent.',
     reference: 'identity provider',
   }),
   trustName: text({
@@ -42,12 +42,12 @@ export const tokenParameters = {
       '`KubectlTokenLoader`: `"true"` lets POST make new tokens within the session, where it has a refresh token. Otherwise a new id_token requires logging out and in.',
   }),
   uidAttributeName: text({
-    about: '`KubectlTokenLoader`, `TOTPToken`: the attribute that holds the login; the login itself when absent.',
+    about: '`KubectlTokenLoader`, `TOTPToken`: the attribute with the login; the login itself when absent.',
   }),
   kubectlUsage: text({ about: '`KubectlTokenLoader`: a text that says what to do.' }),
   kubectlTemplate: text({
     about:
-      '`KubectlTokenLoader`: a command for a POSIX shell, in which `$name$` stands for a value and `\\$` for a dollar. Values are quoted for where they stand.',
+      '`KubectlTokenLoader`: a command for a POSIX shell. `$name$` is replaced by a value, quoted for its place, and `\\$` by a dollar.',
   }),
   kubectlWinUsage: text({ about: '`KubectlTokenLoader`: the same for PowerShell.' }),
   oulogin: text({ about: '`KubectlTokenLoader`: a text about a login plug-in.' }),
@@ -62,10 +62,13 @@ export const tokenParameters = {
     absentReference: 'warning',
   }),
   k8sURL: text({ about: '`KubectlTokenLoader`: the address of the API server; with it there is a `kubeconfig`.' }),
-  k8sClusterName: text({ about: '`KubectlTokenLoader`: what the cluster is called there.', fallback: 'kubernetes' }),
+  k8sClusterName: text({
+    about: '`KubectlTokenLoader`: the name of the cluster in the kubeconfig.',
+    fallback: 'kubernetes',
+  }),
   attributes: list({ about: '`AttributeToken`: the attributes that are shown.' }),
-  attributeName: text({ about: '`TOTPToken`, `LoadToken`: the attribute that holds the key or the password.' }),
-  encryptionKey: text({ about: 'Not used: the attribute holds the value itself.' }),
+  attributeName: text({ about: '`TOTPToken`, `LoadToken`: the attribute with the key or the password.' }),
+  encryptionKey: text({ about: 'Not used: the attribute contains the value itself.' }),
   themePrimaryMain: colour('#AC1622'),
   themePrimaryDark: colour('#780f17'),
   themePrimaryLight: colour('#bc444e'),

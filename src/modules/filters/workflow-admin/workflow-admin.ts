@@ -5,7 +5,7 @@ import { problemErrors } from '#sdk/problem-json.ts'
 import { RunAdministration } from '#sdk/run-administration.ts'
 
 const parameters = {
-  readOnly: flag({ about: '`"true"` shows runs and lets nobody retry, skip or cancel them.' }),
+  readOnly: flag({ about: '`"true"`: runs are shown, but cannot be retried, skipped or cancelled.' }),
 }
 
 /** Shows the runs of this installation to administrators, and lets them put right what went wrong. */

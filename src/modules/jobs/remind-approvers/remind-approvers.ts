@@ -4,16 +4,16 @@ import { readParameters } from '#sdk/parameters.ts'
 
 const parameters = {
   message: text({
-    about: "What the mail says; `%L` is the approval's label, `%D` the days it has been open.",
+    about: 'The text of the mail; `%L` is the label of the approval, `%D` the number of days it has been open.',
     required: true,
   }),
-  days: wholeNumber({ about: 'From how many days on approvers are reminded.', fallback: 1, min: 0, max: 3650 }),
+  days: wholeNumber({ about: 'Days after which approvers are reminded.', fallback: 1, min: 0, max: 3650 }),
   mailAttributeName: text({
     about: "The attribute of approvers' addresses, for approvals that name none.",
     fallback: 'mail',
   }),
   limit: wholeNumber({
-    about: 'At most so many approvals in one run, the oldest.',
+    about: 'Maximum number of approvals in one run, oldest first.',
     fallback: 1000,
     min: 1,
     max: 100_000,

@@ -23,10 +23,10 @@ export const parameters = {
     about: '`starttls` (the connection must become encrypted), `tls` (from the start) or `none`.',
     fallback: 'starttls',
   }),
-  tls: flag({ about: 'The older way to say it: `"true"` is `starttls`, `"false"` is `none`.' }),
+  tls: flag({ about: 'The older form: `"true"` is `starttls`, `"false"` is `none`.' }),
   caFile: text({ about: 'A PEM file with the certificate authority of the server; the system’s own when absent.' }),
   certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
-  user: text({ about: 'Whom to log in as; nobody logs in when absent.' }),
+  user: text({ about: 'The user name for the mail server; no login when absent.' }),
   password: text({ about: 'The password of `user`.', secret: true }),
   from: parsed('mail address', parseSender, {
     about: 'The sender: an address, or `Name <address>`.',
@@ -34,13 +34,13 @@ export const parameters = {
   }),
   localHost: text({ about: 'The name that Gatehouse gives itself in the greeting; the machine’s own when absent.' }),
   connections: wholeNumber({
-    about: 'How many connections are kept open at most.',
+    about: 'Maximum number of open connections.',
     fallback: 2,
     min: 1,
     max: 20,
   }),
   connectTimeoutSeconds: wholeNumber({
-    about: 'How long the server may take to be reached and to greet.',
+    about: 'Time limit to connect to the server and receive its greeting.',
     fallback: 10,
     min: 1,
     max: 60,

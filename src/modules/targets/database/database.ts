@@ -14,7 +14,7 @@ import { DatabaseTarget } from './database-target.ts'
 
 const parameters = {
   directory: text({
-    about: "The name space of its users and groups within the database; the target's own name when absent.",
+    about: 'The name under which its users and groups are stored in the database; the name of the target when absent.',
   }),
   url: text({
     about:

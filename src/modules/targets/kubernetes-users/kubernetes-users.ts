@@ -5,7 +5,7 @@ import { defineTarget } from '#sdk/target.ts'
 
 const parameters = {
   k8sTarget: text({
-    about: 'The Kubernetes target whose cluster holds the objects.',
+    about: 'The Kubernetes target whose cluster has the objects.',
     required: true,
     reference: 'target',
   }),

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
@@ -10,13 +9,14 @@ import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
 import type { AccountTokenVerifier } from '#sdk/token-review.ts'
+import { resolve } from 'node:path'
 
 const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenapi'] as const
 
 const parameters = {
   url: parsed('https address', parseTrustedUrl, { about: 'The address of the API server.' }),
   token: text({ about: 'The token to call it with.', secret: true }),
-  tokenFile: text({ about: 'A file that holds the token; read again when it changes.' }),
+  tokenFile: text({ about: 'A file with the token; reloaded when it changes.' }),
   tokenPath: text({ about: 'The older name of tokenFile.' }),
   tokenType: choice(tokenTypes, {
     about: 'Where the token comes from: `STATIC` is token, `LEGACY` the pod’s own, `TOKENAPI` tokenPath.',

@@ -76,7 +76,7 @@ export interface LdapLayout {
   readonly users: {
     readonly base: Dn
     readonly objectClasses: readonly string[]
-    /** The attribute that holds the login. */
+    /** The attribute with the login. */
     readonly login: string
     readonly dn: DnPattern
     /** Values for attributes that the user lacks, by lower-case name. */

@@ -1,5 +1,3 @@
-import { createHash, createHmac } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
@@ -8,6 +6,8 @@ import type { TargetRequest } from '#sdk/target.ts'
 import { AnswerTooLarge, type HttpAnswer, HttpConnection, type HttpRequest, NotSent } from './http-connection.ts'
 import type { BodyValues, RequestTemplate, SingleValues } from './templates.ts'
 import { type ConnectionConfig, kindOf, type Operation } from './webhook-config.ts'
+import { createHash, createHmac } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A call that did not succeed. */
 class CallFailure extends GatewayError {
@@ -220,7 +220,7 @@ export class ApiCaller {
     const refuse = (detail: string, cause?: unknown): CallFailure =>
       new CallFailure('TARGET_FAILED', `${what} was answered ${detail}`, { mayBeDone: writes, mayPass: false, cause })
     const encoding = headers['content-encoding'] ?? 'identity'
-    if (encoding !== 'identity') throw refuse('in an encoding that was not asked for')
+    if (encoding !== 'identity') throw refuse('in an encoding that was not requested')
     // A web page comes from a proxy or a login page, not from the API.
     if (/^text\/html\b/i.test(headers['content-type'] ?? '')) throw refuse('with a web page')
     return {

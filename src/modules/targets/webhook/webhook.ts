@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
@@ -39,6 +38,7 @@ import {
   operations,
   type WebhookConfig,
 } from './webhook-config.ts'
+import { resolve } from 'node:path'
 
 /** A path, and the text that it was compiled from. */
 interface WrittenPath {
@@ -94,7 +94,7 @@ const requests = Object.fromEntries(
 ) as Record<OperationName, Parameter<RequestTemplate | undefined>>
 
 const parameters = {
-  url: parsed('https address', parseBaseUrl, { about: 'Where the API is; paths are below it.', required: true }),
+  url: parsed('https address', parseBaseUrl, { about: 'The address of the API; paths are below it.', required: true }),
   bearerToken: text({ about: 'Sent as `Authorization: Bearer`.', secret: true }),
   basicUser: text({ about: 'The user of `Authorization: Basic`.' }),
   basicPassword: text({ about: 'The password of `basicUser`.', secret: true }),
@@ -112,17 +112,17 @@ const parameters = {
     min: 100,
     max: 120_000,
   }),
-  retries: wholeNumber({ about: 'How often a call that failed is made again.', fallback: 3, min: 0, max: 10 }),
+  retries: wholeNumber({ about: 'Number of retries of a failed call.', fallback: 3, min: 0, max: 10 }),
   idempotencyKeys: flag({
     about:
       '`"true"`: the API does a request with an `Idempotency-Key` it knows only once, so POST and PATCH are retried too.',
   }),
-  connections: wholeNumber({ about: 'How many connections are open at most.', fallback: 10, min: 1, max: 100 }),
+  connections: wholeNumber({ about: 'Maximum number of open connections.', fallback: 10, min: 1, max: 100 }),
   maxAnswerKilobytes: wholeNumber({ about: 'The largest answer.', fallback: 4096, min: 1, max: 65_536 }),
   pageSize: wholeNumber({ about: 'The value of `{limit}`.', fallback: 100, min: 1, max: 10_000 }),
   firstPage: wholeNumber({ about: 'The first value of `{page}`.', fallback: 1, min: 0, max: 1 }),
   maxEntries: wholeNumber({
-    about: 'How many users or groups a search reads at most; beyond that it is refused.',
+    about: 'Maximum number of users or groups that a search reads; more are rejected.',
     fallback: 10_000,
     min: 1,
     max: 1_000_000,

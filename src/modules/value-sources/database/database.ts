@@ -10,7 +10,7 @@ const place = 'search'
 const most = 1_000
 
 const parameters = {
-  targetName: text({ about: 'The SQL target that is asked.', required: true, reference: 'target' }),
+  targetName: text({ about: 'The SQL target to query.', required: true, reference: 'target' }),
   noParamSQL: text({ about: 'The `select` of the whole list.', required: true }),
   paramSQL: text({
     about: "The `select` of a search; its `?` is the text searched for, as `like ? escape '\\'` takes it.",
@@ -19,14 +19,14 @@ const parameters = {
   exactSQL: text({ about: 'The `select` that finds a value; its `?` is the value.', required: true }),
   nameField: text({ about: 'The column that is shown.', required: true }),
   valueField: text({ about: 'The column that is the value.', required: true }),
-  maxEntries: wholeNumber({ about: 'The most rows that one answer has.', fallback: 0, min: 0, max: most }),
+  maxEntries: wholeNumber({ about: 'Maximum number of rows in an answer.', fallback: 0, min: 0, max: most }),
   maxEntrie: wholeNumber({
     about: 'Another spelling of `maxEntries`, which existing YAML has.',
     fallback: 0,
     min: 0,
     max: most,
   }),
-  errorMessage: text({ about: 'What is said of a value that no row has.', fallback: notInSource }),
+  errorMessage: text({ about: 'The error for a value without a row.', fallback: notInSource }),
 }
 
 type Config = ReturnType<typeof readParameters<typeof parameters>>

@@ -8,16 +8,16 @@ import { defineValueSource, notInSource, type SourceItem, type ValueSource } fro
 
 const parameters = {
   searchBase: parsed('DN', (value) => Dn.parse(value), {
-    about: 'Where in the virtual directory the entries stand.',
+    about: 'The base of the entries in the virtual directory.',
     required: true,
   }),
   objectClass: text({ about: 'The `objectClass` of the entries.', required: true }),
   nameField: text({ about: 'The attribute that is shown.', required: true }),
   valueField: text({ about: 'The attribute that is the value.', required: true }),
-  searchField: text({ about: 'The attribute that is searched; `nameField` unless said otherwise.' }),
-  maxEntries: wholeNumber({ about: 'The most entries that one answer has.', fallback: 100, min: 1, max: 1_000 }),
+  searchField: text({ about: 'The attribute to search; `nameField` when absent.' }),
+  maxEntries: wholeNumber({ about: 'Maximum number of entries in an answer.', fallback: 100, min: 1, max: 1_000 }),
   sort: flag({ about: '`"false"` keeps the order of the directory.', fallback: true }),
-  errorMessage: text({ about: 'What is said of a value that no entry has.', fallback: notInSource }),
+  errorMessage: text({ about: 'The error for a value without an entry.', fallback: notInSource }),
 }
 
 type Config = ReturnType<typeof readParameters<typeof parameters>>

@@ -9,10 +9,10 @@ import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/
 const fields = {
   name: { about: 'The attribute or request key; `$key$` is replaced.', required: true },
   value: {
-    about: 'The value to add; a template. With `remove`, the value to take away; empty takes all of them.',
+    about: 'The value to add; a template. With `remove`, the value to remove; empty removes all values.',
     required: false,
   },
-  remove: { about: 'Takes the value away instead of adding it; `false` when absent.', required: false },
+  remove: { about: 'Removes the value instead of adding it; `false` when absent.', required: false },
   addToRequest: {
     about: 'Changes the request map instead of the user; `false` when absent. Keys of the engine are refused.',
     required: false,

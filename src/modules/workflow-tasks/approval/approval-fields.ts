@@ -57,7 +57,7 @@ export class ApprovalFields {
   rules(value: unknown, path: Path): RuleTemplate[] {
     const items = this.#list(value, path, maxRules)
     if (items === undefined) return []
-    if (items.length === 0) this.#issues.error(path, 'at least one rule is needed, since no rule means nobody')
+    if (items.length === 0) this.#issues.error(path, 'at least one rule is required: without a rule no one may decide')
     return items.flatMap((item, i) => this.#rule(item, [...path, i]) ?? [])
   }
 

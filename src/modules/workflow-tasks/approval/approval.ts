@@ -15,23 +15,23 @@ import { sameLogin, userValues } from '#sdk/workflow-user.ts'
 import { ApprovalFields, type EscalationPolicy } from './approval-fields.ts'
 
 const fields = {
-  label: { about: 'What is asked for, as approvers see it; a template.', required: true },
+  label: { about: 'What is requested, as approvers see it; a template.', required: true },
   emailTemplate: { about: 'The text of the mail to approvers; a template.', required: true },
-  mailAttr: { about: "The attribute with people's mail addresses.", required: true },
+  mailAttr: { about: 'The attribute with the mail address of a user.', required: true },
   failureEmailSubject: {
     about: 'The subject of the mail to the requester after a denial; a template.',
     required: true,
   },
   failureEmailMsg: {
-    about: 'The text of that mail; a template. `${reason}` is what the approver said.',
+    about: 'The text of that mail; a template. `${reason}` is the comment of the approver.',
     required: true,
   },
   approvers: {
-    about: 'Rules with `scope` and `constraint`; whoever passes one of them may decide. Templates may stand in values.',
+    about: 'Rules with `scope` and `constraint`; users who pass one of them may decide. Values can be templates.',
     required: true,
   },
   escalationPolicy: {
-    about: 'Whom it goes to when nobody decides: `escalations` in their order, and `failure`.',
+    about: 'What happens when no one decides: `escalations` in order, and `failure`.',
     required: false,
   },
   allowSelfApproval: {
@@ -160,7 +160,7 @@ async function decided(
   const subject = oneLine(renderTask(config.failureEmailSubject, context), 300)
   const text = withCaller(renderTask(config.failureEmailMsg, context), context)
   const recipients = await requesterAddresses(config.mailAttr, context, directory)
-  if (recipients.length === 0) log.info('the requester has no address to be told of the denial', { approval: id })
+  if (recipients.length === 0) log.info('the requester has no mail address, so no denial was sent', { approval: id })
   for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier })
   return { kind: 'branch', branch: 'onFailure', last: true }
 }

@@ -17,7 +17,7 @@ const parameters = {
     about: 'The workflow to start; `$key$` is a value of the request.',
     required: true,
   }),
-  uidAttributeName: text({ about: 'The attribute that holds the login of the user it is about.', required: true }),
+  uidAttributeName: text({ about: 'The attribute with the login of the subject.', required: true }),
   workflowReason: parsed('template', requestTemplate, {
     about: 'The reason that is recorded; `$key$` is a value of the request.',
   }),

@@ -3,7 +3,7 @@ import { TaskFields } from '#sdk/task-fields.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
 
 const fields = {
-  className: { about: 'Which custom task; see the reference of custom tasks.', required: true },
+  className: { about: 'The class of the custom task; see the reference of custom tasks.', required: true },
   secretParams: { about: 'Accepted while empty: parameters from secrets are not read here.', required: false },
   params: { about: 'Its parameters: a map of texts or lists of texts, or a list of `{name, value}`.', required: false },
 } as const

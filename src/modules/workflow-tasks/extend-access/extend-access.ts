@@ -14,7 +14,7 @@ import { sameLogin } from '#sdk/workflow-user.ts'
 const template = (value: string) => parseTemplate(value, { keys: true, attributes: true })
 
 const parameters = {
-  target: text({ about: 'The target at which the user has the access.', required: true, reference: 'target' }),
+  target: text({ about: 'The target in which the user has the access.', required: true, reference: 'target' }),
   group: parsed('template', template, {
     about: 'The group; a template. Absent, it is about the account as a whole.',
   }),
@@ -60,7 +60,7 @@ export default defineCustomTask({
       const expiry = expiresAfter === undefined ? parseExpiresAt(said) : parseExpiresAfter(said)
       const until = expiry && expiryTime(expiry, clock())
       if (until === undefined) {
-        throw new GatewayError('BAD_REQUEST', `ExtendAccess: "${said.slice(0, 100)}" is no time in the future`, {
+        throw new GatewayError('BAD_REQUEST', `ExtendAccess: "${said.slice(0, 100)}" is not a time in the future`, {
           publicText: 'The time at which the access is to end is not one in the next 100 years.',
         })
       }

@@ -6,7 +6,7 @@ import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 
 const parameters = {
   attributeName: text({
-    about: 'The attribute that a new random UUID is put into, in place of what it held.',
+    about: 'The attribute that gets a new random UUID; its former values are removed.',
     required: true,
   }),
 }

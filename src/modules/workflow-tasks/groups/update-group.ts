@@ -11,9 +11,9 @@ import { checkVersionParameter, groupTarget, readTemplates, takeGroupVersion, ta
 
 const parameters = {
   target: targetParameter,
-  name: text({ about: 'The group, by its present name; a template.', fallback: '$groupname$' }),
+  name: text({ about: 'The group, by its current name; a template.', fallback: '$groupname$' }),
   newName: text({
-    about: 'The name it is to have; a template. The name stays when that gives nothing.',
+    about: 'The new name; a template. Without a value, the name stays.',
     fallback: '$newgroupname$',
   }),
   attributes: attributesParameter,

@@ -6,9 +6,9 @@ import { TaskFields } from '#sdk/task-fields.ts'
 import type { TaskModule } from '#sdk/workflow-task.ts'
 
 const fields = {
-  target: { about: 'The target that is asked.', required: true },
+  target: { about: 'The target to query.', required: true },
   uidAttribute: {
-    about: 'The attribute whose first value is the name to look for; the login where the user has none.',
+    about: 'The attribute whose first value is the name to find; the login if the user has none.',
     required: true,
   },
 } as const

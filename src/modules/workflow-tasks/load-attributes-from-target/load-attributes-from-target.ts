@@ -10,11 +10,11 @@ import { noteVersion } from '#sdk/workflow-user.ts'
 const parameters = {
   target: text({ about: 'The target the attributes are loaded from.', required: true, reference: 'target' }),
   nameAttr: text({
-    about: "The user's attribute whose first value is the name in the target; the login where the user has none.",
+    about: 'The attribute whose first value is the name in the target; the login if the user has none.',
     required: true,
   }),
   name: list({ about: 'The attributes to load; may be repeated.' }),
-  attributes: list({ about: 'The same as `name`, as the predecessor spells it here.' }),
+  attributes: list({ about: 'The same as `name`, as OpenUnison spells it here.' }),
 }
 
 export default defineCustomTask({

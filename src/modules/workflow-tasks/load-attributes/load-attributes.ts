@@ -8,7 +8,7 @@ import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 
 const parameters = {
   name: list({ about: 'The attributes to load; may be repeated.', required: true }),
-  nameAttr: text({ about: 'The attribute of the directory that holds the login.', required: true }),
+  nameAttr: text({ about: 'The attribute of the directory with the login.', required: true }),
   base: parsed('DN', (value) => Dn.parse(value), {
     about: 'Where the search begins; the whole directory when absent.',
   }),

@@ -10,10 +10,10 @@ import { noteVersion, takeLoadedGroups } from '#sdk/workflow-user.ts'
 const parameters = {
   target: text({ about: 'The target whose memberships are loaded.', required: true, reference: 'target' }),
   nameAttr: text({
-    about: "The user's attribute whose first value is the name in the target; the login where the user has none.",
+    about: 'The attribute whose first value is the name in the target; the login if the user has none.',
     required: true,
   }),
-  inverse: flag({ about: '`true` leaves only the groups of the target that the user does not already name.' }),
+  inverse: flag({ about: '`true` keeps only the groups of the target that the user does not have yet.' }),
 }
 
 export default defineCustomTask({

@@ -8,8 +8,8 @@ import { defineCustomTask, next } from '#sdk/workflow-task.ts'
 import { takeLoadedGroups } from '#sdk/workflow-user.ts'
 
 const parameters = {
-  nameAttr: text({ about: 'The attribute of the directory that holds the login.', required: true }),
-  inverse: flag({ about: '`true` leaves only the groups of the directory that the user does not already name.' }),
+  nameAttr: text({ about: 'The attribute of the directory with the login.', required: true }),
+  inverse: flag({ about: '`true` keeps only the groups of the directory that the user does not have yet.' }),
 }
 
 export default defineCustomTask({

@@ -16,7 +16,7 @@ const fields = {
     required: true,
   },
   strict: {
-    about: '`true`, also when absent: the subtasks see the mapped attributes only; `false`: beside those of the user.',
+    about: '`true`, also when absent: subtasks see only the mapped attributes; `false`: also those of the user.',
     required: false,
   },
 } as const

@@ -13,8 +13,8 @@ import { userValues } from '#sdk/workflow-user.ts'
 
 const fields = {
   subject: { about: 'The subject, one line; a template.', required: true },
-  msg: { about: 'What the mail says; a template.', required: true },
-  mailAttrib: { about: 'The attribute that holds the address.', required: true },
+  msg: { about: 'The text of the mail; a template.', required: true },
+  mailAttrib: { about: 'The attribute with the address.', required: true },
   contentType: {
     about: '`text/html` where `msg` is HTML, else `text/plain`; both forms are sent either way.',
     required: false,

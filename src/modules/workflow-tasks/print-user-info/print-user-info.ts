@@ -5,7 +5,7 @@ import { readParameters } from '#sdk/parameters.ts'
 import { defineCustomTask, next, type WorkflowUser } from '#sdk/workflow-task.ts'
 
 const parameters = {
-  message: text({ about: 'Stands in the log line, to tell one place from another.' }),
+  message: text({ about: 'A text in the log line that identifies the task.' }),
 }
 
 /** How much of a user one line shows. */

@@ -28,7 +28,7 @@ const fields = {
     required: false,
   },
   onlyPassedInAttributes: {
-    about: 'Touches only attributes that the user has, so that none is cleared; `false` when absent.',
+    about: 'Writes only attributes that the user has, so that none is cleared; `false` when absent.',
     required: false,
   },
   attributes: {
@@ -145,7 +145,7 @@ function accessEnds(account: Expiry | undefined, user: WorkflowUser, now: Date):
   const timeOf = (expiry: Expiry): When => {
     const time = expiryTime(expiry, now)
     if (time !== undefined) return time
-    throw new GatewayError('BAD_REQUEST', 'access is asked for until a time that has passed, or is too far away', {
+    throw new GatewayError('BAD_REQUEST', 'the requested expiry date has passed or is too far away', {
       publicText: 'Access can only be given until a time in the next 100 years.',
     })
   }

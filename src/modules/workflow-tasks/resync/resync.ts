@@ -13,7 +13,7 @@ const fields = {
     about: '`true` keeps attributes that the directory does not have; `false` when absent.',
     required: false,
   },
-  changeRoot: { about: '`true` looks the user up below `newRoot`; `false` when absent.', required: false },
+  changeRoot: { about: '`true` finds the user below `newRoot`; `false` when absent.', required: false },
   newRoot: {
     about: 'Where in the directory to look; the whole directory when changeRoot is not `true`.',
     required: false,

@@ -15,11 +15,11 @@ const template = (text: string) => parseTemplate(text, { keys: true, attributes:
 
 const parameters = {
   target: parsed('template', template, {
-    about: 'The target at which access is taken back; a template.',
+    about: 'The target in which access is revoked; a template.',
     required: true,
   }),
   kind: parsed('template', template, {
-    about: '`group` takes the user out of a group, `user` deletes the user; a template.',
+    about: '`group` removes the user from a group, `user` deletes the user; a template.',
     required: true,
   }),
   name: parsed('template', template, {

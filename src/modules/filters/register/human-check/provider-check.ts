@@ -64,7 +64,7 @@ export function providerCheck(
 
 function problemOf(answer: unknown, settings: ProviderSettings, host: string, now: Date): string | undefined {
   const { kind, hostnames, action, minScore } = settings
-  if (!isJsonObject(answer)) return 'the answer is no object'
+  if (!isJsonObject(answer)) return 'the answer is not an object'
   if (answer['success'] !== true) return 'not solved'
   const hostname = answer['hostname']
   const allowed = hostnames.length > 0 ? hostnames : [host]

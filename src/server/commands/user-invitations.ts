@@ -1,12 +1,11 @@
-import { userInfo } from 'node:os'
 import { Invitations } from '#engine/registrations/invitations.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { InvitationForm } from '#sdk/filter.ts'
 import type { InvitationRecord } from '#sdk/registrations.ts'
+import { operatorName, terminalLine, terminalWidth } from '#server/commands/command-line.ts'
 import type { CommandIo } from '#server/commands/commands.ts'
-import { terminalLine, terminalWidth } from '#server/commands/terminal-line.ts'
 import type { Storage } from '#storage/open.ts'
 
 export const invitationWords: readonly string[] = ['invite', 'invitations', 'resend-invitation', 'revoke-invitation']
@@ -27,7 +26,7 @@ interface NamedForm {
 
 const pageSize = 200
 
-/** `gatehouse user invite|invitations|…`: the mails are sent by the gateway, when it runs. Throws an Error for people. */
+/** Creates, lists, resends or revokes invitations; the gateway sends the mails when it runs. */
 export async function runInvitationAction(
   action: InvitationAction,
   configuration: Configuration,
@@ -37,8 +36,8 @@ export async function runInvitationAction(
   const { application, form } = chooseForm(configuration, action.application)
   const name = form.name(application)
   const invitations = new Invitations({ store, clock: systemClock })
-  const actor = { by: action.by ?? `${userInfo().username} (command line)` }
-  const tell = (one: InvitationRecord): void =>
+  const actor = { by: operatorName(action.by) }
+  const print = (one: InvitationRecord): void =>
     io.stdout(
       terminalLine(
         `${one.id}  ${one.state}  ${one.email}  until ${one.expires.toISOString()}  by ${one.invitedBy}`,
@@ -50,31 +49,31 @@ export async function runInvitationAction(
       const attributes = singleValues(action.attributes)
       const problems = form.problems(action.argument, attributes)
       if (problems.length > 0) throw new Error(problems.join('; '))
-      return tell(await invitations.create(name, { ...form.mail, email: action.argument, attributes }, actor))
+      return print(await invitations.create(name, { ...form.mail, email: action.argument, attributes }, actor))
     }
     case 'resend-invitation':
-      return tell(await told(invitations.resend(name, action.argument, form.mail, actor)))
+      return print(await withPublicText(invitations.resend(name, action.argument, form.mail, actor)))
     case 'revoke-invitation':
-      return tell(await told(invitations.revoke(name, action.argument, actor)))
+      return print(await withPublicText(invitations.revoke(name, action.argument, actor)))
     default: {
       let after: string | undefined
       do {
         const page = await invitations.list(name, pageSize, after)
-        for (const one of page.invitations) tell(one)
+        for (const one of page.invitations) print(one)
         after = page.next
       } while (after !== undefined)
     }
   }
 }
 
-/** What the store says is for the log; its public words are for people. */
-async function told<T>(work: Promise<T>): Promise<T> {
+/** The message of the store is for the log; operators see its public text. */
+async function withPublicText<T>(work: Promise<T>): Promise<T> {
   return await work.catch((cause: unknown) => {
     throw cause instanceof GatewayError ? new Error(cause.publicText, { cause }) : cause
   })
 }
 
-/** Several URLs may have one form, such as one for everybody and one with a chain for those who invite. */
+/** Several URLs may have the same form, such as a public one and one for users who invite others. */
 function chooseForm({ applications }: Configuration, wanted: string | undefined): NamedForm {
   const forms = applications.flatMap(({ name, urls }) =>
     urls.flatMap(({ filters }) =>
@@ -91,7 +90,7 @@ function chooseForm({ applications }: Configuration, wanted: string | undefined)
   }
   if (new Set(chosen.map(({ application, form }) => form.name(application))).size > 1) {
     const names = [...new Set(forms.map(({ application }) => application))]
-    throw new Error(`--application is needed, and one with a single form: ${names.join(' or ')}`)
+    throw new Error(`--application is required, with a single form: ${names.join(' or ')}`)
   }
   return found
 }
@@ -99,7 +98,7 @@ function chooseForm({ applications }: Configuration, wanted: string | undefined)
 function singleValues(attributes: ReadonlyMap<string, readonly string[]>): Record<string, string> {
   return Object.fromEntries(
     Array.from(attributes, ([name, values]) => {
-      if (values.length > 1) throw new Error(`the attribute "${name}" is given more than once`)
+      if (values.length > 1) throw new Error(`--attribute ${name}: can be set only once`)
       return [name, values[0] ?? '']
     }),
   )

@@ -39,14 +39,14 @@ async function setUp(...forms: object[]) {
   return run
 }
 
-test('a form that stands at two URLs of an application is one form', async () => {
+test('a form at two URLs of an application is one form', async () => {
   const run = await setUp(form('/register', 'join'), form('/inviting', 'join'))
   expect(await run('invite', 'ada@example.com')).toMatchObject({ code: 0 })
   expect((await run('invitations')).output).toContain('open  ada@example.com')
 })
 
-test('of several forms of an application none is guessed', async () => {
+test('several forms of an application require a choice', async () => {
   const run = await setUp(form('/register', 'join'), form('/leaving', 'leave'))
   const refused = await run('invite', 'ada@example.com', '--application', 'register')
-  expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('--application is needed') })
+  expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('--application is required') })
 })

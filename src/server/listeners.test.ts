@@ -2,8 +2,8 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { defaultConnectionLimits } from '#server/http-limits.ts'
+import { createOperationsApp } from '#server/listeners.ts'
 import { createMetrics } from '#server/metrics.ts'
-import { createOperationsApp } from '#server/operations-app.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
 async function start(ready: () => Promise<void> = async () => {}) {
@@ -18,7 +18,7 @@ async function start(ready: () => Promise<void> = async () => {}) {
   return (app.server.address() as AddressInfo).port
 }
 
-test('tells metrics and health, and nothing else', async () => {
+test('the metrics listener serves metrics and health, and nothing else', async () => {
   const url = `http://127.0.0.1:${await start()}`
   const metrics = await fetch(`${url}/metrics`)
   expect(metrics.headers.get('content-type')).toContain('text/plain')

@@ -180,14 +180,14 @@ describe('a file that cannot be run', () => {
 
 describe('wrong usage of sts', () => {
   test.each([
-    [[], 'gatehouse: missing argument: one of explain, test, publish'],
+    [[], 'gatehouse sts: missing argument: one of explain, test, publish'],
     [['explian', 'cloud'], 'gatehouse sts: unknown action "explian" (did you mean "explain"?)'],
-    [['explain'], 'gatehouse: missing argument: ENDPOINT'],
-    [['test'], 'gatehouse: missing argument: FILE'],
+    [['explain'], 'gatehouse sts explain: missing argument: ENDPOINT'],
+    [['test'], 'gatehouse sts test: missing argument: FILE'],
     [['explain', '--config', 'x', 'cloud'], /^gatehouse sts explain: --token FILE or --as NAME=VALUE is required/],
     [
       ['explain', '--config', 'x', 'cloud', '--token', 'x', '--as', 'a=b'],
-      'gatehouse sts explain: --token and --as exclude each other',
+      'gatehouse sts explain: --token and --as cannot be combined',
     ],
     [['explain', '--config', 'x', 'cloud', '--token', '/none'], 'gatehouse sts explain: --token: /none does not exist'],
     [['explain', '--config', 'x', 'cloud', '--token', '/tmp'], /--token: \/tmp is a folder, not a file/],
@@ -238,7 +238,7 @@ describe('sts explain --as', () => {
   test('says what is missing or unknown', async () => {
     expect(await explain('cloud', '--as', 'namespace=a')).toMatchObject({
       code: 2,
-      err: ['gatehouse sts explain: --as: "saname" is required'],
+      err: ['gatehouse sts explain: --as: "saname" is required', 'Run "gatehouse sts explain --help" for usage.'],
     })
     expect((await explain('cloud', '--as', 'namespace=a', '--as', 'podname=b')).err.join()).toMatch(/no "podname"/)
   })

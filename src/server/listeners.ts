@@ -1,0 +1,147 @@
+import type https from 'node:https'
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { Clock } from '#kernel/clock.ts'
+import { parseHostPort } from '#kernel/host-port.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Scope } from '#kernel/scope.ts'
+import { webhookHost, webhookPath } from '#sdk/sts-webhook.ts'
+import { answerReady, createApp } from '#server/app.ts'
+import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
+import { closeListener, createListener, listenAt, noSchemas } from '#server/http-server.ts'
+import { CertificateReload, readPair } from '#server/listener-certificate.ts'
+import type { AccessLog } from '#server/log.ts'
+import type { Metrics } from '#server/metrics.ts'
+import type { RunningConfiguration } from '#server/reload.ts'
+import { createKeyBox, objectsOf } from '#server/token-keys.ts'
+import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
+import { WebhookListener } from '#server/webhook-listener.ts'
+import type { Storage } from '#storage/open.ts'
+
+export interface ListenersParts {
+  readonly listen: string
+  /** Undefined for no metrics listener. */
+  readonly metricsListen: string | undefined
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined
+  readonly trustedProxies: readonly string[]
+  readonly connectionLimits?: ConnectionLimits
+  readonly dataFolder: string
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly running: RunningConfiguration
+  readonly storage: Storage
+  readonly metrics: Metrics
+  readonly clock: Clock
+  readonly log: Logger
+  readonly accessLog: AccessLog
+}
+
+export interface Listeners {
+  /** The public address, with the actual port. */
+  readonly address: string
+  readonly metricsAddress: string | undefined
+  readonly webhookAddress: string | undefined
+  reloadCertificate(): Promise<void> | undefined
+  /** The webhook looks at the configuration again. */
+  wakeWebhook(): void
+  /** From now on, `/ready` answers 503. */
+  startShutdown(): void
+}
+
+/** Opens the metrics, public and webhook listeners; the gateway is ready when all are open. */
+export async function openListeners(parts: ListenersParts, scope: Scope): Promise<Listeners> {
+  const { running, storage, metrics, clock, log, accessLog, tls: files } = parts
+  let state: 'starting' | 'serving' | 'shutting down' = 'starting'
+  const ready = async (): Promise<void> => {
+    if (state !== 'serving') throw new Error(state)
+    await storage.ready()
+  }
+  // The metrics listener opens first and closes last, so that operators can watch a drain.
+  const connections = limitListeners(parts.connectionLimits, log)
+  const operations = createOperationsApp({ metrics, log, ready, limits: connections.operations })
+  const metricsAddress =
+    parts.metricsListen === undefined ? undefined : await listen(operations, parts.metricsListen, 'http', scope)
+  const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
+  const proxies = new TrustedProxies(parts.trustedProxies, ignored)
+  const pair = files === undefined ? undefined : await readPair(files)
+  const tls = pair === undefined ? undefined : { cert: pair.certificate, key: pair.privateKey }
+  const app = createApp({ running, metrics, log, accessLog, proxies, limits: connections.public, tls, ready })
+  const address = await listen(app, parts.listen, tls === undefined ? 'http' : 'https', scope)
+  const certificate =
+    files === undefined || pair === undefined
+      ? undefined
+      : scope.own(
+          new CertificateReload({
+            listener: 'public',
+            files,
+            served: pair,
+            server: app.server as unknown as https.Server,
+            clock,
+            log,
+            meter: metrics.certificates,
+          }),
+        )
+  const webhook = scope.own(
+    new WebhookListener({
+      configuration: () => running.current.configuration,
+      store: storage.keys,
+      box: createKeyBox({ environment: parts.environment, dataFolder: parts.dataFolder }),
+      clock,
+      log,
+      meter: metrics.webhook,
+      useObjects: (cluster, work) => running.use((runtime) => work(objectsOf(runtime.target(cluster), cluster))),
+      createApp: (webhookTls) =>
+        createApp({
+          running,
+          metrics,
+          log,
+          accessLog,
+          proxies: new TrustedProxies([]),
+          limits: connections.webhook,
+          tls: webhookTls,
+          ready,
+          only: { host: webhookHost, path: webhookPath },
+        }),
+    }),
+  )
+  await webhook.start()
+  state = 'serving'
+  return {
+    address,
+    metricsAddress,
+    webhookAddress: webhook.address,
+    reloadCertificate: () => certificate?.look(),
+    wakeWebhook: () => webhook.wake(),
+    startShutdown: () => {
+      state = 'shutting down'
+    },
+  }
+}
+
+async function listen(app: FastifyInstance, at: string, scheme: 'http' | 'https', scope: Scope): Promise<string> {
+  scope.defer(() => closeListener(app))
+  return listenAt(app, parseHostPort(at), scheme)
+}
+
+/** Metrics and health checks, on a listener of their own that need not be public. */
+export function createOperationsApp(parts: {
+  metrics: Metrics
+  log: Logger
+  limits: ConnectionLimits
+  ready(): Promise<void>
+}): FastifyInstance {
+  const { limits, log, metrics } = parts
+  const listening = { listener: 'operations', limits, log, meter: metrics.connections, proxies: new TrustedProxies([]) }
+  const app = Fastify({
+    logger: false,
+    schemaController: noSchemas,
+    forceCloseConnections: 'idle',
+    bodyLimit: 1,
+    // The listener answers client errors itself.
+    clientErrorHandler: () => {},
+    serverFactory: (handler) => createListener(listening, undefined, handler),
+  })
+  const { registry } = parts.metrics
+  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+  app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
+  app.get('/ready', (_request, reply) => answerReady(parts, reply))
+  return app
+}
