@@ -5,36 +5,36 @@ import { printFilter } from '#identity/filter/print-filter.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
-/** What was searched for, and where: a position means something only there. */
+/** A search. A position is valid only for the search that returned it. */
 export interface PageScope {
-  /** The collection, in any words that tell it from others. */
+  /** Identifies the collection; any text that is different for others. */
   readonly of: string
   readonly filter: Filter | undefined
   readonly sort: SortOrder | undefined
 }
 
-/** The last entry of a page, by what its order is made of, so that the entry itself may go. */
+/** The last entry of a page. It holds all values of the order, so that it works even after the entry is deleted. */
 export interface PagePosition {
   /** The entry's own key. */
   readonly entry: string
-  /** What it is sorted by; undefined when it has no such value, or when nothing is sorted. */
+  /** The value that the search sorts by; undefined without a value or without sorting. */
   readonly folded?: string | undefined
   readonly exact?: string | undefined
   /** How many entries the first page counted, where counting them again would cost too much. */
   readonly total?: number | undefined
 }
 
-/** Longer than any that is given out. */
+/** Longer than any position that is returned. */
 const maxLength = 8192
 
-/** As a text that can stand in a URL. */
+/** The position as a text that is safe in a URL. */
 export function writePosition(scope: PageScope, { entry, folded, exact, total }: PagePosition): string {
   return Buffer.from(JSON.stringify([digest(scope), entry, folded ?? null, exact ?? null, total ?? null])).toString(
     'base64url',
   )
 }
 
-/** Throws BAD_REQUEST when no page of this search gave the text. */
+/** Throws BAD_REQUEST when the text is not a position of this search. */
 export function readPosition(scope: PageScope, text: string): PagePosition {
   const parts = parse(text)
   if (parts.length !== 5 || parts[0] !== digest(scope)) throw unknownPosition()
@@ -50,9 +50,9 @@ export function readPosition(scope: PageScope, text: string): PagePosition {
 }
 
 export function unknownPosition(cause?: unknown): GatewayError {
-  return new GatewayError('BAD_REQUEST', 'a page position that this search did not give', {
+  return new GatewayError('BAD_REQUEST', 'the page position does not belong to this search', {
     cause,
-    publicText: 'The page to continue from is not one of this search.',
+    publicText: 'The page cursor does not belong to this search. Start again with the first page.',
     keyword: 'invalidCursor',
   })
 }

@@ -1,6 +1,6 @@
 import { compareCodePoints, foldValue } from '#identity/filter/compare-values.ts'
 
-/** What a value is sorted by. */
+/** The key by which a value is sorted. */
 export interface SortKey {
   /** Undefined for an entry without a value. */
   readonly folded: string | undefined
@@ -14,7 +14,7 @@ export const keyLength = 200
 /** Code points of the value itself that count where letter case does. */
 export const exactLength = 200
 
-/** A folded text as it is compared: itself, or a beginning that is longer than any that is whole. */
+/** A folded text as it is compared: the whole text, or the start of a long one, which is longer than any whole text. */
 export function cutKey(folded: string): string {
   if (folded.length <= keyLength) return folded
   const unit = folded.charCodeAt(keyLength)
@@ -33,7 +33,7 @@ const exactKey = (value: string): string =>
         .slice(0, exactLength)
         .join('')
 
-/** In ascending order; zero for entries that their own keys have to tell apart. */
+/** Ascending. Zero where only the keys of the entries decide. */
 export function compareSortKeys(a: SortKey, b: SortKey): number {
   if (a.folded === undefined || b.folded === undefined) {
     return Number(a.folded === undefined) - Number(b.folded === undefined)

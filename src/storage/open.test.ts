@@ -22,7 +22,7 @@ function storageIn(options: { url?: string; dataFolder?: string }): Storage {
 
 const alice = { userID: 'alice', attributes: Attributes.from({ mail: ['a@x.org'] }), groups: [] }
 
-test('what was written is there after a restart', async () => {
+test('stored data survives a restart', async () => {
   const dataFolder = folder()
   const first = storageIn({ dataFolder })
   await first.ready()
@@ -63,7 +63,7 @@ test('a database stays open for a directory that is still in use', async () => {
   await expect(second.findByLogin('alice')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 })
 
-test('a database that does not answer is told by each use of it, and not by opening it', async () => {
+test('a database that does not answer fails each use, not the opening', async () => {
   const storage = storageIn({ url: 'postgres://nobody:secret@127.0.0.1:1/none' })
   await expect(storage.ready()).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 5 })
   const directory = storage.userDirectory({ name: 'people' })
@@ -72,7 +72,7 @@ test('a database that does not answer is told by each use of it, and not by open
   await directory.close()
 })
 
-test('a file that is no database, or cannot be made, is told clearly', async () => {
+test('rejects a file that is not a database or cannot be created', async () => {
   const path = folder()
   mkdirSync(join(path, 'gatehouse.db'))
   await expect(storageIn({ dataFolder: path }).ready()).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })

@@ -98,7 +98,7 @@ export const pageCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'a position that this search did not give is refused',
+    name: 'rejects the position of another search',
     async run(fixture) {
       const target = await peopled(fixture)
       const sort = { attribute: fixture.attributes[0], descending: false, caseExact: false }
