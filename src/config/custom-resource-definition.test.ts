@@ -70,7 +70,7 @@ test('every field of a kind says what it means, in the words of its page', () =>
   const text = definitionFiles().get('orgs.yaml') ?? ''
   const org = parse(text) as { spec: { versions: { schema: { openAPIV3Schema: unknown } }[] } }
   expect(org.spec.versions[0]?.schema.openAPIV3Schema).toMatchObject({
-    description: 'A branch of the organisation that workflows, badges and reports are sorted by.',
+    description: 'A branch of the organization that workflows, badges and reports are sorted by.',
     properties: { spec: { properties: { parent: { description: 'The `uuid` of the branch above.' } } } },
   })
   const workflow = definitionFiles().get('workflows.yaml') ?? ''
