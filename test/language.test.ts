@@ -50,7 +50,6 @@ const notYet: readonly string[] = [
   'CONTRIBUTING.md',
   'docs/',
   'examples/',
-  'portal/src/i18n/en.json',
   'src/',
 ]
 

@@ -244,7 +244,7 @@ ${content}`
   #showCodes(codes: readonly string[], action: string): Extract<AuthOutcome, { kind: 'challenge' }> {
     const content = html`<p>Each of these codes stands in once for what you have just set up, should you lose it. Write them down; they are not shown again.</p>
 <ul>${codes.map((code) => html`<li><code>${code}</code></li>\n`)}</ul>
-<form method="post" action="${action}"><button type="submit">I have kept them</button></form>`
+<form method="post" action="${action}"><button type="submit">I've saved them</button></form>`
     const response = page(200, 'Your recovery codes', content, { narrow: true, formsLeadAnywhere: true })
     return { kind: 'challenge', response }
   }

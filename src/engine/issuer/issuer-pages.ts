@@ -17,7 +17,7 @@ export class IssuerPages {
   }
 
   failed(ctx: KoaContextWithOIDC, text: string): void {
-    show(ctx, notice(ctx.status, 'This did not work', text, { narrow: true }))
+    show(ctx, notice(ctx.status, 'Something went wrong', text, { narrow: true }))
   }
 
   askForCode(ctx: KoaContextWithOIDC, typed: string | undefined, problem: string | undefined): void {
@@ -34,7 +34,7 @@ export class IssuerPages {
 <input id="code" name="user_code" value="${code}" required autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20"${
           problem === undefined ? '' : html` aria-describedby="problem" aria-invalid="true"`
         }>
-<button type="submit">Go on</button>
+<button type="submit">Continue</button>
 </form>`,
         leadingAnywhere,
       ),

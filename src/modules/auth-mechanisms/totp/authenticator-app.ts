@@ -22,7 +22,7 @@ export const authenticatorApp = ({ issuer, totp, clock }: AuthenticatorAppParts)
     const content = html`<p>Your authenticator app shows a code of six digits.</p>
 <form method="post" action="${action}">
 ${codeField}
-<button type="submit">Go on</button>
+<button type="submit">Continue</button>
 </form>`
     return { content, state }
   },
