@@ -141,4 +141,4 @@ export const notice = (status: number, title: string, text: string, options: Pag
 
 /** Failures of the pipeline as a page, for filters that people meet in a browser. */
 export const htmlErrors: ErrorFormat = (error, requestId) =>
-  notice(error.status, 'This did not work', `${error.publicText} (${requestId})`)
+  notice(error.status, 'Something went wrong', `${error.publicText} (${requestId})`)

@@ -249,7 +249,7 @@ ${content}`
   #showCodes(codes: readonly string[], action: string): Extract<AuthOutcome, { kind: 'challenge' }> {
     const content = html`<p>If you lose your second factor, you can use each of these codes once instead. Write them down; they are not shown again.</p>
 <ul>${codes.map((code) => html`<li><code>${code}</code></li>\n`)}</ul>
-<form method="post" action="${action}"><button type="submit">I saved these codes</button></form>`
+<form method="post" action="${action}"><button type="submit">I've saved them</button></form>`
     const response = page(200, 'Your recovery codes', content, { narrow: true, formsLeadAnywhere: true })
     return { kind: 'challenge', response }
   }

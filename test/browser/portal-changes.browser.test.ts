@@ -26,7 +26,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
     await askFor('A new laptop', 'ada', 'Broken')
     const { page, complaints } = await openAsOwner('grace', 'Broken', { colorScheme: 'dark' })
     const changes = section(page)
-    await changes.getByText('Changes the account ada at people').waitFor()
+    await changes.getByText('Updates the account ada in people').waitFor()
     await changes.getByText('laptops', { exact: true }).waitFor()
     await expectAccessible(page, 'what will change, dark')
     await picture(page, 'changes-dark')
@@ -36,7 +36,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
 
     await askFor('A new laptop', 'ada', 'Again')
     const again = await openAsOwner('grace', 'Again')
-    await section(again.page).getByText('Nothing changes: everything is already as asked for.').waitFor()
+    await section(again.page).getByText('Nothing changes: everything is already as requested.').waitFor()
     expect([complaints, again.complaints]).toEqual([[], []])
   })
 
@@ -58,29 +58,29 @@ describe.skipIf(!hasChromium())('what will change', () => {
     await section(page).getByRole('status', { name: 'Loading' }).waitFor()
     answer(everything)
     const changes = section(page)
-    await changes.getByText('Creates the account joan at ldap').waitFor()
+    await changes.getByText('Creates the account joan in ldap').waitFor()
     const told = await changes.getByRole('listitem').allInnerTexts()
     expect(told.map((text) => text.split('\n')[0])).toEqual([
-      'Creates the account joan at ldap',
-      'Changes the account joan at crm',
-      'Deletes the group old at crm',
-      expect.stringMatching(/^Membership of vault at ldap ends by itself: 1 Feb 2030/),
-      'Sends a mail to joan@example.com: Welcome <b>Joan</b>',
-      'Asks for another approval: The second owner',
+      'Creates the account joan in ldap',
+      'Updates the account joan in crm',
+      'Deletes the group old in crm',
+      expect.stringMatching(/^Membership of vault in ldap expires 1 Feb 2030/),
+      'Sends an email to joan@example.com: Welcome <b>Joan</b>',
+      'Requests another approval: The second owner',
       expect.stringMatching(/^Waits until 1 Feb 2030/),
       'Runs the workflow welcome',
-      'Starts the workflow badge, as a request of its own',
-      'tasks.JavaScriptTask: cannot be foreseen',
-      'provision: cannot be foreseen',
+      'Starts the workflow badge as a separate request',
+      'tasks.JavaScriptTask: no preview',
+      'provision: no preview',
     ])
     const changed = changes.getByRole('listitem').nth(1)
     expect(await changed.locator('del').innerText()).toBe('joan@old.example.com')
     expect(await changed.locator('ins').innerText()).toBe('joan@example.com')
-    await changed.getByText('not shown').waitFor()
-    await changed.getByText('There is more than is shown here.').waitFor()
-    expect(await changes.getByText('What follows may turn out differently.').count()).toBe(1)
+    await changed.getByText('hidden').waitFor()
+    await changed.getByText('The list is not complete.').waitFor()
+    expect(await changes.getByText('The following steps may change.').count()).toBe(1)
     await changes.getByText('A downstream system did not answer.').waitFor()
-    await changes.getByText('More will follow that cannot be foreseen.').waitFor()
+    await changes.getByText("More steps follow that can't be previewed.").waitFor()
     await expectAccessible(page, 'every kind of change')
     await picture(page, 'changes')
     await page.setViewportSize({ width: 375, height: 800 })
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
       await route.fulfill({ response, json: { ...(await response.json()), changes: answers.shift() } })
     })
     await page.getByRole('link', { name: 'Hidden' }).click()
-    await section(page).getByText('What approving will do cannot be foreseen at present.').waitFor()
+    await section(page).getByText('No preview is available right now.').waitFor()
     await page.reload()
     await page.getByRole('textbox', { name: 'Comment' }).waitFor()
     await section(page).waitFor({ state: 'detached' })

@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.goto('/portal/request')
     await fillCart(page, label, reason)
   }
-  const send = (page: Page) => page.getByRole('button', { name: 'Send the request' })
+  const send = (page: Page) => page.getByRole('button', { name: 'Submit request' })
 
   test('texts of others are texts: they run nothing, turn nothing around and fit a phone', async () => {
     const { page: ada, complaints } = await visit('/portal/request', 'ada')
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     for (const label of [script, long]) {
       await fillNewCart(ada, label, `${turned} ${script}`)
       await send(ada).click()
-      await ada.getByText('1 request was sent').waitFor()
+      await ada.getByText('1 request submitted').waitFor()
     }
     expect(await ada.getByRole('button', { name: 'Account of AdaecalevoL' }).count()).toBe(1)
 
@@ -249,8 +249,8 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     const failures = [
       { status: 409, body: '{"errors":["It is not so any more."]}', says: 'It is not so any more.' },
       { status: 429, body: '{"errors":["Too many requests."]}', says: 'Too many requests.' },
-      { status: 502, body: '<html>Bad gateway</html>', says: 'Something went wrong.' },
-      { status: 200, body: '<html>Pay for this network</html>', says: 'Something went wrong.' },
+      { status: 502, body: '<html>Bad gateway</html>', says: 'If this persists, contact support.' },
+      { status: 200, body: '<html>Pay for this network</html>', says: 'If this persists, contact support.' },
     ]
     for (const { status, body, says } of failures) {
       await page.route('**/main/workflows?*', (route) => route.fulfill({ status, body }))
@@ -274,7 +274,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await send(page).dblclick()
     expect(await send(page).isDisabled()).toBe(true)
     held.resolve()
-    await page.getByText('1 request was sent').waitFor()
+    await page.getByText('1 request submitted').waitFor()
     expect(times).toBe(1)
   })
 
@@ -291,8 +291,8 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.getByRole('button', { name: 'Submit Registration' }).click()
     const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
     await dialog.waitFor({ timeout: 60_000 })
-    await dialog.getByRole('button', { name: 'I have signed in' }).click()
-    await dialog.getByText('You are not signed in yet.').waitFor()
+    await dialog.getByRole('button', { name: "I've signed in" }).click()
+    await dialog.getByText("You aren't signed in yet.").waitFor()
     expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('New Comer')
   })
 
@@ -340,7 +340,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await expectAccessible(page, `yellow requests, ${colorScheme}`)
     await page.getByRole('link', { name: 'Check out' }).click()
     await send(page).click()
-    await page.getByText('Say why it is needed.').waitFor()
+    await page.getByText('Enter a reason.').waitFor()
     await expectAccessible(page, `a yellow cart, ${colorScheme}`)
     await page.goto('/portal')
     await settled(page)

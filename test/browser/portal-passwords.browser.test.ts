@@ -22,7 +22,7 @@ describe.skipIf(!hasChromium())('passwords', () => {
     await dialog.locator('#new-password').fill('joan')
     await dialog.locator('#new-password2').fill('other')
     await send()
-    await dialog.getByText('The passwords differ.').waitFor()
+    await dialog.getByText("The passwords don't match.").waitFor()
     await expectAccessible(page, 'a new password')
     await picture(page, 'security-password')
     for (const field of ['#new-password', '#new-password2']) await dialog.locator(field).fill('another horse battery')
@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium())('passwords', () => {
     await expectAccessible(page, 'a wrong current password')
     await dialog.getByLabel('Current password').fill(password)
     await send()
-    await page.getByText('Your password was changed').waitFor()
+    await page.getByText('Password changed').waitFor()
     await dialog.waitFor({ state: 'detached' })
     // The session stays.
     await page.reload()

@@ -30,7 +30,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByRole('option', { name: 'Tokyo' }).click()
     await page.getByRole('textbox', { name: 'Reason' }).fill('New here')
     await password(page).fill('a train of thought 42')
-    await page.getByLabel('Password once more').fill('a train of thought 42')
+    await page.getByLabel('Confirm password').fill('a train of thought 42')
     await page.getByLabel('I accept the terms').check()
   }
 
@@ -54,20 +54,20 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await picture(page, 'register-light')
 
     await submit(page)
-    expect(await page.getByText('This is needed.').count()).toBe(6)
+    expect(await page.getByText('Required').count()).toBe(6)
     expect(await page.evaluate<string>('document.activeElement.labels[0].textContent')).toContain('Login')
     await page.getByLabel('Login').fill('Not A Login')
     await page.getByText('A login has small letters, digits and hyphens').waitFor()
     await page.getByLabel('Mail address').fill('nobody')
-    await page.getByText('This is not a mail address.').waitFor()
+    await page.getByText('Enter a valid email address.').waitFor()
     await password(page).fill('kate')
     await page.getByText('At least 8 characters.').waitFor()
     await expectAccessible(page, 'the form with what is wrong')
 
     await fillIn(page, 'kate')
     await page.getByText('Very strong').or(page.getByText('Strong')).waitFor()
-    await page.getByLabel('Password once more').fill('something else')
-    await page.getByText('The passwords differ.').waitFor()
+    await page.getByLabel('Confirm password').fill('something else')
+    await page.getByText("The passwords don't match.").waitFor()
 
     // Loading the page again loses nothing but the passwords.
     await page.reload()
@@ -77,9 +77,9 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     const stored = await page.evaluate<string>('JSON.stringify({ ...sessionStorage, ...localStorage })')
     expect(stored).not.toContain('train of thought')
     await password(page).fill('a train of thought 42')
-    await page.getByLabel('Password once more').fill('a train of thought 42')
+    await page.getByLabel('Confirm password').fill('a train of thought 42')
     await submit(page)
-    await page.getByText('We sent a mail to kate@example.com').waitFor()
+    await page.getByText('We sent an email to kate@example.com').waitFor()
     await expectAccessible(page, 'the mail was sent')
 
     await page.goto(await mailedLink())
@@ -87,9 +87,9 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByText('An owner looks at your registration').waitFor()
 
     const { page: grace } = await visit('/portal/approvals', 'grace')
-    await grace.getByText('asked by someone who registered without signing in').waitFor()
+    await grace.getByText('requested by a visitor who registered without signing in').waitFor()
     await grace.getByRole('link', { name: 'Registration of kate' }).click()
-    const about = grace.getByRole('region', { name: 'What was submitted' })
+    const about = grace.getByRole('region', { name: 'Submitted details' })
     await about.getByText('kate@example.com').waitFor()
     expect(await grace.getByText('Anonymous').count()).toBe(0)
     await expectAccessible(grace, 'an approval about somebody new')
@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     for (const login of ['dorothy', 'maryw']) {
       await fillIn(page, login)
       await submit(page)
-      await page.getByText(`We sent a mail to ${login}@example.com`).waitFor()
+      await page.getByText(`We sent an email to ${login}@example.com`).waitFor()
       expect(await page.getByLabel('Login').inputValue()).toBe('')
     }
     await expectAccessible(page, 'the form in the portal')

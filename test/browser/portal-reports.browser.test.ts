@@ -87,10 +87,10 @@ spec:
     await page.getByRole('link', { name: 'Change Log for Period' }).click()
 
     await page.getByRole('button', { name: 'Run' }).click()
-    expect(await page.getByText('This is needed.').count()).toBe(2)
+    expect(await page.getByText('Required').count()).toBe(2)
     await page.getByLabel('From').fill('2026-02-01')
     await page.getByLabel('To').fill('2026-01-01')
-    await page.getByText('This is before the beginning.').waitFor()
+    await page.getByText('The end must be after the beginning.').waitFor()
     await page.getByLabel('From').fill('2020-01-01')
     await page.getByLabel('To').fill('2099-12-31')
     await page.getByRole('button', { name: 'Run' }).click()
@@ -139,9 +139,9 @@ spec:
     expect(await count()).toBeLessThan(maxElements)
     await page.getByText('There are more rows than are shown here').waitFor()
 
-    await page.getByRole('searchbox', { name: 'Search in the rows' }).fill('person-4999')
+    await page.getByRole('searchbox', { name: 'Search rows' }).fill('person-4999')
     await page.getByText('11 rows').waitFor()
-    await page.getByRole('searchbox', { name: 'Search in the rows' }).fill('')
+    await page.getByRole('searchbox', { name: 'Search rows' }).fill('')
     await page.getByLabel('Chart').selectOption({ label: 'Rows by “Team”' })
     await page.locator('.recharts-bar-rectangle').first().waitFor()
     const tooltip = page.locator('.recharts-tooltip-wrapper')
@@ -162,13 +162,13 @@ spec:
     const { page, complaints } = await visit('/portal/dashboard', 'linus')
     await page.getByRole('heading', { name: 'Incidents (2)' }).waitFor()
     const requests = page.getByRole('region', { name: 'Requests over time' })
-    await requests.getByText('Completed 0 · Under way 0 · Failed or stopped 2').waitFor()
+    await requests.getByText('Completed 0 · In progress 0 · Failed or on hold 2').waitFor()
     await requests.locator('.recharts-bar-rectangle').first().waitFor()
     await page.getByRole('region', { name: 'Requests by workflow' }).getByRole('row', { name: 'join 0 0 2' }).waitFor()
     const approvals = page.getByRole('region', { name: 'Approvals over time' })
-    await approvals.getByText('Nothing happened in this time.').waitFor()
+    await approvals.getByText('No activity in this period.').waitFor()
     // Who logs in at this portal gets a token of its issuer.
-    const tokens = page.getByRole('region', { name: 'Tokens for people over time' })
+    const tokens = page.getByRole('region', { name: 'Tokens for users over time' })
     await tokens.getByText(/^Issued [1-9]\d* · Refused 0$/).waitFor()
     await expectAccessible(page, 'the dashboard')
     await picture(page, 'dashboard')
@@ -177,7 +177,7 @@ spec:
     await kate.getByRole('button', { name: /^Skip/ }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'Skip' }).click()
-    await dialog.getByText('This is needed.').waitFor()
+    await dialog.getByText('Required').waitFor()
     await dialog.getByRole('textbox', { name: 'Reason' }).fill('Done by hand')
     await dialog.getByRole('button', { name: 'Skip' }).click()
     await page.getByText('Skipped: join').waitFor()
@@ -229,7 +229,7 @@ spec:
     ] as const) {
       await page.getByRole('radiogroup', { name: 'Period' }).getByText(period).click()
       await approvals.getByText('Opened 1 · Approved 1 · Denied 0 · Escalated 0').waitFor()
-      await times.getByText(/^Half of all decisions took at most [\d.]+ seconds?\.$/).waitFor()
+      await times.getByText(/^Median: [\d.]+ seconds?\.$/).waitFor()
       await expect.poll(() => approvals.locator('tbody tr').count()).toBe(parts)
       await times.locator('.recharts-bar-rectangle').first().waitFor()
       const told = await times.locator('tbody td').allTextContents()
@@ -246,7 +246,7 @@ spec:
     let scale = 0
     await countAs(page, () => scale)
     await page.getByRole('link', { name: 'Dashboard' }).click()
-    await expect.poll(() => page.getByText('Nothing happened in this time.').count()).toBe(8)
+    await expect.poll(() => page.getByText('No activity in this period.').count()).toBe(8)
     await picture(page, 'dashboard-empty')
     scale = 1_000
     await page.getByText('30 days').click()
@@ -256,7 +256,7 @@ spec:
     }
     const tokens = page.getByRole('region', { name: 'Tokens for workloads over time' })
     await tokens.getByText('Issued 870,000 · Refused 30,000').waitFor()
-    await page.getByText('Half of all decisions took at most 2.5 hours.').waitFor()
+    await page.getByText('Median: 2.5 hours.').waitFor()
     expect(await page.evaluate<number>(`document.querySelectorAll('*').length`)).toBeLessThan(maxElements * 2)
     await expectAccessible(page, 'a full dashboard in the dark')
     await page.setViewportSize({ width: 1280, height: 2_400 })
@@ -286,7 +286,7 @@ spec:
           whole('Time to decide', 30),
           // No token was issued in the first part.
           whole('Tokens for workloads over time', 59),
-          whole('Tokens for people over time', 60),
+          whole('Tokens for users over time', 60),
           whole('SCIM calls over time', 90),
           whole('SCIM calls by client', 6),
         ])
@@ -368,7 +368,7 @@ spec:
 
   test('the dashboard is for administrators', async () => {
     const { page } = await visit('/portal/dashboard', 'ada')
-    await page.getByText('For administrators').waitFor()
+    await page.getByText('Administrators only').waitFor()
     expect(await page.getByRole('link', { name: 'Dashboard' }).count()).toBe(0)
   })
 })

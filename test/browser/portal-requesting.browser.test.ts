@@ -44,8 +44,8 @@ describe.skipIf(!hasChromium())('asking for access', () => {
   }
 
   async function send(page: Page): Promise<void> {
-    await page.getByRole('button', { name: 'Send the request' }).click()
-    await page.getByText('1 request was sent').waitFor()
+    await page.getByRole('button', { name: 'Submit request' }).click()
+    await page.getByText('1 request submitted').waitFor()
   }
 
   test('a reason is chosen where there is a list, and one that left the list is refused at its line', async () => {
@@ -54,8 +54,8 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await page.goto('/portal/request')
     await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()
     await page.getByRole('link', { name: 'Check out' }).click()
-    await page.getByRole('button', { name: 'Send the request' }).click()
-    await page.getByText('Say why it is needed.').waitFor()
+    await page.getByRole('button', { name: 'Submit request' }).click()
+    await page.getByText('Enter a reason.').waitFor()
     expect(await reason(page).locator('option').allTextContents()).toEqual([
       'Choose a reason',
       'On call',
@@ -70,11 +70,11 @@ describe.skipIf(!hasChromium())('asking for access', () => {
       const lines = route.request().postDataJSON() as readonly object[]
       await route.continue({ postData: JSON.stringify(lines.map((one) => ({ ...one, reason: 'Because' }))) })
     })
-    await page.getByRole('button', { name: 'Send the request' }).click()
+    await page.getByRole('button', { name: 'Submit request' }).click()
     await page.getByRole('alert').getByText('Choose a reason from the list.').waitFor()
     await page.unroute(pattern)
     await send(page)
-    await page.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await page.getByRole('link', { name: 'View in My requests' }).click()
     await page.getByRole('link', { name: /Access to the vault/ }).click()
     await page.getByText('New project').waitFor()
     expect(complaints).toEqual([])
@@ -86,13 +86,13 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await vaultForJoan(page)
     await reason(page).selectOption('On call')
     await page.getByRole('combobox', { name: 'First approval' }).selectOption('Approve')
-    await page.getByRole('button', { name: 'Send the request' }).click()
-    await page.getByText('A decision needs a reason.').waitFor()
-    await page.getByRole('textbox', { name: 'Reason of the decision' }).fill('Agreed on the phone')
+    await page.getByRole('button', { name: 'Submit request' }).click()
+    await page.getByText('Enter a reason for the decision.').waitFor()
+    await page.getByRole('textbox', { name: 'Reason for the decision' }).fill('Agreed on the phone')
     await expectAccessible(page, 'a decision at the check-out')
     await picture(page, 'cart-decision')
     await send(page)
-    await page.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await page.getByRole('link', { name: 'View in My requests' }).click()
     await page
       .getByRole('link', { name: /Access to the vault/ })
       .first()
@@ -111,10 +111,10 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await vaultForJoan(grace)
     await reason(grace).selectOption('Audit')
     await grace.getByRole('combobox', { name: 'First approval' }).selectOption('Deny')
-    await grace.getByRole('textbox', { name: 'Reason of the decision' }).fill('Not this year')
+    await grace.getByRole('textbox', { name: 'Reason for the decision' }).fill('Not this year')
     await send(grace)
     expect(await grace.getByText('Your decision was not taken').count()).toBe(0)
-    await grace.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await grace.getByRole('link', { name: 'View in My requests' }).click()
     await grace
       .getByRole('link', { name: /Access to the vault/ })
       .first()
@@ -126,12 +126,12 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await vaultForJoan(linus)
     await reason(linus).selectOption('On call')
     await linus.getByRole('combobox', { name: 'First approval' }).selectOption('Approve')
-    await linus.getByRole('textbox', { name: 'Reason of the decision' }).fill('I say so')
+    await linus.getByRole('textbox', { name: 'Reason for the decision' }).fill('I say so')
     await send(linus)
     await linus.getByText('Your decision was not taken').waitFor()
     await expectAccessible(linus, 'a decision that was not taken')
     await picture(linus, 'cart-decision-left')
-    await linus.getByRole('link', { name: 'Follow it in My requests' }).click()
+    await linus.getByRole('link', { name: 'View in My requests' }).click()
     await linus
       .getByRole('link', { name: /Access to the vault/ })
       .first()
@@ -152,14 +152,14 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await page.getByRole('link', { name: 'Access to the vault for mary' }).waitFor()
     expect(await page.getByRole('listitem').count()).toBe(1)
     await page.goto('/portal/approvals?q=neverasked')
-    await page.getByText('Nothing found for “neverasked”.').waitFor()
+    await page.getByText('No results for “neverasked”.').waitFor()
     // While not all are read, not all kinds are known; the chosen one is offered in any case.
     await page.goto('/portal/approvals')
-    await page.getByText('Only kinds among the 200 approvals read so far are offered').waitFor()
+    await page.getByText('Only types among the 200 loaded approvals are listed').waitFor()
     await expectAccessible(page, 'approvals of which not all are read')
     await page.goto('/portal/approvals?workflow=gone')
-    await page.getByText('Only kinds among').waitFor({ state: 'detached' })
-    expect(await page.getByLabel('Kind of request').inputValue()).toBe('gone')
+    await page.getByText('Only types among').waitFor({ state: 'detached' })
+    expect(await page.getByLabel('Type').inputValue()).toBe('gone')
     expect(complaints).toEqual([])
   })
 
@@ -173,13 +173,13 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     }))
     await askForMany(page, '/portal/main', lines)
     await page.goto('/portal/requests?q=note%20new')
-    await page.getByText('1,000 entries looked through; there are more.').waitFor()
-    expect(await page.getByText('Nothing found').count()).toBe(0)
+    await page.getByText('Searched 1,000 entries; there are more.').waitFor()
+    expect(await page.getByText('No results').count()).toBe(0)
     await expectAccessible(page, 'a search that is not at its end')
     await picture(page, 'search-extent')
-    await page.getByRole('button', { name: 'Search further' }).click()
+    await page.getByRole('button', { name: 'Search more' }).click()
     await page.getByRole('link', { name: /A note/ }).waitFor()
-    await page.getByRole('button', { name: 'Search further' }).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Search more' }).waitFor({ state: 'detached' })
     expect(complaints).toEqual([])
   })
 })

@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     await picture(page, 'token-expired')
 
     await page.getByRole('button', { name: 'Get a new token' }).click()
-    await page.getByText('You have a new token.').waitFor()
+    await page.getByText('You have a new token').waitFor()
     await expect.poll(() => value(page, 'id_token').textContent()).not.toBe(before)
     await page.getByRole('button', { name: 'Copy id_token' }).click()
     await page.getByRole('button', { name: 'Copied: id_token' }).waitFor()
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     expect([answer.status, await answer.text()]).toMatchObject([200, expect.anything()])
     expect((await call(`${token}x`)).status).toBe(401)
 
-    const claims = page.getByRole('region', { name: 'What the token says' })
+    const claims = page.getByRole('region', { name: 'Claims' })
     await claims.getByText('Ada Lovelace').waitFor()
     await claims.getByText('kubernetes', { exact: true }).waitFor()
     await page.getByRole('img', { name: 'QR code' }).waitFor()
@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     const both = 'linus (submitted by ada)'
 
     const { page: grace, complaints } = await visit('/portal/approvals', 'grace')
-    await grace.getByText(`asked by ${both}`).click()
+    await grace.getByText(`requested by ${both}`).click()
     await grace.getByText(both, { exact: true }).waitFor()
     await picture(grace, 'approval-submitted-for-another')
     for (const login of ['linus', 'ada']) {

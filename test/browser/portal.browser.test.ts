@@ -64,11 +64,11 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     }
     // The quickstart names no `account`, so there is no such page either.
     await page.goto('/portal/security')
-    await page.getByRole('heading', { level: 1, name: 'There is no such page' }).waitFor()
+    await page.getByRole('heading', { level: 1, name: "We can't find that page" }).waitFor()
     await page.waitForLoadState('networkidle')
     expect(complaints).toEqual([])
     await page.goto('/portal/requests/none')
-    await page.getByText('It is not there, or not for you.').waitFor()
+    await page.getByText("Not found, or you don't have access.").waitFor()
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('My requests')
   })
 

@@ -126,8 +126,8 @@ export async function fillCart(page: Page, label: string, reason: string): Promi
 /** The same, and sent. */
 export async function ask(page: Page, label: string, reason: string): Promise<void> {
   await fillCart(page, label, reason)
-  await page.getByRole('button', { name: 'Send the request' }).click()
-  await page.getByText('1 request was sent').waitFor()
+  await page.getByRole('button', { name: 'Submit request' }).click()
+  await page.getByText('1 request submitted').waitFor()
 }
 
 /** Many requests, as the portal sends them. */

@@ -17,7 +17,7 @@ export class IssuerPages {
   }
 
   failed(ctx: KoaContextWithOIDC, text: string): void {
-    show(ctx, notice(ctx.status, 'This did not work', text, { narrow: true }))
+    show(ctx, notice(ctx.status, 'Something went wrong', text, { narrow: true }))
   }
 
   askForCode(ctx: KoaContextWithOIDC, typed: string | undefined, problem: string | undefined): void {

@@ -37,4 +37,4 @@ export const refusedLogin = (status: 401 | 403, again: string): GatewayResponse 
 
 /** Instead of a redirect, where the browser would not send the cookie along after one that another site began. */
 export const goOn = (address: string): GatewayResponse =>
-  page(200, 'You are signed in', html`<p><a href="${address}">Continue</a></p>`, { refresh: address, narrow: true })
+  page(200, "You're signed in", html`<p><a href="${address}">Continue</a></p>`, { refresh: address, narrow: true })

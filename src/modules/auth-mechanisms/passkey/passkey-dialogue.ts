@@ -43,7 +43,7 @@ export function passkeyDialogue({ rpId, rpName, userVerification, script, log }:
   }
   return {
     kind: 'passkey',
-    titles: { ask: 'Use your passkey', enrol: 'Make a passkey' },
+    titles: { ask: 'Use your passkey', enrol: 'Create a passkey' },
     defaultName: 'Passkey',
     async ask({ request, action, state: before }, factors) {
       const state = await prepared(before, 'get', () => requestOptions(siteOf(request), factors.map(readPasskey)))

@@ -127,9 +127,9 @@ describe('opening a link', () => {
   test('shows the expiry date, and a registration without a login', async () => {
     const approval = { accessEnds: new Date('2026-02-01T23:59:59Z'), requestor: 'Anonymous' }
     const { page } = await call('GET', await tokenFor(), { approval })
-    expect(page).toContain('<dt>Access until</dt><dd>2026-02-01 23:59 UTC</dd>')
-    expect(page).toContain('<dd>someone who registered without signing in</dd>')
-    expect((await call('GET', await tokenFor())).page).not.toContain('Access until')
+    expect(page).toContain('<dt>Expiry date</dt><dd>2026-02-01 23:59 UTC</dd>')
+    expect(page).toContain('<dd>a visitor who registered without signing in</dd>')
+    expect((await call('GET', await tokenFor())).page).not.toContain('Expiry date')
   })
 
   test('says which decision it is', async () => {

@@ -5,7 +5,7 @@ import { html, page } from '#sdk/page.ts'
 
 export const maxCommentLength = 2000
 
-const registering = 'someone who registered without signing in'
+const registering = 'a visitor who registered without signing in'
 
 export interface Confirmation {
   readonly approval: ApprovalView
@@ -26,7 +26,7 @@ export function confirmationPage({ approval, approver, approve, token, action }:
     ['Requested by', isNobodysName(approval.requestor) ? registering : approval.requestor],
     ['Submitted by', approval.caller ?? ''],
     ['Reason', approval.reason ?? ''],
-    ['Access until', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],
+    ['Expiry date', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],
     ['Open since', minuteOf(approval.opened)],
     ['You decide as', approver],
     ['On behalf of', approval.onBehalfOf ?? ''],

@@ -60,7 +60,7 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
       required: true,
     }),
     'default.<attribute>': text({
-      about: 'What a required attribute is where a user has no value of it; `${name}` stands for another attribute’s.',
+      about: 'The value of a required attribute for users without one; `${name}` is replaced by another attribute.',
     }),
     'attribute.<name>': text({
       about: 'What the server calls an attribute of users, such as `sn` for `name.familyName`; in both directions.',
@@ -94,7 +94,7 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
       fallback: memberOf !== undefined,
     }),
     placeholderMember: dn(
-      'Whom a new group holds, since its class allows no empty ones; it is never told. `cn=nobody` when absent.',
+      'The member of a new group whose class allows no empty groups; it is never shown. `cn=nobody` when absent.',
     ),
     passwords: choice(['modify', 'unicodePwd'], {
       about: 'How passwords are set: by the password modify operation (RFC 3062), or as Active Directory has it.',

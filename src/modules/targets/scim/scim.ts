@@ -40,8 +40,8 @@ const parameters = {
     secret: true,
   }),
   clientKeyId: text({ about: 'The `kid` by which the server finds the public key.' }),
-  scope: text({ about: 'The scope that is asked for.' }),
-  audience: text({ about: 'The `audience` that is asked for, where the server wants one.' }),
+  scope: text({ about: 'The scope to request.' }),
+  audience: text({ about: 'The `audience` to request, where the server wants one.' }),
   caFile: text({ about: 'A file with the certificate authority of the server; the system’s own when absent.' }),
   certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
   memberships: choice(['user', 'group'], {

@@ -59,7 +59,7 @@ const parameters = {
     max: 120_000,
   }),
   searchLimit: wholeNumber({
-    about: 'How many entries are looked at in memory where the database cannot answer a filter by itself.',
+    about: 'How many entries are compared in memory where the database can’t evaluate a filter.',
     fallback: 10_000,
     min: 1,
     max: 1_000_000,
