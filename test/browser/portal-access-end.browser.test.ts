@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
       return route.fulfill({ response, body: text })
     })
     await page.getByRole('link', { name: 'The project share for joan' }).click()
-    await page.getByText('The chosen end of the access has passed').waitFor()
+    await page.getByText('The requested expiry date has passed').waitFor()
     expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
     await expectAccessible(page, 'an approval whose end has passed')
     await picture(page, 'approval-end-passed')

@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await ada.getByRole('link', { name: 'View in My requests' }).click()
     await ada.getByRole('link', { name: 'A new laptop for joan, by ada' }).waitFor()
     await ada.getByRole('link', { name: 'Access to the vault for ada, by ada' }).click()
-    await ada.getByText('Held by: grace, mary').waitFor()
+    await ada.getByText('Waiting for: grace, mary').waitFor()
 
     const { page: grace, complaints: hers } = await visit('/portal', 'grace', { colorScheme: 'dark' })
     await grace.getByRole('link', { name: /^\d+ requests need your decision/ }).click()
@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await follow(ada, 'Profile')
     await ada.getByRole('heading', { name: 'Temporary access' }).waitFor()
     await follow(ada, 'Home')
-    await ada.getByText('Your access to vault ends in 8 hours').waitFor()
+    await ada.getByText('Your access to vault expires in 8 hours').waitFor()
     expect([complaints, hers]).toEqual([[], []])
   })
 
@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await askForVault(page, 'By mistake')
     await follow(page, 'My requests')
     await page.getByRole('link', { name: 'Access to the vault' }).click()
-    await page.getByRole('button', { name: 'Cancel this request?' }).click()
+    await page.getByRole('button', { name: 'Cancel this request' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('textbox').fill('Not needed')
     await expectAccessible(page, 'the dialog that cancels')
@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await page.getByText('Cancelled by joan').waitFor()
     await dialog.waitFor({ state: 'hidden' })
     await page.getByText('Not needed').waitFor()
-    expect(await page.getByRole('button', { name: 'Cancel this request?' }).count()).toBe(0)
+    expect(await page.getByRole('button', { name: 'Cancel this request' }).count()).toBe(0)
     expect(complaints).toEqual([])
   })
 
@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     const { page: mary } = await visit('/portal/approvals?q=linus', 'mary')
     await mary.getByText('Third').waitFor()
     await mary.getByRole('checkbox', { name: 'Select all' }).check()
-    await mary.getByText('3 chosen').waitFor()
+    await mary.getByText('3 selected').waitFor()
     await mary.getByRole('button', { name: 'Review selected…' }).click()
     await expectAccessible(mary, 'the dialog that decides')
 

@@ -33,7 +33,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
   test.each(looks)('the timeline of a request: $name', async ({ name, options }) => {
     const { page, complaints } = await visit('/portal/requests', 'ada', options)
     await page.getByRole('link', { name: 'Access to the vault' }).click()
-    await page.getByText('Held by:').waitFor()
+    await page.getByText('Waiting for:').waitFor()
     await expectAccessible(page, `${name} request`)
     await picture(page, `request-details-${name}`)
     expect(complaints).toEqual([])

@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     })
     await page.locator('form').waitFor()
     await page.locator('button[type=submit]').click()
-    await page.getByText('必須です。').first().waitFor()
+    await page.getByText('必須').first().waitFor()
     await expectAccessible(page, 'the form in the dark')
     await picture(page, 'register-phone-dark')
     expect(await isTooWide(page)).toBe(false)

@@ -137,7 +137,7 @@ spec:
     await page.evaluate(`document.querySelector('.table-scroll').scrollTo(0, 1e9)`)
     await table.getByText(`person-${manyRows - 1}`, { exact: true }).waitFor()
     expect(await count()).toBeLessThan(maxElements)
-    await page.getByText('There are more rows than are shown here').waitFor()
+    await page.getByText('There are more rows than shown here').waitFor()
 
     await page.getByRole('searchbox', { name: 'Search rows' }).fill('person-4999')
     await page.getByText('11 rows').waitFor()
@@ -194,7 +194,7 @@ spec:
       })
     })()`)
     await dialog.getByRole('button', { name: 'Retry' }).click()
-    await dialog.getByText('Something happened to this request in the meantime').waitFor()
+    await dialog.getByText('This run changed in the meantime').waitFor()
     await dialog.getByRole('button', { name: 'Close' }).first().click()
     await page.getByText('No incidents').waitFor()
     expect(complaints.filter((line) => !/status of (?:409|412)/.test(line))).toEqual([])

@@ -136,7 +136,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
       .getByRole('link', { name: /Access to the vault/ })
       .first()
       .click()
-    await linus.getByText('Held by:').waitFor()
+    await linus.getByText('Waiting for:').waitFor()
   })
 
   test('a search in more than one page of approvals finds what is on the last', async () => {

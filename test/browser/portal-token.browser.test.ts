@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     await picture(grace, 'approval-submitted-for-another')
     for (const login of ['linus', 'ada']) {
       const { page } = await visit(`/portal/requests/${workflowId}`, login)
-      await page.getByText(`Asked by ${both}`).waitFor()
+      await page.getByText(`Requested by ${both}`).waitFor()
       await page.getByText(both, { exact: true }).waitFor()
     }
     expect(complaints).toEqual([])
