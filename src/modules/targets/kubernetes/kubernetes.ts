@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
@@ -9,7 +10,6 @@ import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
 import type { AccountTokenVerifier } from '#sdk/token-review.ts'
-import { resolve } from 'node:path'
 
 const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenapi'] as const
 

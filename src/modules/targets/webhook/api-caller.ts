@@ -1,3 +1,5 @@
+import { createHash, createHmac } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
@@ -6,8 +8,6 @@ import type { TargetRequest } from '#sdk/target.ts'
 import { AnswerTooLarge, type HttpAnswer, HttpConnection, type HttpRequest, NotSent } from './http-connection.ts'
 import type { BodyValues, RequestTemplate, SingleValues } from './templates.ts'
 import { type ConnectionConfig, kindOf, type Operation } from './webhook-config.ts'
-import { createHash, createHmac } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A call that did not succeed. */
 class CallFailure extends GatewayError {

@@ -1,7 +1,7 @@
-import type { JsonValue } from '#kernel/json.ts'
-import { parseBodyTemplate, parseHeaderTemplate, parseRequestTemplate } from '#modules/targets/webhook/templates.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '#kernel/json.ts'
+import { parseBodyTemplate, parseHeaderTemplate, parseRequestTemplate } from '#modules/targets/webhook/templates.ts'
 
 const one = (values: Readonly<Record<string, string>>) => (name: string) => values[name]
 const many = (values: Readonly<Record<string, readonly string[]>>) => (name: string) => values[name] ?? []
@@ -149,7 +149,7 @@ describe('a body', () => {
   test.each([
     ['{"a": }', /not JSON: expected a JSON value at line 1, column 7/],
     ['{\n  "a": 1\n  "b": 2}', /not JSON: expected "," or "\}" at line 3, column 3/],
-    ['{"a": 1, "a": 2}', /"a" stands there twice at line 1, column 10/],
+    ['{"a": 1, "a": 2}', /the name "a" appears twice at line 1, column 10/],
     ['{"a": ${x}}', /put places in quotes/],
     ['{"a": {x}}', /not JSON/],
     ['{"a": "{x"}', /is not a place/],

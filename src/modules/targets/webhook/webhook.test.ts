@@ -1,8 +1,8 @@
+import { expect, test } from 'vitest'
 import { parseWebhook } from '#modules/targets/webhook/webhook.ts'
 import { crmParams } from '#testing/crm-application.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { peopleParams } from '#testing/people-params.ts'
-import { expect, test } from 'vitest'
 
 function parse(params: ParamValues) {
   const issues = noIssues()

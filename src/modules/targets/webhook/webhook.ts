@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
@@ -38,7 +39,6 @@ import {
   operations,
   type WebhookConfig,
 } from './webhook-config.ts'
-import { resolve } from 'node:path'
 
 /** A path, and the text that it was compiled from. */
 interface WrittenPath {
