@@ -1,7 +1,6 @@
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { ScimConfig } from '#modules/targets/scim/scim.ts'
-import type { ScimTarget } from '#modules/targets/scim/scim-target.ts'
+import type { ScimConfig, ScimTarget } from '#modules/targets/scim/scim-target.ts'
 import { openScimTarget } from '#modules/targets/scim/scim-target.ts'
 import type { ScimBehind } from '#testing/scim-behind.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import type { ScimConfig } from '#modules/targets/scim/scim.ts'
+import type { ScimConfig } from '#modules/targets/scim/scim-target.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { type ScimBehind, startScimBehind } from '#testing/scim-behind.ts'
 import { type ScimProxy, startScimProxy } from '#testing/scim-proxy.ts'

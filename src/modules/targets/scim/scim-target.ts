@@ -6,17 +6,34 @@ import { readSmallFile } from '#kernel/small-file.ts'
 import { withAttributes } from '#modules/shared/targets/collections.ts'
 import { noUser } from '#modules/shared/targets/user-reconciler.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
-import { ClientToken } from '#protocols/oauth/client-token.ts'
+import { type ClientProof, ClientToken } from '#protocols/oauth/client-token.ts'
 import { type Credentials, ScimConnection } from '#protocols/scim/client/scim-connection.ts'
 import { ServiceDiscovery } from '#protocols/scim/client/service-discovery.ts'
 import type { ModuleHost } from '#sdk/host.ts'
 import type { GroupReadOptions, GroupTarget, LookupTarget, PasswordTarget } from '#sdk/target.ts'
-import type { ScimConfig } from './scim.ts'
 import { scimGroups } from './scim-groups.ts'
 import { GroupLookups, UserLookups, withoutMembers } from './scim-lookups.ts'
 import { GroupNesting, Memberships } from './scim-memberships.ts'
 import { modelOf, patchSchema, requiredPath, type ScimService, send } from './scim-service.ts'
 import { scimUsers } from './scim-users.ts'
+
+export interface ScimConfig {
+  readonly url: URL
+  readonly access:
+    | { readonly kind: 'token'; readonly token: string }
+    | {
+        readonly kind: 'client'
+        readonly tokenUrl: URL
+        readonly clientId: string
+        readonly proof: ClientProof
+        readonly scope: string | undefined
+        readonly audience: string | undefined
+      }
+  readonly authority: { readonly file?: string | undefined; readonly text?: string | undefined }
+  readonly memberships: 'user' | 'group'
+  readonly passwords: boolean
+  readonly timeoutMillis: number
+}
 
 /** Reads what the server can do; where it does not answer yet, on the first call that needs it. */
 export async function openScimTarget(

@@ -8,6 +8,7 @@ import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
+import type { ScimConfig } from './scim-target.ts'
 
 function bearerToken(value: string): string {
   if (/^[\x21-\x7e]{1,16384}$/.test(value)) return value
@@ -56,24 +57,6 @@ const parameters = {
     max: 120_000,
   }),
 } satisfies ParameterTable
-
-export interface ScimConfig {
-  readonly url: URL
-  readonly access:
-    | { readonly kind: 'token'; readonly token: string }
-    | {
-        readonly kind: 'client'
-        readonly tokenUrl: URL
-        readonly clientId: string
-        readonly proof: ClientProof
-        readonly scope: string | undefined
-        readonly audience: string | undefined
-      }
-  readonly authority: { readonly file?: string | undefined; readonly text?: string | undefined }
-  readonly memberships: 'user' | 'group'
-  readonly passwords: boolean
-  readonly timeoutMillis: number
-}
 
 type Given = ParsedParameters<typeof parameters>
 

@@ -185,7 +185,7 @@ export function refuse(attribute: string, reason: string): never {
 }
 
 /** The value as the column will give it back. Throws BAD_REQUEST by the names of the attribute and the column. */
-export function held(attribute: string, column: Column, value: string): string {
+export function acceptValue(attribute: string, column: Column, value: string): string {
   const found = canonical(column, value)
   if (found !== undefined) return found
   const { maxLength, type, name } = column
@@ -198,9 +198,9 @@ export function held(attribute: string, column: Column, value: string): string {
 }
 
 /** The values as the column will give them back, each once. */
-export function heldValues(attribute: string, column: Column, values: readonly string[]): string[] {
+export function acceptValues(attribute: string, column: Column, values: readonly string[]): string[] {
   if (values.length > maxValues) refuse(attribute, `has more than ${maxValues} values`)
-  return [...new Set(values.map((value) => held(attribute, column, value)))]
+  return [...new Set(values.map((value) => acceptValue(attribute, column, value)))]
 }
 
 export type Sql = RawBuilder<unknown>

@@ -7,7 +7,6 @@ import type { QueryRow, QueryTarget } from '#sdk/query-target.ts'
 import type { PasswordTarget, StorableAttributes, Target } from '#sdk/target.ts'
 import { refuse } from './column.ts'
 import { readLayout } from './layout.ts'
-import type { SqlTargetConfig } from './sql.ts'
 import { StatementUsers, statementLookups } from './statement-users.ts'
 import { bindStatement, parseStatement, type StatementsConfig, type StatementText } from './statements.ts'
 import { type GroupTables, tableGroups } from './table-groups.ts'
@@ -15,6 +14,22 @@ import { type OpenTables, searchSpaces, tableLookups } from './table-lookups.ts'
 import { TableUsers } from './table-users.ts'
 import type { TablesConfig } from './tables-config.ts'
 import { usersOf } from './user-store.ts'
+
+/** Hashes a password to a PHC string, which names its algorithm and parameters. */
+export type HashPassword = (password: string) => Promise<string>
+
+export interface SqlTargetConfig {
+  readonly url: string
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly maxConnections: number
+  readonly timeoutMillis: number
+  readonly searchLimit: number
+  readonly hashPassword: HashPassword
+  readonly schema:
+    | { readonly kind: 'tables'; readonly tables: TablesConfig }
+    | { readonly kind: 'statements'; readonly statements: StatementsConfig }
+}
 
 type Host = Pick<ModuleHost, 'name' | 'log'>
 

@@ -8,9 +8,16 @@ import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk
 import type { Params } from '#sdk/params.ts'
 import type { ParseContext } from '#sdk/parse-context.ts'
 import { defineTarget } from '#sdk/target.ts'
-import { readStatements, type StatementsConfig } from './statements.ts'
-import type { GroupsConfig, TablesConfig, ValuesConfig } from './tables-config.ts'
-import { parseColumnName, parseTableColumns, parseTableName } from './tables-config.ts'
+import type { HashPassword, SqlTargetConfig } from './sql-target.ts'
+import { readStatements } from './statements.ts'
+import {
+  type GroupsConfig,
+  parseColumnName,
+  parseTableColumns,
+  parseTableName,
+  type TablesConfig,
+  type ValuesConfig,
+} from './tables-config.ts'
 
 const passwordHashes = ['argon2id', 'scrypt'] as const
 type PasswordHash = (typeof passwordHashes)[number]
@@ -30,9 +37,6 @@ const hashers: Readonly<Record<PasswordHash, HashPassword>> = {
     return `$scrypt$ln=${ln},r=${r},p=${p}$${unpadded(salt)}$${unpadded(tag)}`
   },
 }
-
-/** Hashes a password to a PHC string, which names its algorithm and parameters. */
-type HashPassword = (password: string) => Promise<string>
 
 const hasherOf = (hash: PasswordHash): HashPassword => hashers[hash]
 
@@ -119,19 +123,6 @@ const parameters = {
   endEscape: ignored('What names are quoted with.'),
   supportPasswords: ignored('Whether there are passwords: `passwordField` says so.'),
 } satisfies ParameterTable
-
-export interface SqlTargetConfig {
-  readonly url: string
-  readonly user: string | undefined
-  readonly password: string | undefined
-  readonly maxConnections: number
-  readonly timeoutMillis: number
-  readonly searchLimit: number
-  readonly hashPassword: HashPassword
-  readonly schema:
-    | { readonly kind: 'tables'; readonly tables: TablesConfig }
-    | { readonly kind: 'statements'; readonly statements: StatementsConfig }
-}
 
 type Given = ParsedParameters<typeof parameters>
 type Report = (name: string, message: string) => void

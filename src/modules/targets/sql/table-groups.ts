@@ -7,7 +7,7 @@ import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/sha
 import type { Exclusively } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase, SqlTransaction } from '#protocols/sql/sql-database.ts'
 import type { GroupTarget, Target } from '#sdk/target.ts'
-import { bound, type Column, held, heldValues, refuse, type Sql } from './column.ts'
+import { acceptValue, acceptValues, bound, type Column, refuse, type Sql } from './column.ts'
 import { type GroupRows, nextTime, nextVersion } from './entry-rows.ts'
 import type { GroupLayout } from './layout.ts'
 import { insertGroup } from './table-users.ts'
@@ -43,18 +43,18 @@ function storeIn(tx: SqlTransaction, { rows, own, groups }: GroupTables): GroupS
       const group = await rows.find(tx, 'name', name, true)
       return group && { group }
     },
-    accept: (attribute, values) => heldColumn(own, attribute, values).values,
+    accept: (attribute, values) => acceptColumn(own, attribute, values).values,
     isSame: ({ group }, name, attributes) =>
       groupChanges(group, name, attributes).length === 0 && hasNothingElse(own, group, attributes),
     create: async (name, attributes, { changes }) => {
-      await insertGroup(tx, own, held('name', own.name, name), columnValues(tx, own, attributes))
+      await insertGroup(tx, own, acceptValue('name', own.name, name), columnValues(tx, own, attributes))
       return changes
     },
     write: async ({ group }, { newName, attributes, changes }) => {
-      const sets = [...attributes].map(([key, [value]]) => setTo(tx, heldColumn(own, key, []).column, key, value))
+      const sets = [...attributes].map(([key, [value]]) => setTo(tx, acceptColumn(own, key, []).column, key, value))
       if (newName !== group.name) {
         if (own.ref === own.name) throw new GatewayError('NOT_SUPPORTED', 'memberships refer to the name of the group')
-        sets.push(setTo(tx, own.name, 'name', held('name', own.name, newName)))
+        sets.push(setTo(tx, own.name, 'name', acceptValue('name', own.name, newName)))
       }
       sets.push(...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect))
       if (sets.length > 0) {
@@ -88,13 +88,13 @@ function setTo(tx: SqlTransaction, column: Column, attribute: string, value: str
 
 const columnValues = (tx: SqlTransaction, own: OwnGroups, attributes: Attributes): (readonly [Column, Sql])[] =>
   Array.from(attributes, ([name, [value]]) => {
-    const { column } = heldColumn(own, name, [])
+    const { column } = acceptColumn(own, name, [])
     return [column, value === undefined ? sql`null` : bound(column, value, tx.dialect)] as const
   })
 
-function heldColumn(own: OwnGroups, name: string, values: readonly string[]) {
+function acceptColumn(own: OwnGroups, name: string, values: readonly string[]) {
   const found = own.columns.find(({ attribute }) => attribute.toLowerCase() === name.toLowerCase())
   if (found === undefined) return refuse(name, 'cannot be stored: groups have no column for it')
-  const kept = heldValues(name, found.column, values)
+  const kept = acceptValues(name, found.column, values)
   return kept.length > 1 ? refuse(name, 'can have one value only') : { column: found.column, values: kept }
 }

@@ -7,13 +7,13 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { SqlDialect, SqlReader, SqlTransaction } from '#protocols/sql/sql-database.ts'
 import {
+  acceptValue,
+  acceptValues,
   bound,
   type Column,
   decode,
   equals,
   equalsExactly,
-  held,
-  heldValues,
   insertInto,
   refuse,
   type Sql,
@@ -60,7 +60,7 @@ export class TableUsers implements SqlUsers {
     for (const name of attributes) {
       const values = user.attributes.values(name)
       const isLogin = this.#columns.get(name.toLowerCase()) === this.#users.name
-      if (!isLogin) kept.set(name, this.#held(name, values))
+      if (!isLogin) kept.set(name, this.#accept(name, values))
       else if (values.some((value) => value !== user.userID && value !== newUserID))
         refuse(name, 'is the login, and differs from it')
     }
@@ -68,19 +68,19 @@ export class TableUsers implements SqlUsers {
       refuse('groups', 'cannot be stored: no groups are kept')
     if (user.groups.length > maxMemberships) refuse('groups', `are more than ${maxMemberships}`)
     return {
-      userID: held('userID', this.#users.name, user.userID),
+      userID: acceptValue('userID', this.#users.name, user.userID),
       attributes: kept,
       groups: [...new Set(user.groups)],
     }
   }
 
-  #held(name: string, values: readonly string[]): readonly string[] {
+  #accept(name: string, values: readonly string[]): readonly string[] {
     const list = this.#values.get(name.toLowerCase())
-    if (list !== undefined) return heldValues(name, list.value, values)
+    if (list !== undefined) return acceptValues(name, list.value, values)
     if (values.length === 0) return values
     const column = this.#columns.get(name.toLowerCase())
     if (column === undefined) return refuse(name, 'cannot be stored: it has no column')
-    const kept = heldValues(name, column, values)
+    const kept = acceptValues(name, column, values)
     return kept.length > 1 ? refuse(name, 'can have one value only') : kept
   }
 
@@ -186,7 +186,7 @@ export class TableUsers implements SqlUsers {
     const sets =
       newUserID === undefined
         ? []
-        : [sql`${sql.id(login.name)} = ${bound(login, held('userID', login, newUserID), tx.dialect)}`]
+        : [sql`${sql.id(login.name)} = ${bound(login, acceptValue('userID', login, newUserID), tx.dialect)}`]
     for (const [name, values] of attributes) {
       const column = this.#columns.get(name.toLowerCase())
       const list = this.#values.get(name.toLowerCase())
@@ -222,7 +222,7 @@ export class TableUsers implements SqlUsers {
       ...nextTime(times, tx.dialect),
     ]
     const found = await tx.run(
-      sql`update ${tableId(table)} set ${sql.join(sets)} where ${sql.id(name.name)} = ${bound(name, held('userID', name, userID), tx.dialect)}`,
+      sql`update ${tableId(table)} set ${sql.join(sets)} where ${sql.id(name.name)} = ${bound(name, acceptValue('userID', name, userID), tx.dialect)}`,
     )
     return found > 0
   }
@@ -327,7 +327,7 @@ class Memberships {
     const { members, own } = this.#groups
     // In the same order everywhere, which avoids deadlocks.
     for (const name of names.toSorted()) {
-      const group = own === undefined ? held('groups', members.group, name) : await this.#refOf(tx, own, name)
+      const group = own === undefined ? acceptValue('groups', members.group, name) : await this.#refOf(tx, own, name)
       await tx.run(
         insertInto(tableId(members.table), [
           [members.user, bound(members.user, this.#userRef(user), tx.dialect)],
@@ -378,7 +378,7 @@ class Memberships {
     const ref = rows[0]?.['ref']
     if (typeof ref === 'string') return decode(own.ref, ref)
     if (!own.createMissing) refuse('groups', `names a group that is not there: "${name.slice(0, 100)}"`)
-    return insertGroup(tx, own, held('groups', own.name, name), [])
+    return insertGroup(tx, own, acceptValue('groups', own.name, name), [])
   }
 
   #ofUser(tx: SqlTransaction, user: User): Sql {
