@@ -149,7 +149,7 @@ describe('a body', () => {
   test.each([
     ['{"a": }', /not JSON: expected a JSON value at line 1, column 7/],
     ['{\n  "a": 1\n  "b": 2}', /not JSON: expected "," or "\}" at line 3, column 3/],
-    ['{"a": 1, "a": 2}', /"a" stands there twice at line 1, column 10/],
+    ['{"a": 1, "a": 2}', /"a" appears twice at line 1, column 10/],
     ['{"a": ${x}}', /put places in quotes/],
     ['{"a": {x}}', /not JSON/],
     ['{"a": "{x"}', /is not a place/],
