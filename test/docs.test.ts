@@ -9,7 +9,7 @@ import type { ParameterTable } from '#sdk/parameters.ts'
 import { reportViews } from '#sdk/report-sql/report-views.ts'
 import { pureFunctions } from '#sdk/report-sql/sql-words.ts'
 import { commands } from '#server/commands/commands.ts'
-import { createMetrics } from '#server/metrics.ts'
+import { createMetrics } from '#server/metrics/metrics.ts'
 
 interface Slot {
   readonly folder: string

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { defaultConnectionLimits } from '#server/http-limits.ts'
 import { createOperationsApp } from '#server/listeners.ts'
-import { createMetrics } from '#server/metrics.ts'
+import { createMetrics } from '#server/metrics/metrics.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
 async function start(ready: () => Promise<void> = async () => {}) {

@@ -4,7 +4,7 @@ import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Configuration } from '#sdk/configuration.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
-import type { Metrics } from '#server/metrics.ts'
+import type { Metrics } from '#server/metrics/metrics.ts'
 
 interface RuntimeInUse {
   readonly runtime: Runtime

@@ -19,9 +19,9 @@ import { noStepObserver } from '#engine/workflow/step-observer.ts'
 import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { PeopleMetrics } from '#server/people-metrics.ts'
+import type { PeopleMetrics } from '#server/metrics/people-metrics.ts'
+import type { WorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 import { createTokenKeys, type TokenKeyPlaces } from '#server/token-keys.ts'
-import type { WorkflowMetrics } from '#server/workflow-metrics.ts'
 import type { Storage } from '#storage/open.ts'
 
 export interface ServiceParts {

@@ -47,14 +47,14 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
     ...ldapConnectionParameters,
     threadIdleTimeout: wholeNumber({ about: 'The older name of `idleTimeout`.', fallback: 0, max: 86_400_000 }),
     searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
-      about: 'Below which users, and groups unless `groupSearchBase` says otherwise, are.',
+      about: 'The base of users, and of groups unless `groupSearchBase` is set.',
       required: true,
     }),
     objectClass: list({
       about: 'The classes of a new user; the first is what users are found by.',
       required: true,
     }),
-    userIDAttribute: text({ about: 'The attribute that holds the login.', fallback: login }),
+    userIDAttribute: text({ about: 'The attribute with the login.', fallback: login }),
     dnPattern: parsed('distinguished name with ${…}', (value) => DnPattern.parse(value), {
       about: 'The name of a new user, such as `uid=${uid},ou=people,dc=example,dc=com`.',
       required: true,
@@ -63,10 +63,10 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
       about: 'The value of a required attribute for users without one; `${name}` is replaced by another attribute.',
     }),
     'attribute.<name>': text({
-      about: 'What the server calls an attribute of users, such as `sn` for `name.familyName`; in both directions.',
+      about: 'The name of an attribute of users on the server, such as `sn` for `name.familyName`; in both directions.',
     }),
     emptyTexts: choice(['refuse', 'leaveOut'], {
-      about: 'What becomes of a value that is an empty text, since directories hold none.',
+      about: 'What happens to an empty text, which directories cannot store.',
       fallback: 'refuse',
     }),
     idAttribute: text({
@@ -82,7 +82,7 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
     groupObjectClass: list({
       about: `The classes of a new group; the first is what groups are found by. \`${groupClass}\` when absent.`,
     }),
-    groupNameAttribute: text({ about: 'The attribute that holds the group’s name.', fallback: 'cn' }),
+    groupNameAttribute: text({ about: 'The attribute with the name of the group.', fallback: 'cn' }),
     groupDnPattern: dnPattern('The name of a new group; `cn=${name}` below `groupSearchBase` when absent.'),
     'groupAttribute.<name>': text({ about: 'The same as `attribute.<name>`, for groups.' }),
     memberAttribute: text({
@@ -90,18 +90,18 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
         'What a group holds its members in: `member` or `uniqueMember` by name, `memberUid` by login. That of the class when absent.',
     }),
     memberOf: flag({
-      about: 'Groups are read from the user’s own `memberOf`, which the server keeps, rather than searched.',
+      about: 'Reads groups from `memberOf` of the user, which the server maintains, instead of searching them.',
       fallback: memberOf !== undefined,
     }),
     placeholderMember: dn(
       'The member of a new group whose class allows no empty groups; it is never shown. `cn=nobody` when absent.',
     ),
     passwords: choice(['modify', 'unicodePwd'], {
-      about: 'How passwords are set: by the password modify operation (RFC 3062), or as Active Directory has it.',
+      about: 'How to set passwords: with the password modify operation (RFC 3062), or as in Active Directory.',
       fallback: passwords,
     }),
     maxEntries: wholeNumber({
-      about: 'A search that finds more entries than these is refused.',
+      about: 'A search that finds more entries is rejected.',
       fallback: 100_000,
       min: 1,
       max: 10_000_000,

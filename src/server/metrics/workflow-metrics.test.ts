@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
-import { createWorkflowMetrics, type FigureStores } from '#server/workflow-metrics.ts'
+import { createWorkflowMetrics, type FigureStores } from '#server/metrics/workflow-metrics.ts'
 
 function stores() {
   const asked = { times: 0, down: false }

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { createAuditMetrics } from '#server/audit-metrics.ts'
-import { createPeopleMetrics } from '#server/people-metrics.ts'
-import { createWorkflowMetrics } from '#server/workflow-metrics.ts'
+import { createAuditMetrics } from '#server/metrics/audit-metrics.ts'
+import { createPeopleMetrics } from '#server/metrics/people-metrics.ts'
+import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 
 /** The process's numbers, in a registry of their own so that two servers in one process do not mix. */
 export function createMetrics() {
