@@ -1,7 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { auditStoreConformance } from '#storage/conformance/audit-store.ts'
 import { eventStoreConformance } from '#storage/conformance/event-store.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
@@ -12,10 +11,6 @@ async function storageAt(url: string): Promise<Storage> {
   await storage.ready()
   return storage
 }
-
-onEachDatabase('audit', (freshUrl) => {
-  auditStoreConformance(async () => (await storageAt(await freshUrl())).audit)
-})
 
 onEachDatabase('events', (freshUrl) => {
   eventStoreConformance(async () => {

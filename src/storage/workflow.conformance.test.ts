@@ -4,7 +4,6 @@ import { silentLogger } from '#kernel/logger.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
 import { Databases } from '#storage/client/databases.ts'
 import { approvalStoreConformance } from '#storage/conformance/approval-store.ts'
-import { auditChainConformance } from '#storage/conformance/audit-chain.ts'
 import { mailStoreConformance } from '#storage/conformance/mail-store.ts'
 import { runClaimConformance } from '#storage/conformance/run-claims.ts'
 import { runStoreConformance } from '#storage/conformance/run-store.ts'
@@ -34,7 +33,6 @@ const suites: Readonly<Record<string, (open: () => Promise<WorkflowStores>) => v
   approvals: approvalStoreConformance,
   timers: timerStoreConformance,
   mails: mailStoreConformance,
-  'audit chains': auditChainConformance,
 }
 
 for (const [name, suite] of Object.entries(suites)) {

@@ -2,6 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, onTestFinished } from 'vitest'
+import { silentLogger } from '#kernel/logger.ts'
+import { readAddress } from '#storage/client/databases.ts'
+import { PostgresClient } from '#storage/client/postgres.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { SqliteClient } from '#storage/client/sqlite.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
 /** A folder that goes away with the test. */
@@ -19,4 +24,12 @@ export function onEachDatabase(name: string, suite: (freshUrl: () => Promise<str
   describe.skipIf(postgresUrl() === '')(`${name} on PostgreSQL`, () => {
     suite(freshSchema)
   })
+}
+
+/** A client of the database without its tables; it closes with the test. */
+export function connectTo(url: string): SqlClient {
+  const { dialect, address } = readAddress(url)
+  const client = dialect === 'sqlite' ? new SqliteClient(address) : new PostgresClient(address, silentLogger)
+  onTestFinished(() => client.close())
+  return client
 }

@@ -1,8 +1,8 @@
+import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
 import type { AuditAnchor, AuditEntry, AuditPart, AuditRecord } from '#domain/audit.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlValue } from '#protocols/sql/sql-database.ts'
 import {
   type AuditSealing,
   appendToChain,
@@ -39,7 +39,7 @@ import {
   verifyAudit,
 } from '#storage/audit/audit-verification.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, statement } from '#storage/client/statement.ts'
+import { columns, dynamic } from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
@@ -200,10 +200,11 @@ export class AuditStore {
     if (query.after !== undefined && !/^\d{1,15}$/.test(query.after)) {
       throw new GatewayError('BAD_REQUEST', `not a page of the audit: ${query.after}`)
     }
-    const conditions = [...timeConditions(query), ...(query.after === undefined ? [] : ['seq > :after'])]
-    const values = { ...timeValues(query), after: Number(query.after), limit: limit + 1 }
-    const text = `select seq, ${chainedRecord} from audit_rows ${where(conditions)} order by seq limit :limit`
-    const found = await this.#select<ChainedRecord & ReadRecord>(text, values)
+    const conditions = timeConditions(query)
+    if (query.after !== undefined) conditions.push(sql`seq > ${Number(query.after)}`)
+    const found = await this.#select<ChainedRecord & ReadRecord>(
+      sql`select seq, ${raw(chainedRecord)} from audit_rows ${where(conditions)} order by seq ${atMost(limit + 1)}`,
+    )
     const records = found.slice(0, limit).map(({ chain, chainSeq, hash, ...record }) => ({
       link: { chain, number: chainSeq, hash },
       rows: toEntries(record),
@@ -241,31 +242,21 @@ export class AuditStore {
     const [requestor, subject] = [query.requestor, query.subject].map((login) =>
       login === undefined ? undefined : lookupKey(login),
     )
-    const { workflowId } = query
+    const { workflowId, target, requestId } = query
     const isKeyed = requestor !== undefined || subject !== undefined || workflowId !== undefined
     const keys = { requestor, subject, workflowId }
     const forms = isKeyed ? [wholeConditions(keys), compactConditions(keys)] : [[]]
     const shared = [
-      ...(query.target === undefined ? [] : ['target = :target']),
-      ...(query.requestId === undefined ? [] : ['request_id = :requestId']),
+      ...(target === undefined ? [] : [sql`target = ${target}`]),
+      ...(requestId === undefined ? [] : [sql`request_id = ${requestId}`]),
       ...timeConditions(query),
-      ...(cursor === undefined ? [] : ['seq <= :seq']),
+      ...(cursor === undefined ? [] : [sql`seq <= ${cursor.seq}`]),
     ]
-    const values = {
-      ...keys,
-      target: query.target,
-      requestId: query.requestId,
-      compactRequestor: requestor === undefined ? undefined : compactKey(requestor),
-      compactSubject: subject === undefined ? undefined : compactKey(subject),
-      ...timeValues(query),
-      seq: cursor?.seq,
-      limit: limit + 1,
-    }
     const pages = await Promise.all(
       forms.map((form) =>
         this.#select<ReadRecord>(
-          `select seq, ${wholeRecord} from audit_rows ${where([...form, ...shared])} order by seq desc limit :limit`,
-          values,
+          sql`select seq, ${raw(wholeRecord)} from audit_rows ${where([...form, ...shared])}
+              order by seq desc ${atMost(limit + 1)}`,
         ),
       ),
     )
@@ -276,10 +267,8 @@ export class AuditStore {
       .slice(0, limit + 1)
   }
 
-  /** The text depends on the call, so the statement isn't kept prepared. */
-  #select<R>(text: string, values: Readonly<Record<string, SqlValue | undefined>>): Promise<R[]> {
-    const query = statement<object, R>(text).query(this.#client.dialect, values)
-    return this.#client.query({ ...query, name: undefined })
+  #select<R>(text: Sql): Promise<R[]> {
+    return this.#client.query(dynamic<R>(this.#client.dialect, text))
   }
 }
 
@@ -292,35 +281,34 @@ interface Keys {
 }
 
 /** The indexes have no empty keys and are used only where the text excludes them. */
-const wholeConditions = ({ requestor, subject, workflowId }: Keys): string[] => [
-  'context is null',
-  ...(requestor === undefined ? [] : ['stored_requestor_key = :requestor']),
-  ...(requestor ? [`stored_requestor_key <> ''`] : []),
-  ...(subject === undefined ? [] : ['stored_subject_key = :subject']),
-  ...(workflowId === undefined ? [] : ['stored_workflow_id = :workflowId']),
-  ...(workflowId ? [`stored_workflow_id <> ''`] : []),
+const wholeConditions = ({ requestor, subject, workflowId }: Keys): Sql[] => [
+  sql`context is null`,
+  ...(requestor === undefined ? [] : [sql`stored_requestor_key = ${requestor}`]),
+  ...(requestor ? [sql`stored_requestor_key <> ''`] : []),
+  ...(subject === undefined ? [] : [sql`stored_subject_key = ${subject}`]),
+  ...(workflowId === undefined ? [] : [sql`stored_workflow_id = ${workflowId}`]),
+  ...(workflowId ? [sql`stored_workflow_id <> ''`] : []),
 ]
 
 /** Requestor and subject of a compact record are the same. */
-const compactConditions = ({ requestor, subject, workflowId }: Keys): string[] => [
-  'context is not null',
-  ...(requestor === undefined ? [] : ['stored_subject_key = :compactRequestor', 'subject_key = :requestor']),
-  ...(subject === undefined ? [] : ['stored_subject_key = :compactSubject', 'subject_key = :subject']),
-  ...(workflowId === undefined ? [] : ['id = :workflowId']),
+const compactConditions = ({ requestor, subject, workflowId }: Keys): Sql[] => [
+  sql`context is not null`,
+  ...[requestor, subject].flatMap((key) =>
+    key === undefined ? [] : [sql`stored_subject_key = ${compactKey(key)}`, sql`subject_key = ${key}`],
+  ),
+  ...(workflowId === undefined ? [] : [sql`id = ${workflowId}`]),
 ]
 
-const timeConditions = ({ from, until }: Pick<AuditQuery, 'from' | 'until'>): string[] => [
-  ...(from === undefined ? [] : ['time >= :from']),
-  ...(until === undefined ? [] : ['time < :until']),
+const timeConditions = ({ from, until }: Pick<AuditQuery, 'from' | 'until'>): Sql[] => [
+  ...(from === undefined ? [] : [sql`time >= ${from.getTime()}`]),
+  ...(until === undefined ? [] : [sql`time < ${until.getTime()}`]),
 ]
 
-const timeValues = ({ from, until }: Pick<AuditQuery, 'from' | 'until'>) => ({
-  from: from?.getTime(),
-  until: until?.getTime(),
-})
+const where = (conditions: readonly Sql[]): Sql =>
+  conditions.length === 0 ? empty : sql`where ${join(conditions, ' and ')}`
 
-const where = (conditions: readonly string[]): string =>
-  conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+/** The cast keeps SQLite from preparing the statement again for each value. */
+const atMost = (limit: number): Sql => sql`limit cast(${limit} as bigint)`
 
 const pageSize = (limit: number): number => Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage))
 

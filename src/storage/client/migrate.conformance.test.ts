@@ -4,14 +4,19 @@ import { silentLogger } from '#kernel/logger.ts'
 import { type Migration, migrate, migration, readMigrations } from '#storage/client/migrate.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
+import { connectTo, onEachDatabase } from '#testing/databases.ts'
 
 const first = migration('0001_first.sql', 'create table first (a bigint); create table second (a bigint);')
 const later = migration('0002_later.sql', 'create table third (a bigint);')
 
 const selectNames = statement<object, { name: string }>(`select name from schema_migrations order by name`)
 
-/** The contract of `migrate`; each call of the function that `connect` returns opens another client of the test's database. */
-export function migrationConformance(connect: () => Promise<() => SqlClient>): void {
+onEachDatabase('migrations', (freshUrl) => {
+  /** Each call of the result opens another client of the test's database. */
+  const connect = async () => {
+    const url = await freshUrl()
+    return () => connectTo(url)
+  }
   const run = (client: SqlClient, migrations: readonly Migration[]) =>
     migrate(client, migrations, systemClock, silentLogger)
   const applied = async (client: SqlClient) => (await selectNames.all(client, {})).map(({ name }) => name)
@@ -70,4 +75,4 @@ export function migrationConformance(connect: () => Promise<() => SqlClient>): v
     await run(client, migrations)
     expect(await applied(client)).toEqual(migrations.map(({ name }) => name))
   })
-}
+})

@@ -1,23 +1,20 @@
 import { DatabaseSync } from 'node:sqlite'
 import { onTestFinished } from 'vitest'
+import type { AuditKey } from '#domain/audit.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { readAddress } from '#storage/client/databases.ts'
-import { auditSealConformance, type SealedDatabase } from '#storage/conformance/audit-seal.ts'
-import { auditSinkConformance } from '#storage/conformance/audit-sink-store.ts'
-import { openStorage } from '#storage/open.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { openStorage, type Storage } from '#storage/open.ts'
 import { runSql } from '#testing/postgres.ts'
+import type { Stores } from '#testing/stores.ts'
 
-onEachDatabase('seals of the audit', (freshUrl) => {
-  auditSealConformance(async () => databaseAt(await freshUrl()))
-})
+/** One database: opened any number of times, with these keys, or directly, as with a database tool. */
+export interface SealedDatabase {
+  open(keys?: readonly AuditKey[]): Promise<Storage>
+  readonly sql: Stores['sql']
+}
 
-onEachDatabase('audit sinks', (freshUrl) => {
-  auditSinkConformance(async () => databaseAt(await freshUrl()))
-})
-
-function databaseAt(url: string): SealedDatabase {
+export function sealedDatabase(url: string): SealedDatabase {
   const { dialect, address } = readAddress(url)
   return {
     open: async (auditKeys) => {

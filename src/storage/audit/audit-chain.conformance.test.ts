@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { auditRow } from '#storage/conformance/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const at = (day: number): Date => new Date(Date.UTC(2020, 0, day))
 const by = { by: 'operator' }
@@ -9,8 +11,8 @@ const by = { by: 'operator' }
 const records = (count: number, more: (i: number) => Partial<AuditEntry> = () => ({})): AuditEntry[] =>
   Array.from({ length: count }, (_, i) => auditRow(`row-${i}`, { subject: `user-${i}`, ...more(i) }))
 
-/** The contract of AuditStore for its chains; `open` returns an empty database. */
-export function auditChainConformance(open: () => Promise<WorkflowStores>): void {
+onEachDatabase('audit chains', (freshUrl) => {
+  const open = async () => openStores(await freshUrl())
   const filled = async (count = 20) => {
     const stores = await open()
     await stores.one.audit.append(records(count))
@@ -154,4 +156,4 @@ export function auditChainConformance(open: () => Promise<WorkflowStores>): void
     expect(await one.audit.appendWithin({}, [auditRow('a')])).toBe(false)
     expect((await one.audit.list({ limit: 1 })).rows).toEqual([])
   })
-}
+})

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { openStores } from '#testing/stores.ts'
 
 const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
 
@@ -23,8 +25,9 @@ function row(id: string, more: Partial<AuditEntry> = {}): AuditEntry {
 
 const ids = (rows: readonly AuditEntry[]): string[] => rows.map(({ id }) => id)
 
-/** The contract of AuditStore; `open` returns an empty one. */
-export function auditStoreConformance(open: () => Promise<AuditStore>): void {
+onEachDatabase('audit', (freshUrl) => {
+  const open = async () => (await openStores(await freshUrl())).one.audit
+
   test('entries are read as they were written, latest first', async () => {
     const store = await open()
     const { value: _, requestId: __, ...secret } = row('b', { attribute: 'userPassword', action: 'replace' })
@@ -206,4 +209,4 @@ export function auditStoreConformance(open: () => Promise<AuditStore>): void {
     expect(await store.keptSince('tokens', 0)).toBeUndefined()
     expect((await store.verify()).problems).toEqual([])
   })
-}
+})

@@ -2,10 +2,12 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { AuditAnchor, AuditEntry, AuditKey, AuditRecord } from '#domain/audit.ts'
 import { type ChainedRecord, chainedRecord, linkHash } from '#storage/audit/audit-chain.ts'
-import { auditRow, type WorkflowStores } from '#storage/conformance/workflow-stores.ts'
+import { auditRow } from '#storage/conformance/workflow-stores.ts'
 import type { Storage } from '#storage/open.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { type SealedDatabase, sealedDatabase } from '#testing/sealed-database.ts'
 
-export const auditKey = (id: string): AuditKey => ({ id, key: createSecretKey(randomBytes(32)) })
+const auditKey = (id: string): AuditKey => ({ id, key: createSecretKey(randomBytes(32)) })
 
 const [key, other] = [auditKey('one'), auditKey('two')]
 const past = (day: number): Date => new Date(Date.UTC(2020, 0, day))
@@ -26,14 +28,9 @@ const issuance = (id: string): AuditEntry => ({
   recurring: 15,
 })
 
-/** One database: opened any number of times, with these keys, or directly, as with a database tool. */
-export interface SealedDatabase {
-  open(keys?: readonly AuditKey[]): Promise<Storage>
-  readonly sql: WorkflowStores['sql']
-}
+onEachDatabase('seals of the audit', (freshUrl) => {
+  const fresh = async () => sealedDatabase(await freshUrl())
 
-/** The contract of AuditStore for the seals of its chains; `fresh` returns an empty database. */
-export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void {
   /** A gateway that has started, and 20 records in one chain. */
   const filled = async () => {
     const { open, sql } = await fresh()
@@ -372,4 +369,4 @@ export function auditSealConformance(fresh: () => Promise<SealedDatabase>): void
     await truncate(sql, chain, 5)
     expect((await audit.compareRecords(exported.slice(-1))).problems).toEqual([{ kind: 'older', chain, number: 20 }])
   })
-}
+})

@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import type { AuditRecord } from '#domain/audit.ts'
 import type { SinkPositions } from '#storage/audit/audit-sink-store.ts'
-import type { SealedDatabase } from '#storage/conformance/audit-seal.ts'
 import { auditRow, outcomes } from '#storage/conformance/workflow-stores.ts'
+import { onEachDatabase } from '#testing/databases.ts'
+import { sealedDatabase } from '#testing/sealed-database.ts'
 
 const times = (seconds = 60) => ({ now: new Date(), until: new Date(Date.now() + seconds * 1000) })
 const old = new Date(Date.UTC(2020, 0, 1))
@@ -16,8 +17,9 @@ function behind(records: readonly AuditRecord[], before: SinkPositions = new Map
   return positions
 }
 
-/** The contract of AuditSinkStore; `fresh` returns an empty database. */
-export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void {
+onEachDatabase('audit sinks', (freshUrl) => {
+  const fresh = async () => sealedDatabase(await freshUrl())
+
   test('records of concurrent writers are read once, without gaps, in the order of their chain', async () => {
     const database = await fresh()
     const [one, two] = [await database.open(), await database.open()]
@@ -106,4 +108,4 @@ export function auditSinkConformance(fresh: () => Promise<SealedDatabase>): void
     await sinks.configure(new Map())
     expect(await audit.prune(new Date(Date.UTC(2021, 0, 1)), { by: 'me' })).toEqual({ removed: 1, waiting: [] })
   })
-}
+})
