@@ -96,13 +96,13 @@ describe('a mail of the outbox', () => {
     })
   })
 
-  test('of which nobody knows whether it was taken is told so, and not tried again', async () => {
+  test('whose delivery is unknown is reported and not retried', async () => {
     const store = new Outbox([{}])
     const { counts, log } = start(store, async () => ({ kind: 'unknown', reason: 'cut off' }))
     await until(async () => store.notes.length === 1, 2000)
     expect(store.notes).toEqual([{ id: 'm0', error: 'unknown: cut off' }])
     expect(counts).toEqual(['unknown'])
-    expect(JSON.stringify(log.lines)).toContain('nobody knows')
+    expect(JSON.stringify(log.lines)).toContain('it is unknown whether a mail arrived')
   })
 
   test('that another has taken must not be handed over', async () => {

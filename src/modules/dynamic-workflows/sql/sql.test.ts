@@ -35,5 +35,5 @@ test('more rows than can be shown are a failure', async () => {
 })
 
 test('a target without a database is refused at start', async () => {
-  await expect(open()).rejects.toThrow('"crm" is no database')
+  await expect(open()).rejects.toThrow('"crm" is not a database')
 })

@@ -1,7 +1,7 @@
-import type { JsonValue } from '#kernel/json.ts'
-import { parseBodyTemplate, parseHeaderTemplate, parseRequestTemplate } from '#modules/targets/webhook/templates.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '#kernel/json.ts'
+import { parseBodyTemplate, parseHeaderTemplate, parseRequestTemplate } from '#modules/targets/webhook/templates.ts'
 
 const one = (values: Readonly<Record<string, string>>) => (name: string) => values[name]
 const many = (values: Readonly<Record<string, readonly string[]>>) => (name: string) => values[name] ?? []
