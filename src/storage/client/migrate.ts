@@ -67,7 +67,9 @@ function pendingMigrations(
   for (const { name, hash } of done) {
     const migration = byName.get(name)
     if (migration === undefined) {
-      throw new Error(`the database was written by a newer version: this program does not know its migration ${name}`)
+      throw new Error(
+        `this program does not know the migration ${name} of the database: a newer version wrote it, or a checkout from before the first release`,
+      )
     }
     if (migration.hash !== hash) {
       throw new Error(`the migration ${name} was changed after it ran on this database`)
