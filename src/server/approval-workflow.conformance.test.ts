@@ -149,7 +149,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     const { id, status } = await ask({ for: '1s', what: 'vault' })
     expect(status).toBe('waiting')
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
-    expect(approval).toMatchObject({ label: 'The vault for ann', workflow: { id, name: 'vault' }, requestor: 'asker' })
+    expect(approval).toMatchObject({ label: 'The vault for ann', run: id, workflow: 'vault', requestor: 'asker' })
     expect((await directory.findByLogin('ann'))?.groups).toEqual(['staff'])
     await desk.decide(boss, { approval: approval?.id ?? '', approve: true, comment: 'fine' })
     await until(async () => (await storage.runs.get(id))?.state === 'completed')

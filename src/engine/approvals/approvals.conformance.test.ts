@@ -643,7 +643,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(seen).toEqual(['subject'])
     })
 
-    test('that finds nobody goes to those for that case, or stays, and the audit says so', async () => {
+    test('that finds no approver goes to the fallback approvers or stays, and is audited', async () => {
       const office = await open()
       const nobody = escalation(1, [office.group('nobody')])
       const { id: assigned } = await office.ask({ escalations: [nobody], failure: [office.group('chiefs')] })
@@ -657,7 +657,7 @@ onEachDatabase('approvals', (freshUrl) => {
         approvers: [userRef('boss'), userRef('chief')],
         state: 'open',
       })
-      expect(await office.audited()).toContain('gatehouse||escalation 1 found nobody|')
+      expect(await office.audited()).toContain('gatehouse||escalation 1 found no approver|')
     })
 
     test('the last one is followed by those for that case after as long again', async () => {
