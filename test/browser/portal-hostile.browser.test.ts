@@ -261,7 +261,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     }
     await page.context().setOffline(true)
     await send(page).click()
-    await page.getByRole('alert').getByText('The service cannot be reached.').waitFor()
+    await page.getByRole('alert').getByText("We can't reach the server.").waitFor()
     await page.context().setOffline(false)
     expect(await typed()).toBe('Typed once')
     let times = 0

@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await grace.getByText('Denied:').waitFor()
 
     await slow.getByRole('button', { name: 'Approve' }).click()
-    await slow.getByText('Somebody else was faster').waitFor()
+    await slow.getByText('This request changed while you were reviewing it').waitFor()
     await slow.getByText('grace ·').waitFor()
     await slow.getByText('Denied', { exact: true }).waitFor()
 

@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     await page.route(pattern, (route) => route.fulfill({ status: 404, body: 'gone' }))
     await follow(page, 'Approvals')
     const failure = page.getByRole('alert')
-    await failure.getByText('there is a new version of it, or no connection').waitFor()
+    await failure.getByText('There may be a new version, or no connection').waitFor()
     await expectAccessible(page, 'a part that is missing')
     await picture(page, 'missing-part')
     await page.unroute(pattern)

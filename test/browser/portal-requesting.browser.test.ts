@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await grace.getByRole('combobox', { name: 'First approval' }).selectOption('Deny')
     await grace.getByRole('textbox', { name: 'Reason for the decision' }).fill('Not this year')
     await send(grace)
-    expect(await grace.getByText('Your decision was not taken').count()).toBe(0)
+    expect(await grace.getByText("your decision wasn't recorded").count()).toBe(0)
     await grace.getByRole('link', { name: 'View in My requests' }).click()
     await grace
       .getByRole('link', { name: /Access to the vault/ })
@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await linus.getByRole('combobox', { name: 'First approval' }).selectOption('Approve')
     await linus.getByRole('textbox', { name: 'Reason for the decision' }).fill('I say so')
     await send(linus)
-    await linus.getByText('Your decision was not taken').waitFor()
+    await linus.getByText("your decision wasn't recorded").waitFor()
     await expectAccessible(linus, 'a decision that was not taken')
     await picture(linus, 'cart-decision-left')
     await linus.getByRole('link', { name: 'View in My requests' }).click()

@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     const first = await timer.textContent()
     await expect.poll(() => timer.textContent()).not.toBe(first)
     const before = await value(page, 'id_token').textContent()
-    await page.getByText('This token is worth nothing any more').waitFor()
+    await page.getByText('This token has expired').waitFor()
     expect(await timer.textContent()).toBe('0:00')
     await expectAccessible(page, 'a token that has ended')
     await picture(page, 'token-expired')

@@ -118,7 +118,7 @@ describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { tim
     for (const { text } of bad) {
       await put(text)
       await until(async () => (await sourceOk()) === '0', soon)
-      await until(async () => (await list()).text.includes('key source: REFUSED'), soon)
+      await until(async () => (await list()).text.includes('key source: REJECTED'), soon)
       expect((await list()).code).toBe(1)
       expect(await published()).toEqual([kid])
       await put(first)

@@ -82,7 +82,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
   }
 
   test('verifies as it was written, and is exported whole', async () => {
-    expect(await verify()).toMatchObject({ code: 0, output: expect.stringMatching(/^\d+ records checked: all as/) })
+    expect(await verify()).toMatchObject({ code: 0, output: expect.stringMatching(/^\d+ records checked: all unchanged/) })
     const subjects = new Set((await exported()).map(({ subject }) => subject))
     expect(subjects).toEqual(new Set(Array.from({ length: 40 }, (_, i) => `user-${i}`)))
   })
@@ -267,7 +267,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     expect((await gateway.command('audit', 'prune', '--before', '0s')).code).toBe(2)
     expect((await exported()).length).toBeGreaterThan(0)
     const pruned = await gateway.command('audit', 'prune', '--before', '0s', '--yes', '--by', 'ada')
-    expect(pruned).toMatchObject({ code: 0, output: expect.stringMatching(/^\d+ records from before/) })
+    expect(pruned).toMatchObject({ code: 0, output: expect.stringMatching(/^Deleted \d+ records? from before/) })
     expect(await exported()).toMatchObject([
       { kind: 'audit', action: 'delete', attribute: 'records', requestor: 'ada' },
     ])

@@ -119,7 +119,7 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
     await remove('ada')
     await comesTo(401, status)
     expect(await elsewhere()).toBe(401)
-    expect(await audited('ada')).toMatch(/the directory has nobody of that name/)
+    expect(await audited('ada')).toMatch(/the directory has no active user of that name/)
     const { status: again } = await loggedIn('ada')
     expect([await status(), await elsewhere()]).toEqual([401, 401])
     await remove('ada')

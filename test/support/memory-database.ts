@@ -60,6 +60,8 @@ export class MemoryDatabase extends LazyClient {
 export const rowsOf = (database: SqlClient, table: string): Promise<Record<string, SqlValue>[]> =>
   database.query({ sql: `select * from ${table} order by 1`, params: [], name: undefined })
 
-/** An empty user directory in a database of its own. */
-export const memoryUserDirectory = (name = 'people'): UserDirectory =>
-  new UserDirectoryStore(memoryDatabase(), name, systemClock, async () => {})
+/** An empty user directory in a database of its own, which closes with it. */
+export function memoryUserDirectory(name = 'people'): UserDirectory {
+  const database = new MemoryDatabase()
+  return new UserDirectoryStore(database, name, systemClock, () => database.close())
+}
