@@ -50,7 +50,7 @@ function statements(count: number): string[] {
     select e.pk, '${name}', 0, e.collection, '${name}', ${value}, ${value}
     from people join entries as e on e.id = people.id`
   return [
-    `${series} insert into entries (collection, id, name, key, version, created, modified, held)
+    `${series} insert into entries (collection, id, name, key, version, created, modified, attributes)
       select ${collection}, id, login, login, 1, ${peopleSince} + i, ${peopleSince} + i, ${held} from people`,
     attribute('active', "'true'"),
     attribute('emails', 'people.email'),
