@@ -312,7 +312,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.getByRole('button', { name: `Remove ${long} from the cart` }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('region', { name: long }).waitFor({ state: 'detached' })
-    expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('Check out')
+    expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('Checkout')
     // What was typed for several is not lost with them.
     expect(await reason.inputValue()).toBe('For both')
   })
