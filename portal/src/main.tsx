@@ -21,7 +21,7 @@ if (catalogue === undefined) {
   // There are no texts to tell it in the language of the person.
   const again = document.createElement('a')
   again.href = ''
-  again.textContent = 'The portal could not be loaded. Load the page again.'
+  again.textContent = "The portal couldn't load. Reload the page."
   element.append(again)
 } else {
   createRoot(element).render(

@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
 
     await ada.getByText('Done').first().waitFor()
     await ada.goto('/portal')
-    await ada.getByText('Your access to project-share ends in 5 days').waitFor()
+    await ada.getByText('Your access to project-share expires in 5 days').waitFor()
     await ada.getByRole('navigation').getByRole('link', { name: 'Profile' }).click()
     await ada.getByText(/until .*23:59/).waitFor()
     expect([complaints, hers]).toEqual([[], []])

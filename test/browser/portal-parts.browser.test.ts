@@ -87,7 +87,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     await page.route(/\/assets\/de-/, (route) => route.abort())
     await page.getByRole('button', { name: 'Language' }).click()
     await page.getByRole('menuitemradio', { name: 'Deutsch' }).click()
-    await page.getByRole('status').getByText('could not be loaded').waitFor()
+    await page.getByRole('status').getByText("couldn't load").waitFor()
     await page.unroute(/\/assets\/de-/)
     await page.reload()
     await page.getByRole('button', { name: 'Language' }).waitFor()

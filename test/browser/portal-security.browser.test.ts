@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await dialog.getByRole('button', { name: 'Remove' }).click()
 
     // The session has a password only, which is not enough.
-    await page.getByText('Sign in again').waitFor()
+    await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
     await expectAccessible(page, 'signing in again')
     const opened = page.context().waitForEvent('page')
     await page.getByRole('link', { name: 'Sign in again' }).click()
