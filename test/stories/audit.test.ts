@@ -82,7 +82,10 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
   }
 
   test('verifies as it was written, and is exported whole', async () => {
-    expect(await verify()).toMatchObject({ code: 0, output: expect.stringMatching(/^\d+ records checked: all unchanged/) })
+    expect(await verify()).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/^\d+ records checked: all unchanged/),
+    })
     const subjects = new Set((await exported()).map(({ subject }) => subject))
     expect(subjects).toEqual(new Set(Array.from({ length: 40 }, (_, i) => `user-${i}`)))
   })
