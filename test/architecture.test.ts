@@ -12,9 +12,10 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   model: ['kernel', 'identity'],
   storage: ['kernel', 'identity', 'domain', 'protocols'],
   sdk: ['kernel', 'identity', 'domain', 'model', 'contract'],
-  config: ['kernel', 'identity', 'domain', 'model', 'sdk'],
+  'legacy-script': ['kernel', 'identity'],
+  config: ['kernel', 'identity', 'domain', 'model', 'sdk', 'legacy-script'],
   engine: ['kernel', 'identity', 'domain', 'model', 'sdk', 'storage', 'protocols'],
-  modules: ['kernel', 'identity', 'domain', 'model', 'sdk', 'contract', 'protocols'],
+  modules: ['kernel', 'identity', 'domain', 'model', 'sdk', 'contract', 'protocols', 'legacy-script'],
   catalog: ['kernel', 'sdk', 'modules'],
   server: [
     'contract',
@@ -47,7 +48,7 @@ describe('the house', () => {
   test('imports follow the allowed directions', () => {
     const wrong = production.flatMap((file) =>
       importsOf(file).flatMap((target) => {
-        const to = /^#(\w+)\//.exec(target)?.[1]
+        const to = /^#([\w-]+)\//.exec(target)?.[1]
         if (to === undefined || to === layerOf(file)) return []
         return allowed[layerOf(file)]?.includes(to) ? [] : [`${file} imports ${target}`]
       }),

@@ -37,7 +37,7 @@ const by = (file: string, title?: string): Proof => ({ file, ...(title === undef
 
 const form = by('test/stories/registration.test.ts', 'each endpoint answers with the fields of the specification')
 const fields = by(
-  'src/sdk/form-values.test.ts',
+  'src/modules/shared/forms/form-values.test.ts',
   'a field is a text, a text-area, a text-list or a list, and nothing else',
 )
 const register = (title: string): Proof => by('src/modules/filters/register/register.test.ts', title)
@@ -586,7 +586,10 @@ export const statements: readonly Statement[] = [
   ...of('8', minute, 'The id_token for the call-workflow API lives one minute'),
   ...of(
     '8',
-    by('src/sdk/form-values.test.ts', 'has as many characters as minChars and maxChars say, where they say something'),
+    by(
+      'src/modules/shared/forms/form-values.test.ts',
+      'has as many characters as minChars and maxChars say, where they say something',
+    ),
     'minChars and maxChars bound the length of an attribute, when present',
   ),
   ...of(

@@ -5,7 +5,7 @@ import type {
   PluginFilterAnswer,
   PluginFilterContext,
   PluginRequest,
-} from '../../src/sdk/plugin-types.ts'
+} from '../../src/sdk/plugin/plugin-types.ts'
 
 let greeting = 'Hello'
 

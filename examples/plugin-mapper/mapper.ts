@@ -1,6 +1,6 @@
 // A mapper that makes initials of names. Its functions may be async. They are explained in
 // docs/guides/writing-a-plugin.md.
-import type { PluginMappedUser, PluginMapperAnswer } from '../../src/sdk/plugin-types.ts'
+import type { PluginMappedUser, PluginMapperAnswer } from '../../src/sdk/plugin/plugin-types.ts'
 
 let names = ['givenName', 'sn']
 

@@ -6,7 +6,7 @@ import type {
   PluginMechanismAnswer,
   PluginMechanismContext,
   PluginRequest,
-} from '../../src/sdk/plugin-types.ts'
+} from '../../src/sdk/plugin/plugin-types.ts'
 
 /** The SHA-256 of each key, in hex, with its owner: the keys themselves are nowhere. */
 const owners = new Map<string, string>()

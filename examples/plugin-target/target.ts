@@ -6,7 +6,7 @@ import type {
   PluginGroup,
   PluginTargetRequest,
   PluginUser,
-} from '../../src/sdk/plugin-types.ts'
+} from '../../src/sdk/plugin/plugin-types.ts'
 
 interface StoredUser {
   userID: string

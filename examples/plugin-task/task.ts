@@ -1,6 +1,11 @@
 // A workflow task that gives a person a mail address. Every function may be async. They are explained in
 // docs/guides/writing-a-plugin.md.
-import type { PluginConfig, PluginTaskContext, PluginTaskRequest, PluginTaskUser } from '../../src/sdk/plugin-types.ts'
+import type {
+  PluginConfig,
+  PluginTaskContext,
+  PluginTaskRequest,
+  PluginTaskUser,
+} from '../../src/sdk/plugin/plugin-types.ts'
 
 let domain = ''
 

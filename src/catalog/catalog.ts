@@ -11,7 +11,7 @@ import { notifiers } from '#catalog/notifiers.ts'
 import { targets } from '#catalog/targets.ts'
 import { valueSources } from '#catalog/value-sources.ts'
 import { tasks } from '#catalog/workflow-tasks.ts'
-import type { Catalog } from '#sdk/catalog.ts'
+import type { Catalog } from '#sdk/module/catalog.ts'
 
 /** Everything this build of Gatehouse can be configured with. */
 export const catalog: Catalog = {

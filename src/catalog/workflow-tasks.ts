@@ -11,7 +11,7 @@ import mapping from '#modules/workflow-tasks/mapping/mapping.ts'
 import notifyUser from '#modules/workflow-tasks/notify-user/notify-user.ts'
 import provision from '#modules/workflow-tasks/provision/provision.ts'
 import resync from '#modules/workflow-tasks/resync/resync.ts'
-import type { TaskModule } from '#sdk/workflow-task.ts'
+import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 /** Every `taskType`. A new one is one import above and one word below. */
 export const tasks: ReadonlyMap<string, TaskModule> = new Map(

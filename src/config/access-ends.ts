@@ -1,7 +1,7 @@
 import type { Draft } from '#config/draft.ts'
 import type { Reference } from '#config/references.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { accessEndKey } from '#sdk/access-end.ts'
+import { accessEndKey } from '#sdk/workflow/access-end.ts'
 
 /** Warns where people choose an end of access that nothing keeps to, and where an end is read that nobody can choose. */
 export function checkAccessEnds({ workflows }: Draft, references: readonly Reference[], issues: Issues): void {

@@ -1,8 +1,8 @@
 import type { CallableUrl, Draft } from '#config/draft.ts'
 import { FlowWalk, type UnboundWrite } from '#config/flow-walk.ts'
 import type { Issues } from '#kernel/issues.ts'
-import type { CallerKind } from '#sdk/auth-mechanism.ts'
-import type { Catalog } from '#sdk/catalog.ts'
+import type { CallerKind } from '#sdk/auth/auth-mechanism.ts'
+import type { Catalog } from '#sdk/module/catalog.ts'
 
 /**
  * Warns of tasks that write everything a caller sends: users start workflows by a call with attributes of their own choice,

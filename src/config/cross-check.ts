@@ -2,7 +2,7 @@ import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft, UrlClaim } from '#config/draft.ts'
 import type { ParsedObject } from '#config/parse.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { PreparedTask } from '#sdk/workflow-task.ts'
+import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** Two objects of one kind may not share a name, whatever their namespaces: others refer to them by name alone. */
 export function checkDuplicates(objects: readonly ParsedObject[], issues: Issues): void {

@@ -4,8 +4,8 @@ import { FlowWalk, gatewayMaps, isPseudo, listed, type Missing, type Start } fro
 import type { Reference } from '#config/references.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { nearestName } from '#kernel/suggest.ts'
-import type { Catalog } from '#sdk/catalog.ts'
-import { workflowWrites } from '#sdk/workflow-writes.ts'
+import type { Catalog } from '#sdk/module/catalog.ts'
+import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 
 /**
  * Follows attributes from each gateway through its workflows to the targets and back, and warns where one is used that

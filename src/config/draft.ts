@@ -5,7 +5,8 @@ import type { OrgSpec } from '#model/org.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { TrustSpec } from '#model/trust.ts'
-import type { AuthMechanismModule } from '#sdk/auth-mechanism.ts'
+import type { AuthMechanismModule } from '#sdk/auth/auth-mechanism.ts'
+import type { IssuerConfig } from '#sdk/auth/issuer.ts'
 import type {
   ApplicationConfig,
   AuditAnchorConfig,
@@ -21,11 +22,10 @@ import type {
   StsEndpointConfig,
   TargetConfig,
   WorkflowConfig,
-} from '#sdk/configuration.ts'
-import type { AttributeFlow, CallableWorkflows } from '#sdk/flow.ts'
-import type { IssuerConfig } from '#sdk/issuer.ts'
-import type { Params } from '#sdk/params.ts'
-import type { StsWebhookConfig } from '#sdk/sts-webhook.ts'
+} from '#sdk/module/configuration.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
+import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
 
 /** Something that was built, with the document it came from. */
 export interface Built<T> {

@@ -1,8 +1,8 @@
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft, Gateway } from '#config/draft.ts'
-import type { Catalog } from '#sdk/catalog.ts'
-import type { AttributePlace, TaskFlow } from '#sdk/flow.ts'
-import type { PreparedTask } from '#sdk/workflow-task.ts'
+import type { Catalog } from '#sdk/module/catalog.ts'
+import type { AttributePlace, TaskFlow } from '#sdk/workflow/flow.ts'
+import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** One way to start a workflow; without a gateway, with attributes that nobody can tell. */
 export interface Start {

@@ -30,7 +30,7 @@ import { resultGroupSchema } from '#model/result-group.ts'
 import { targetSchema } from '#model/target.ts'
 import { trustSchema } from '#model/trust.ts'
 import { workflowSchema } from '#model/workflow.ts'
-import type { ReferenceKind } from '#sdk/parse-context.ts'
+import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 
 export interface Kind {
   readonly kind: string

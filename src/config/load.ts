@@ -24,11 +24,11 @@ import { collectValues } from '#config/values.ts'
 import type { Dn } from '#identity/dn.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
-import type { Catalog } from '#sdk/catalog.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import { defaultNotifier, standsForDefault } from '#sdk/notifier.ts'
-import type { OwnPlaces } from '#sdk/own-file.ts'
-import type { ReferenceKind } from '#sdk/parse-context.ts'
+import type { Catalog } from '#sdk/module/catalog.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import type { OwnPlaces } from '#sdk/module/own-file.ts'
+import type { ReferenceKind } from '#sdk/module/parse-context.ts'
+import { defaultNotifier, standsForDefault } from '#sdk/notifier/notifier.ts'
 
 export interface LoadOptions {
   readonly folder: string

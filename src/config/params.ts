@@ -4,7 +4,7 @@ import type { SecretSource } from '#config/secrets.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { paramsSchema, type SecretParamsSpec } from '#model/params.ts'
-import type { Params } from '#sdk/params.ts'
+import type { Params } from '#sdk/module/params.ts'
 
 interface Entry {
   readonly values: string[]

@@ -5,8 +5,8 @@ import { foundWords } from '#config/schema-issues.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { noFlow } from '#sdk/flow.ts'
-import type { PreparedTask, TaskModule, TaskParseContext } from '#sdk/workflow-task.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import type { PreparedTask, TaskModule, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
 
 const maxDepth = 20
 const maxTasks = 1_000

@@ -1,7 +1,7 @@
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { ReferenceKind } from '#sdk/parse-context.ts'
+import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 
 /** One place that names another object. */
 export interface Reference {

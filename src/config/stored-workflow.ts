@@ -8,8 +8,8 @@ import { readSchema } from '#config/schema-issues.ts'
 import { Issues } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { workflowSchema } from '#model/workflow.ts'
-import type { RestoredWorkflow, StoredWorkflow } from '#sdk/configuration.ts'
-import type { ReferenceKind } from '#sdk/parse-context.ts'
+import type { RestoredWorkflow, StoredWorkflow } from '#sdk/module/configuration.ts'
+import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 
 /** Told of names that the stored workflow refers to, so that those that are gone are found. */
 export type KnownNames = (references: readonly Reference[]) => ReadonlyMap<ReferenceKind, ReadonlySet<string>>

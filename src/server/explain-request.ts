@@ -1,7 +1,7 @@
 import { isOpenPath } from '#engine/pipeline/open-path.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { UrlConfig } from '#sdk/configuration.ts'
+import type { UrlConfig } from '#sdk/module/configuration.ts'
 import { normalizePath } from '#server/request-path.ts'
 
 export interface Explanation {

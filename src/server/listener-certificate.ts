@@ -5,7 +5,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { readSmallFile } from '#kernel/small-file.ts'
-import type { CertificateWithKey } from '#sdk/sts-webhook.ts'
+import type { CertificateWithKey } from '#sdk/sts/sts-webhook.ts'
 
 export interface TlsFiles {
   readonly certFile: string

@@ -10,12 +10,12 @@ import { silentLogger } from '#kernel/logger.ts'
 import { openPluginMechanism } from '#modules/auth-mechanisms/plugin/plugin-mechanism.ts'
 import { openPluginFilter } from '#modules/filters/plugin/plugin-filter.ts'
 import { mappingLimits, openMappingFunction } from '#modules/mappers/javascript-mapping/mapping-function.ts'
+import type { PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { openJavaScriptTask } from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
-import type { PluginCode } from '#sdk/plugin-code.ts'
-import type { PluginAttributes, PluginSubject } from '#sdk/plugin-types.ts'
-import type { TargetChange } from '#sdk/target.ts'
-import type { RequestMap, WorkflowUser } from '#sdk/workflow-task.ts'
+import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { PluginAttributes, PluginSubject } from '#sdk/plugin/plugin-types.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
+import type { RequestMap, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** Runs plug-ins that are not in any configuration yet as the gateway would run them: what their authors' tests use. */
 

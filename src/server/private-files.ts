@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, type Stats 
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import type { Logger } from '#kernel/logger.ts'
-import type { OwnPlaces } from '#sdk/own-file.ts'
+import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
 /** The calls of the operating system that decide, so that tests can be another user. */

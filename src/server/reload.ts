@@ -2,7 +2,7 @@ import type { LoadResult } from '#config/load.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Configuration } from '#sdk/configuration.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 

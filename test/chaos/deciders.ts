@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { formerIdentity } from '#identity/identity.ts'
-import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
+import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 import type { Storage } from '#storage/open.ts'
 import { approvalPath, approvers } from './chaos-configuration.ts'
 import type { Replica } from './replica.ts'

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { hasLookups, type LookupTarget } from '#sdk/target.ts'
+import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 import {
   type CrmApplication,
   crmParams,

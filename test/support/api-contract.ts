@@ -3,7 +3,7 @@ import { callWorkflowApi } from '#modules/filters/call-workflow/api-description.
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/api-description.ts'
-import type { ApiAnswer, ApiOperation, DescribedApi } from '#sdk/api-description.ts'
+import type { ApiAnswer, ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
 
 /** The described APIs, by the part of a path that they begin with. */
 export const describedApis = {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Target, TargetRequest } from '#sdk/target.ts'
+import type { Target, TargetRequest } from '#sdk/target/target.ts'
 
 /** Each call as a step of its own: a key is never used for another request. */
 export function asSteps<T extends Target>(target: T): T {

@@ -4,8 +4,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { createClusterKeySet } from '#protocols/kubernetes/cluster-key-set.ts'
 import { verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
-import type { Target } from '#sdk/target.ts'
-import type { AccountTokenVerifier, TokenReview } from '#sdk/token-review.ts'
+import type { Target } from '#sdk/target/target.ts'
+import type { AccountTokenVerifier, TokenReview } from '#sdk/target/token-review.ts'
 
 export interface AccountOptions {
   readonly namespace?: string

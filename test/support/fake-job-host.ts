@@ -1,6 +1,6 @@
 import { silentLogger } from '#kernel/logger.ts'
-import type { Chores } from '#sdk/chores.ts'
-import type { JobContext, JobHost } from '#sdk/job.ts'
+import type { Chores } from '#sdk/job/chores.ts'
+import type { JobContext, JobHost } from '#sdk/job/job.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/fake-module-host.ts'
 
 /** A host for jobs that writes down which chores it was asked for. */

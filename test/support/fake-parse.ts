@@ -1,6 +1,6 @@
 import { type Issue, Issues, type Path } from '#kernel/issues.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 export type ParamValues = Readonly<Record<string, string | readonly string[]>>
 

@@ -1,5 +1,5 @@
 import type { UserRef } from '#identity/identity.ts'
-import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/portal.ts'
+import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/filter/portal.ts'
 
 /** What a portal remembers, for as long as the test lasts. */
 export class MemoryPortal implements PortalMemory {

@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { People } from '#testing/scim-gateway-fixture.ts'
 
 /** Does what the workflows of a SCIM tutorial do, and remembers every call. */

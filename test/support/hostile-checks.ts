@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import type { QueryTarget } from '#sdk/query-target.ts'
+import type { QueryTarget } from '#modules/shared/targets/query-target.ts'
 
 /** Whether it was done; what is refused must be what may be. */
 export async function accepted(work: () => Promise<unknown>, mayBeRefused: boolean): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { resourcePath } from '#protocols/kubernetes/resource-path.ts'
-import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/kubernetes-cluster.ts'
+import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
 
 /** RFC 1123, as the API server has it for most names, and its rule for names of bindings. */
 const isName = (plural: string, name: string): boolean =>

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
-import type { Target } from '#sdk/target.ts'
+import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import type { Target } from '#sdk/target/target.ts'
 import {
   type InsertOperation,
   insertOperations,

@@ -1,4 +1,4 @@
-import type { GroupTarget } from '#sdk/target.ts'
+import type { GroupTarget } from '#sdk/target/target.ts'
 import { other } from '#testing/hostile-values.ts'
 
 export type Place = 'login' | 'value' | 'group' | 'text of group' | 'password'

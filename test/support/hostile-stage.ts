@@ -1,6 +1,6 @@
 import { inParallel } from '#kernel/in-parallel.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasGroups, hasLookups, type Target } from '#sdk/target.ts'
+import { hasGroups, hasLookups, type Target } from '#sdk/target/target.ts'
 import { type TargetRowName, targetCoverage } from '#testing/hostile-coverage.ts'
 import { type Entry, type Place, type TrialOptions, unstorable } from '#testing/hostile-entry.ts'
 import type { PlainGroup, PlainUser } from '#testing/hostile-everything.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { userOf } from '#sdk/conformance/target-fixture.ts'
-import type { Target } from '#sdk/target.ts'
+import type { Target } from '#sdk/target/target.ts'
 import { expectTargetCovered, type TargetRowName } from '#testing/hostile-coverage.ts'
 import { type Entry, entryOf, type TrialOptions } from '#testing/hostile-entry.ts'
 import { everythingIn } from '#testing/hostile-everything.ts'

@@ -1,5 +1,5 @@
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasPasswords, nestsGroups } from '#sdk/target.ts'
+import { hasPasswords, nestsGroups } from '#sdk/target/target.ts'
 import { accepted, fails, same } from '#testing/hostile-checks.ts'
 import type { Entry } from '#testing/hostile-entry.ts'
 import type { TargetOperation } from '#testing/hostile-operations.ts'

@@ -1,7 +1,7 @@
 import { Attribute, Client } from 'ldapts'
 import { ldap } from '#modules/targets/ldap/ldap.ts'
 import type { LdapTarget } from '#modules/targets/ldap/ldap-target.ts'
-import { hasGroups, hasLookups, hasPasswords, type Target, type TargetRequest } from '#sdk/target.ts'
+import { hasGroups, hasLookups, hasPasswords, type Target, type TargetRequest } from '#sdk/target/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import type { Slapd } from '#testing/slapd.ts'

@@ -1,7 +1,7 @@
 import type { Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { LoginAttempt } from '#sdk/auth-mechanism.ts'
-import type { LoginGuard } from '#sdk/login.ts'
+import type { LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
+import type { LoginGuard } from '#sdk/auth/login.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
 
 export interface FakeAttempt extends FakeRequest {

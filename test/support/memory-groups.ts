@@ -1,7 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { GroupChange, GroupTarget, MemberGroupChange, TargetRequest } from '#sdk/target.ts'
+import type { GroupChange, GroupTarget, MemberGroupChange, TargetRequest } from '#sdk/target/target.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 
 interface StoredGroup {

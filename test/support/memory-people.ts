@@ -5,7 +5,7 @@ import { Dn } from '#identity/dn.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target.ts'
+import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
 
 const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 

@@ -2,8 +2,8 @@ import type { Run, RunQuery, RunState } from '#domain/run.ts'
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { CallKey, RefusedCall, RunAccess, RunIntervention, RunStart } from '#sdk/runs.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+import type { CallKey, RefusedCall, RunAccess, RunIntervention, RunStart } from '#sdk/workflow/runs.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 
 interface Answered {
   readonly bodyHash: string

@@ -1,7 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { CreateOptions, PasswordTarget, SyncOptions, TargetRequest } from '#sdk/target.ts'
+import type { CreateOptions, PasswordTarget, SyncOptions, TargetRequest } from '#sdk/target/target.ts'
 
 /** What a target was asked to do, in order. */
 export interface TargetCall {

@@ -1,4 +1,4 @@
-import type { ApprovalAccess } from '#sdk/approvals.ts'
+import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 
 const absent = async (): Promise<never> => {
   throw new Error('no approvals in this test')

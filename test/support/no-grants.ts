@@ -1,4 +1,4 @@
-import type { GrantAccess } from '#sdk/grants.ts'
+import type { GrantAccess } from '#sdk/workflow/grants.ts'
 
 const absent = async (): Promise<never> => {
   throw new Error('no grants in this test')

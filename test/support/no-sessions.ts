@@ -1,4 +1,4 @@
-import type { SessionAccess } from '#sdk/session.ts'
+import type { SessionAccess } from '#sdk/auth/session.ts'
 
 /** Nobody is logged in. */
 export const noSessions: SessionAccess = {

@@ -3,7 +3,7 @@ import type { BuildContext } from '#config/build-context.ts'
 import type { Path } from '#kernel/issues.ts'
 import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
 import { type ApplicationFrame, type CookieConfigSpec, type UrlSpec, urlSchema } from '#model/application.ts'
-import type { CookieConfig, UrlConfig } from '#sdk/configuration.ts'
+import type { CookieConfig, UrlConfig } from '#sdk/module/configuration.ts'
 
 const defaultAzTimeoutMillis = 3_000
 const defaultIdleSeconds = 900

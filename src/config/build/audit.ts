@@ -1,7 +1,7 @@
 import type { BuildContext } from '#config/build-context.ts'
 import type { AuditAnchorSpec, AuditSinkSpec } from '#model/audit.ts'
-import type { PreparedAuditSink } from '#sdk/audit-sink.ts'
-import { defaultAnchorMillis } from '#sdk/configuration.ts'
+import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
+import { defaultAnchorMillis } from '#sdk/module/configuration.ts'
 
 export function buildAuditSink(spec: AuditSinkSpec, context: BuildContext): void {
   const sink = prepare(spec, context)

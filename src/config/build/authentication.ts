@@ -4,8 +4,8 @@ import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { AuthenticationChainSpec } from '#model/authentication-chain.ts'
 import type { AuthenticationMechanismSpec } from '#model/authentication-mechanism.ts'
-import type { LoginLimits } from '#sdk/configuration.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import type { LoginLimits } from '#sdk/module/configuration.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 export function buildMechanism(spec: AuthenticationMechanismSpec, context: BuildContext): void {
   const { state, issues, placed } = context

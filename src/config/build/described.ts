@@ -1,13 +1,13 @@
 import type { BuildContext } from '#config/build-context.ts'
+import { checkScript } from '#legacy-script/legacy-script.ts'
+import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
 import type { AzRulesSpec } from '#model/az-rule.ts'
 import type { JavaScriptMappingSpec } from '#model/javascript-mapping.ts'
 import type { OrgSpec } from '#model/org.ts'
 import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
-import { checkScript } from '#sdk/legacy-script/legacy-script.ts'
-import { mappingSignatures } from '#sdk/legacy-script/legacy-signatures.ts'
-import { readReport } from '#sdk/report-sql/report-statement.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import { readReport } from '#sdk/report/report-statement.ts'
 
 /** Kinds that are read, checked and handed on as they are written. */
 

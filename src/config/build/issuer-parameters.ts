@@ -1,4 +1,4 @@
-import { choice, flag, list, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 
 /** Where the predecessor kept what its issuers remember; here that is in Gatehouse's own database. */
 const unusedAbout = 'Not used: what an issuer remembers is in Gatehouse’s own database.'

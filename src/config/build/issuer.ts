@@ -8,11 +8,11 @@ import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import type { UrlSpec } from '#model/application.ts'
 import type { TrustSpec } from '#model/trust.ts'
-import type { UrlConfig } from '#sdk/configuration.ts'
-import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
-import { type MappingRule, prepareMapping } from '#sdk/mapping.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
+import type { UrlConfig } from '#sdk/module/configuration.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const classNames = ['idp.OpenIDConnect', 'com.tremolosecurity.idp.providers.OpenIDConnectIdP']
 const issuerUri = /^\/auth\/idp\/([A-Za-z0-9._-]{1,64})$/

@@ -8,10 +8,10 @@ import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/t
 import type { CustomAuthorizationSpec } from '#model/custom-authorization.ts'
 import type { TargetSpec } from '#model/target.ts'
 import type { WorkflowSpec } from '#model/workflow.ts'
-import { accessEndKey } from '#sdk/access-end.ts'
-import type { WorkflowConfig } from '#sdk/configuration.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import { prepareMapping } from '#sdk/mapping.ts'
+import { prepareMapping } from '#sdk/mapper/mapping.ts'
+import type { WorkflowConfig } from '#sdk/module/configuration.ts'
+import { accessEndKey } from '#sdk/workflow/access-end.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 
 export function buildTarget(spec: TargetSpec, context: BuildContext): void {
   const { state, issues, placed } = context

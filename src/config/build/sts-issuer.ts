@@ -6,7 +6,7 @@ import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
 import type { StsCustodySpec, StsDestinationSpec } from '#model/sts-publish.ts'
-import type { PublishDestination, TokenIssuer, TransitCustody } from '#sdk/token-keys.ts'
+import type { PublishDestination, TokenIssuer, TransitCustody } from '#sdk/sts/token-keys.ts'
 
 const hostAndPort = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/
 const issuerPath = /^(?:\/[A-Za-z0-9._~-]+)+$/

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { accountShapes, issuerShapes, judgeSubject } from '#config/build/sts-subject-template.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import { parseTemplate } from '#kernel/template.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
 
 const rule = (constraint: string): Rule => ({ scope: 'filter', constraint, filter: parseFilter(constraint) })
 

@@ -6,7 +6,7 @@ import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { type StsEndpointSpec, type StsFrame, type StsSubjectIssuerSpec, stsSubjectIssuerSchema } from '#model/sts.ts'
-import type { SubjectIssuer } from '#sdk/token-endpoint.ts'
+import type { SubjectIssuer } from '#sdk/sts/token-endpoint.ts'
 
 const kubernetesClass = 'targets.Kubernetes'
 const clusterName = /^[A-Za-z0-9._-]{1,63}$/

@@ -10,7 +10,7 @@ import {
   type MadeWebhookTls,
   type StsWebhookConfig,
   webhookPath,
-} from '#sdk/sts-webhook.ts'
+} from '#sdk/sts/sts-webhook.ts'
 
 const at: Path = ['sts', 'injector', 'webhook']
 const kubernetesClass = 'targets.Kubernetes'

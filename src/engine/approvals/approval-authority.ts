@@ -5,8 +5,8 @@ import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { isUser, type UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
-import type { ApprovalUser } from '#sdk/approvals.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import type { User } from '#identity/user.ts'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import type { WorkflowUser } from '#sdk/workflow-task.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 const maxNames = 100
 const maxValues = 20

@@ -3,9 +3,9 @@ import type { NewMail } from '#domain/mail.ts'
 import type { RequestedUser } from '#engine/approvals/approval-data.ts'
 import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
 import type { RunIdentities } from '#identity/identity.ts'
-import type { ApprovalRequest } from '#sdk/approval.ts'
-import type { ApprovalAccess } from '#sdk/approvals.ts'
-import type { NewAccount } from '#sdk/new-account.ts'
+import type { NewAccount } from '#sdk/target/new-account.ts'
+import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
+import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 
 /** The run that is to wait for an approval. */
 export interface ApprovalRun {

@@ -2,8 +2,8 @@ import { Dn } from '#identity/dn.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { MailText } from '#sdk/mail.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { MailText } from '#sdk/notifier/mail.ts'
 
 /** Users with an interest in the decision, who therefore may not make it. */
 export interface Involved {

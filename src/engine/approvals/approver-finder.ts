@@ -6,10 +6,10 @@ import { type Identity, isFormer, type UserRef } from '#identity/identity.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { ApprovalUser } from '#sdk/approvals.ts'
-import type { Authorization } from '#sdk/authorization.ts'
-import type { Rule } from '#sdk/rule.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
+import type { Authorization } from '#sdk/auth/authorization.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /** A search that finds this many may have found only some of them. */
 const tooMany = 1000

@@ -6,7 +6,7 @@ import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { ApprovalUser, DeputyPeriod } from '#sdk/approvals.ts'
+import type { ApprovalUser, DeputyPeriod } from '#sdk/workflow/approvals.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
 const maxPeriods = 100

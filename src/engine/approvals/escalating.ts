@@ -10,7 +10,7 @@ import type { TimerOutcome } from '#engine/workflow/timer-loop.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 

@@ -12,9 +12,9 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { spanMillis, sumOfSpans } from '#kernel/time-span.ts'
-import type { ApprovalRequest } from '#sdk/approval.ts'
-import type { Rule } from '#sdk/rule.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 export interface OpeningParts extends ApproverMailParts {
   readonly clock: Clock

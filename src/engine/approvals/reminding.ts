@@ -7,7 +7,7 @@ import { findApprovers, type OpeningParts } from '#engine/approvals/opening.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { MailText } from '#sdk/mail.ts'
+import type { MailText } from '#sdk/notifier/mail.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 

@@ -2,9 +2,9 @@ import type { AuditAnchor } from '#domain/audit.ts'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { AuditSink } from '#sdk/audit-sink.ts'
-import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/configuration.ts'
-import type { OwnPlaces } from '#sdk/own-file.ts'
+import type { AuditSink } from '#sdk/audit/audit-sink.ts'
+import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/module/configuration.ts'
+import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface AuditAnchorsParts extends OwnPlaces {

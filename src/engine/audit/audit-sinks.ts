@@ -4,8 +4,8 @@ import type { DeliveryTimes } from '#engine/events/leased-delivery.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { AuditSinkConfig } from '#sdk/configuration.ts'
-import type { OwnPlaces } from '#sdk/own-file.ts'
+import type { AuditSinkConfig } from '#sdk/module/configuration.ts'
+import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
 
 export interface AuditSinksParts extends OwnPlaces {

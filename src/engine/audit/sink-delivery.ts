@@ -10,7 +10,7 @@ import {
 } from '#engine/events/leased-delivery.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { AuditSink, SinkRecord } from '#sdk/audit-sink.ts'
+import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import type { AuditSinkStore, SinkPositions, SinkTurn } from '#storage/audit/audit-sink-store.ts'
 
 export interface SinkDeliveryParts {

@@ -8,7 +8,7 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { LookupTarget, SearchQuery, Target } from '#sdk/target.ts'
+import type { LookupTarget, SearchQuery, Target } from '#sdk/target/target.ts'
 
 const user = (userID: string, groups: string[], attributes: Record<string, string[]> = {}): User => ({
   userID,

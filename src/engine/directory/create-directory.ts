@@ -2,10 +2,10 @@ import { MappedInsert } from '#engine/directory/mapped-insert.ts'
 import { type Mount, VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Scope } from '#kernel/scope.ts'
-import { AccountsInsert } from '#sdk/accounts-insert.ts'
-import type { Configuration, InsertConfig } from '#sdk/configuration.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
-import { hasLookups, type Target } from '#sdk/target.ts'
+import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
+import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
+import { hasLookups, type Target } from '#sdk/target/target.ts'
 
 /** The tree that the inserts make; without any, each target with look-ups is the branch `ou=<target>` of the root. */
 export async function createDirectory(

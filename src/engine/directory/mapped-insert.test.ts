@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { MappedInsert } from '#engine/directory/mapped-insert.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
 
 const suffix = Dn.parse('ou=people,o=Tremolo')
 

@@ -5,7 +5,7 @@ import { Dn } from '#identity/dn.ts'
 import { isAttributeType } from '#identity/dn-syntax.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { changedName, holdsNames, withNames } from '#identity/name-attributes.ts'
-import type { DirectoryInsert, TargetAccount } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 
 /**
  * An insert whose attributes have other names in the directory. They are renamed everywhere: in filters, in what is asked

@@ -9,7 +9,7 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import { pageInMemory } from '#identity/page-in-memory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
 
 const anything = parseFilter('(objectClass=*)')
 

@@ -13,7 +13,7 @@ import { entryIdentity, entryOf, type Identity } from '#identity/identity.ts'
 import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { DirectoryInsert, TargetAccount } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 
 /** An insert and where it stands. */
 export interface Mount {

@@ -10,7 +10,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { PushOutcome } from '#protocols/secevent/event-pusher.ts'
 import { signEventToken } from '#protocols/secevent/event-token.ts'
-import type { KeySource } from '#sdk/host.ts'
+import type { KeySource } from '#sdk/module/host.ts'
 import type { EventStore, StoredEvent } from '#storage/event-store.ts'
 
 /** One receiver of pushed tokens. */

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { EventStreams } from '#engine/events/event-streams.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { EventPoll, SecurityEvent } from '#sdk/event-stream.ts'
+import type { EventPoll, SecurityEvent } from '#sdk/filter/event-stream.ts'
 import { freePort } from '#testing/free-port.ts'
 import { memoryEventStore } from '#testing/memory-event-store.ts'
 

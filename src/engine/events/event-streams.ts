@@ -7,8 +7,14 @@ import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { EventPusher } from '#protocols/secevent/event-pusher.ts'
 import { eventClaims, signEventToken } from '#protocols/secevent/event-token.ts'
-import type { EventPoll, EventStream, EventStreamOptions, PolledEvents, SecurityEvent } from '#sdk/event-stream.ts'
-import type { KeySource } from '#sdk/host.ts'
+import type {
+  EventPoll,
+  EventStream,
+  EventStreamOptions,
+  PolledEvents,
+  SecurityEvent,
+} from '#sdk/filter/event-stream.ts'
+import type { KeySource } from '#sdk/module/host.ts'
 import type { EventStore } from '#storage/event-store.ts'
 
 export interface EventStreamParts {

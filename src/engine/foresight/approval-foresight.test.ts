@@ -6,7 +6,7 @@ import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Foreseen } from '#sdk/foreseen.ts'
+import type { Foreseen } from '#sdk/workflow/foreseen.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
 const approval = { id: 'a1', run: 'r1' } as Approval

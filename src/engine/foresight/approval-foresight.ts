@@ -8,8 +8,8 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { ExistingAccount } from '#sdk/approvals.ts'
-import type { Foreseen } from '#sdk/foreseen.ts'
+import type { ExistingAccount } from '#sdk/workflow/approvals.ts'
+import type { Foreseen } from '#sdk/workflow/foreseen.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 const busy = (reason: string): GatewayError =>

@@ -17,12 +17,12 @@ import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
-import type { Foreseen } from '#sdk/foreseen.ts'
-import type { ForesightContext } from '#sdk/foresight.ts'
-import { checkMail } from '#sdk/mail.ts'
-import type { StepEffects } from '#sdk/step-effects.ts'
-import type { Target, TargetRequest } from '#sdk/target.ts'
-import { next, type TaskOutcome } from '#sdk/workflow-task.ts'
+import { checkMail } from '#sdk/notifier/mail.ts'
+import type { Target, TargetRequest } from '#sdk/target/target.ts'
+import type { Foreseen } from '#sdk/workflow/foreseen.ts'
+import type { ForesightContext } from '#sdk/workflow/foresight.ts'
+import type { StepEffects } from '#sdk/workflow/step-effects.ts'
+import { next, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 
 export interface ForesightLimits {
   readonly millis: number

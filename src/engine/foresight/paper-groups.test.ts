@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Grant } from '#domain/grant.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Foreseen } from '#sdk/foreseen.ts'
+import type { Foreseen } from '#sdk/workflow/foreseen.ts'
 import { MemoryGroups, MemoryNestedGroups } from '#testing/memory-groups.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'

@@ -3,7 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { groupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { CreateOptions, GroupChange, GroupTarget, MemberGroupChange } from '#sdk/target.ts'
+import type { CreateOptions, GroupChange, GroupTarget, MemberGroupChange } from '#sdk/target/target.ts'
 
 type Values = Readonly<Record<string, readonly string[]>>
 

@@ -1,6 +1,6 @@
 import { PaperGroups } from '#engine/foresight/paper-groups.ts'
 import { type PaperParts, PaperUsers } from '#engine/foresight/paper-users.ts'
-import { hasGroups, hasPasswords, nestsGroups, type Target } from '#sdk/target.ts'
+import { hasGroups, hasPasswords, nestsGroups, type Target } from '#sdk/target/target.ts'
 
 /**
  * A target as it would be after what was written to it: reads come from the real one, writes are noted and change this

@@ -3,8 +3,8 @@ import { maskHeld } from '#engine/foresight/masked-secrets.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SyncOptions, Target, TargetRequest } from '#sdk/target.ts'
-import { sameLogin, unionOfGroups, withoutGroups } from '#sdk/workflow-user.ts'
+import type { SyncOptions, Target, TargetRequest } from '#sdk/target/target.ts'
+import { sameLogin, unionOfGroups, withoutGroups } from '#sdk/workflow/workflow-user.ts'
 
 /** What is known of one login at the target. */
 interface Page {

@@ -6,7 +6,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Configuration } from '#sdk/configuration.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
 
 /** The workflow that takes back access whose time has passed. Every configuration has it. */
 export const removalWorkflow = 'gatehouse-revoke-access'

@@ -2,7 +2,7 @@ import { JsonDocument, type MappedValue } from '#identity/mapping/mapped-value.t
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { Mapping } from '#sdk/mapping.ts'
+import type { Mapping } from '#sdk/mapper/mapping.ts'
 
 /** A person as the applications of an issuer know them. */
 export interface IssuerAccount {

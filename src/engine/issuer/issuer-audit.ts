@@ -2,7 +2,7 @@ import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
+import type { GatewayRequest } from '#sdk/filter/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface IssuerAuditParts {

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IssuerAccount } from '#engine/issuer/issuer-account.ts'
 import type { GatewayError } from '#kernel/errors.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 /** Somebody who is logged in, and may be at this issuer. */
 export interface Person {

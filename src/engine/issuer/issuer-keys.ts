@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { ExternalSigningKey, JWKS } from 'oidc-provider'
-import type { PublicTokenKey, TokenKey } from '#sdk/token-keys.ts'
+import type { PublicTokenKey, TokenKey } from '#sdk/sts/token-keys.ts'
 
 /** The keys of a ring as the provider takes them: the first signs; the others only verify what they signed before. */
 export function providerKeys(

@@ -1,7 +1,7 @@
 import type { KoaContextWithOIDC } from 'oidc-provider'
 import { presentCall } from '#engine/issuer/issuer-call.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { html, notice, page } from '#sdk/page.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { html, notice, page } from '#sdk/filter/page.ts'
 
 /** The answer to a form may lead on to a login elsewhere, or back to the application. */
 const leadingAnywhere = { narrow: true, formsLeadAnywhere: true }

@@ -9,9 +9,9 @@ import { isStep, takeStep } from '#engine/issuer/issuer-steps.ts'
 import { providerSettings } from '#engine/issuer/provider-settings.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { KeySource } from '#sdk/host.ts'
-import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
-import type { TokenKeys } from '#sdk/token-keys.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
+import type { KeySource } from '#sdk/module/host.ts'
+import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 
 export interface Mounted {
   readonly provider: Provider

@@ -2,7 +2,7 @@ import type { Interaction, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { type IssuerCall, presentCall } from '#engine/issuer/issuer-call.ts'
 import type { IssuerPages } from '#engine/issuer/issuer-pages.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { IssuerConfig } from '#sdk/issuer.ts'
+import type { IssuerConfig } from '#sdk/auth/issuer.ts'
 
 export interface StepParts {
   readonly config: IssuerConfig

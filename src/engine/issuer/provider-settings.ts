@@ -4,7 +4,7 @@ import type { IssuerPages } from '#engine/issuer/issuer-pages.ts'
 import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
 import { newId } from '#kernel/ids.ts'
 import type { TokenAlgorithm } from '#kernel/signing-key.ts'
-import type { IssuerConfig, IssuerTrust } from '#sdk/issuer.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 
 export interface ProviderParts {
   readonly config: IssuerConfig

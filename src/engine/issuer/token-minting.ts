@@ -6,7 +6,7 @@ import { issuerScopes, tokenTimes } from '#engine/issuer/provider-settings.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { IssuerTrust, MintedTokens } from '#sdk/issuer.ts'
+import type { IssuerTrust, MintedTokens } from '#sdk/auth/issuer.ts'
 
 export interface Minting {
   readonly provider: Provider

@@ -1,7 +1,7 @@
 import type { AuditPart } from '#domain/audit.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { AuditRetention, Chores } from '#sdk/chores.ts'
+import type { AuditRetention, Chores } from '#sdk/job/chores.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobMeter, JobRunOutcome } from '#engine/jobs/job-meter.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
-import type { Job, JobOutcome } from '#sdk/job.ts'
+import type { Job, JobOutcome } from '#sdk/job/job.ts'
 import type { JobClaim, JobRunStore } from '#storage/job-run-store.ts'
 
 /** A job of the configuration, created. */

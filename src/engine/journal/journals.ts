@@ -1,6 +1,6 @@
 import type { JournalEntry, JournalPage, JournalQuery } from '#domain/journal.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Journal, JournalOptions } from '#sdk/journal.ts'
+import type { Journal, JournalOptions } from '#sdk/filter/journal.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
 
 /** How many entries of one journal wait to be written; while the database can't be reached, the latest stay. */

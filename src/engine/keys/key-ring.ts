@@ -1,5 +1,5 @@
 import type { TokenAlgorithm } from '#kernel/signing-key.ts'
-import type { PublicTokenKey } from '#sdk/token-keys.ts'
+import type { PublicTokenKey } from '#sdk/sts/token-keys.ts'
 
 export type KeyState = 'next' | 'active' | 'retiring'
 

@@ -3,7 +3,7 @@ import { certificatesIn, readCertificateFile, readPublicKey, readPublicKeyFile }
 import { derivedKey, loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
 import { openSigningKey } from '#engine/keys/signing-key-file.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { KeySource } from '#sdk/host.ts'
+import type { KeySource } from '#sdk/module/host.ts'
 
 export interface KeyFolders {
   /** The configuration folder; its `keys/` holds certificates and public keys. */

@@ -26,7 +26,7 @@ import { digestOf, type TokenAlgorithm } from '#kernel/signing-key.ts'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
 import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
 import { localSigner } from '#protocols/sts/signed-token.ts'
-import type { IssuerDocuments, PublicTokenKey, TokenIssuer, TokenKey, TokenKeys } from '#sdk/token-keys.ts'
+import type { IssuerDocuments, PublicTokenKey, TokenIssuer, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface RingParts extends KeyEventParts {

@@ -7,8 +7,8 @@ import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
 import { applyResults } from '#engine/pipeline/result-actions.ts'
 import type { Application, MatchedUrl } from '#engine/pipeline/routes.ts'
 import type { Subject } from '#identity/subject.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
-import { seeOther } from '#sdk/login.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 
 type Parts = Pick<
   LoginDeskParts,

@@ -1,5 +1,5 @@
 import { readSecretCookie } from '#engine/session/session-cookie.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
+import type { GatewayRequest } from '#sdk/filter/http.ts'
 
 type CookieRequest = Pick<GatewayRequest, 'headers' | 'origin'>
 

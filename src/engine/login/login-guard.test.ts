@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
 import { accountPolicy, addressPolicy, createGuard } from '#engine/login/login-guard.ts'
 import { entryIdentity } from '#identity/identity.ts'
-import type { LoginLimits } from '#sdk/configuration.ts'
+import type { LoginLimits } from '#sdk/module/configuration.ts'
 import { fakeLoginServices } from '#testing/fake-login-services.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 

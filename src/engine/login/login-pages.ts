@@ -1,5 +1,5 @@
-import type { GatewayResponse } from '#sdk/http.ts'
-import { html, notice, page } from '#sdk/page.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { html, notice, page } from '#sdk/filter/page.ts'
 
 export const signedOutPath = '/auth/signed-out'
 

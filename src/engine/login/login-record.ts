@@ -2,7 +2,7 @@ import type { ChainFrame, ChainStanding, Established } from '#engine/pipeline/ch
 import { restoreSteps, storeSteps } from '#engine/session/stored-steps.ts'
 import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { SessionContribution } from '#sdk/session.ts'
+import type { SessionContribution } from '#sdk/auth/session.ts'
 
 /** What is kept of a login between two requests. */
 export interface LoginRecord {

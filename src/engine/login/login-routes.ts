@@ -1,6 +1,6 @@
 import type { ChainLink, ChainRunner } from '#engine/pipeline/chain.ts'
 import type { Application } from '#engine/pipeline/routes.ts'
-import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
+import type { AuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 
 export const loginPrefix = '/auth/'
 

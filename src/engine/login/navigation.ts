@@ -1,4 +1,4 @@
-import { type GatewayRequest, header } from '#sdk/http.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
 /** Whether a person's browser asks for a page, so that it can be sent elsewhere to log in. Scripts and APIs cannot. */
 export function isNavigation(request: Pick<GatewayRequest, 'method' | 'headers'>): boolean {

@@ -1,6 +1,6 @@
 import { loginPrefix } from '#engine/login/login-routes.ts'
 import type { Routes } from '#engine/pipeline/routes.ts'
-import { type GatewayRequest, header } from '#sdk/http.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
 type Asked = Pick<GatewayRequest, 'headers' | 'host' | 'origin'>
 

@@ -1,6 +1,6 @@
 import type { NewMail } from '#domain/mail.ts'
 import { secretHash } from '#kernel/ids.ts'
-import { checkMail, type StepMail } from '#sdk/mail.ts'
+import { checkMail, type StepMail } from '#sdk/notifier/mail.ts'
 
 /**
  * Mails as the outbox takes them. Each gets an id made of the run, the step, the occasion and the recipient, so that

@@ -5,7 +5,7 @@ import { type MailQueue, MailWorker, mailRetryMillis } from '#engine/mail/mail-w
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import { createNotifiers } from '#engine/mail/notifiers.ts'
 import { Scope } from '#kernel/scope.ts'
-import type { HandOver, OutgoingMail, SendOutcome } from '#sdk/notifier.ts'
+import type { HandOver, OutgoingMail, SendOutcome } from '#sdk/notifier/notifier.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { until } from '#testing/gateway-process.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'

@@ -3,8 +3,8 @@ import type { ClaimedMail } from '#domain/mail.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { htmlOfText } from '#sdk/mail-body.ts'
-import type { SendOutcome } from '#sdk/notifier.ts'
+import { htmlOfText } from '#sdk/notifier/mail-body.ts'
+import type { SendOutcome } from '#sdk/notifier/notifier.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 
 /** The outcome of an attempt to send a mail; `unknown` when the connection broke after the hand-over. */

@@ -1,7 +1,7 @@
 import type { Scope } from '#kernel/scope.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { type Notifier, standsForDefault } from '#sdk/notifier.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { type Notifier, standsForDefault } from '#sdk/notifier/notifier.ts'
 
 /** The Notifiers of one configuration. */
 export interface Notifiers {

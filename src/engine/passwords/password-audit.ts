@@ -3,7 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
+import type { GatewayRequest } from '#sdk/filter/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface PasswordAuditParts {

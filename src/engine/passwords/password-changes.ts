@@ -21,18 +21,18 @@ import { isSwitchedOff } from '#identity/switched-off.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import type { TargetSource } from '#sdk/host.ts'
-import { checkMail, isMailAddress, type MailText } from '#sdk/mail.ts'
 import type {
   OwnPasswordChange,
   PasswordAccess,
   PasswordReset,
   PasswordWriter,
   ResetRequest,
-} from '#sdk/password-changes.ts'
-import { shownAttributes } from '#sdk/shown-attributes.ts'
-import { hasPasswords } from '#sdk/target.ts'
+} from '#sdk/filter/password-changes.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import type { TargetSource } from '#sdk/module/host.ts'
+import { shownAttributes } from '#sdk/module/shown-attributes.ts'
+import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
+import { hasPasswords } from '#sdk/target/target.ts'
 import type { ChangeClaim, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordServices

@@ -8,7 +8,7 @@ import { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 /** Who a caller is where no chain ran. Rules still decide what it may do. */
 export const anonymous: Subject = {

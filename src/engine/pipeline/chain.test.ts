@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Chain, type ChainCall, ChainRunner } from '#engine/pipeline/chain.ts'
 import { directoryLink } from '#identity/directory-link.ts'
-import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
+import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
 

@@ -1,9 +1,9 @@
 import type { Subject } from '#identity/subject.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { AuthMechanism, AuthOutcome } from '#sdk/auth-mechanism.ts'
-import type { LoginLimits } from '#sdk/configuration.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import type { SessionContribution } from '#sdk/session.ts'
+import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
+import type { SessionContribution } from '#sdk/auth/session.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { LoginLimits } from '#sdk/module/configuration.ts'
 
 export interface Chain {
   readonly name: string

@@ -3,7 +3,7 @@ import { isNavigation } from '#engine/login/navigation.ts'
 import type { Step } from '#engine/pipeline/passage.ts'
 import type { SessionRenewal } from '#engine/session/session-renewal.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
-import { header } from '#sdk/http.ts'
+import { header } from '#sdk/filter/http.ts'
 
 /**
  * Reads the application's session from its cookie, as the directory has its owner now; applications without cookies have

@@ -1,9 +1,9 @@
 import type { Application, MatchedUrl } from '#engine/pipeline/routes.ts'
 import type { LiveSession } from '#engine/session/live-session.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { ErrorFormat } from '#sdk/error-format.ts'
-import type { LoggedCaller } from '#sdk/exchange.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
+import type { LoggedCaller } from '#sdk/filter/exchange.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
 /** One request on its way through the steps. Steps add to it; none writes to the socket. */
 export interface Passage {

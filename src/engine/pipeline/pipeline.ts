@@ -15,8 +15,8 @@ import { requireSameOrigin } from '#engine/pipeline/same-origin.ts'
 import { requireSamePerson } from '#engine/pipeline/same-person.ts'
 import type { SessionRenewal } from '#engine/session/session-renewal.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
-import { jsonErrors } from '#sdk/error-format.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
+import { jsonErrors } from '#sdk/filter/error-format.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
 export interface PipelineParts extends LoginServices {
   readonly routes: Routes

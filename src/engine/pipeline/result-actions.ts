@@ -1,7 +1,7 @@
 import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { ResultGroupConfig } from '#sdk/configuration.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { ResultGroupConfig } from '#sdk/module/configuration.ts'
 
 export type ResultActions = ResultGroupConfig['results']
 

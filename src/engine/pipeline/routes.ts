@@ -1,10 +1,10 @@
 import type { Chain } from '#engine/pipeline/chain.ts'
 import type { ResultActions } from '#engine/pipeline/result-actions.ts'
 import type { SafePattern } from '#kernel/safe-pattern.ts'
-import type { CookieConfig } from '#sdk/configuration.ts'
-import type { ErrorFormat } from '#sdk/error-format.ts'
-import type { Filter } from '#sdk/filter.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 export interface Application {
   readonly name: string

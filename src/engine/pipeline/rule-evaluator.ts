@@ -7,8 +7,8 @@ import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { Authorization } from '#sdk/authorization.ts'
-import type { Rule, RuleDecision, RuleVerdict } from '#sdk/rule.ts'
+import type { Authorization } from '#sdk/auth/authorization.ts'
+import type { Rule, RuleDecision, RuleVerdict } from '#sdk/auth/rule.ts'
 
 type Verdict = Pick<RuleVerdict, 'passed' | 'reason'>
 

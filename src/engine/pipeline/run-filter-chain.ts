@@ -6,10 +6,10 @@ import { addHeader, type Passage, type Step } from '#engine/pipeline/passage.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import type { Filter } from '#sdk/filter.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { seeOther } from '#sdk/login.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 export interface FilterChainParts {
   readonly chains: ChainRunner

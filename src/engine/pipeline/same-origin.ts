@@ -1,6 +1,6 @@
 import type { Step } from '#engine/pipeline/passage.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { type GatewayRequest, header } from '#sdk/http.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 const jsonContent = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i

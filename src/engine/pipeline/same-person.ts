@@ -3,7 +3,7 @@ import type { Routes } from '#engine/pipeline/routes.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { type GatewayRequest, header } from '#sdk/http.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
 /** Whose page a request comes from: the person's DN, with percent signs for what headers cannot hold. */
 const pageOf = 'x-page-of'

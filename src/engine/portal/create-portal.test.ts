@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createPortal } from '#engine/portal/create-portal.ts'
-import type { Configuration } from '#sdk/configuration.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
 import { loadText } from '#testing/check-text.ts'
 import { fakeCatalog } from '#testing/fake-catalog.ts'
 import { MemoryPortal } from '#testing/fake-portal.ts'

@@ -1,6 +1,6 @@
-import type { Configuration } from '#sdk/configuration.ts'
-import type { DynamicWorkflowSource } from '#sdk/dynamic-workflow.ts'
-import type { PortalAccess, PortalMemory, PortalOrg, PortalWorkflow } from '#sdk/portal.ts'
+import type { PortalAccess, PortalMemory, PortalOrg, PortalWorkflow } from '#sdk/filter/portal.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 
 type Shown = Pick<Configuration, 'orgs' | 'portalUrls' | 'reports' | 'workflows'>
 

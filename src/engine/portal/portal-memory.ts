@@ -1,5 +1,5 @@
 import { newSecret, secretHash } from '#kernel/ids.ts'
-import type { MarkedPortalItem, PortalItem, PortalMemory } from '#sdk/portal.ts'
+import type { MarkedPortalItem, PortalItem, PortalMemory } from '#sdk/filter/portal.ts'
 import type { PortalMark, PortalStore } from '#storage/portal-store.ts'
 
 const maxFavourites = 100

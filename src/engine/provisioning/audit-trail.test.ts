@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
-import type { TargetChange } from '#sdk/target.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
 
 const run = { workflow: { id: 'w1', name: 'sync' }, requestor: 'idp' }
 const place = { time: new Date(0), subject: 'ada', target: 'people' }

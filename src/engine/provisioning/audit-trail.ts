@@ -1,7 +1,7 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import { newId } from '#kernel/ids.ts'
-import type { TargetChange } from '#sdk/target.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** When and where a change was made; `subject` is the login of the user who was changed. */

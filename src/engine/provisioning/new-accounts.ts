@@ -1,7 +1,7 @@
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { accountExists, accountNamed, loginSpellings } from '#sdk/new-account.ts'
+import { accountExists, accountNamed, loginSpellings } from '#sdk/target/new-account.ts'
 import {
   type AccountOrigin,
   hasLookups,
@@ -9,8 +9,8 @@ import {
   type SyncOptions,
   type Target,
   type TargetRequest,
-} from '#sdk/target.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
+} from '#sdk/target/target.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const maxRows = 500

@@ -1,8 +1,8 @@
 import { withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import type { Scope } from '#kernel/scope.ts'
-import type { TargetConfig } from '#sdk/configuration.ts'
-import type { ModuleHost, TargetSource } from '#sdk/host.ts'
-import type { Mapping } from '#sdk/mapping.ts'
+import type { Mapping } from '#sdk/mapper/mapping.ts'
+import type { TargetConfig } from '#sdk/module/configuration.ts'
+import type { ModuleHost, TargetSource } from '#sdk/module/host.ts'
 
 /** The `targetAttributes` of every target that has them, created once. */
 export async function createTargetMappings(

@@ -11,7 +11,7 @@ import type {
   InvitationMail,
   InvitationRecord,
   InvitationsPage,
-} from '#sdk/registrations.ts'
+} from '#sdk/filter/registrations.ts'
 import type { RegistrationStore } from '#storage/registration-store.ts'
 
 export interface InvitationParts {

@@ -6,7 +6,6 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { UniqueValue } from '#sdk/new-account.ts'
 import type {
   OpenRegistration,
   RegistrationAccess,
@@ -14,9 +13,10 @@ import type {
   RegistrationOutcome,
   RegistrationStart,
   SecretMail,
-} from '#sdk/registrations.ts'
-import type { RunAccess } from '#sdk/runs.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow.ts'
+} from '#sdk/filter/registrations.ts'
+import type { UniqueValue } from '#sdk/target/new-account.ts'
+import type { RunAccess } from '#sdk/workflow/runs.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { type RegistrationStore, reservationScope } from '#storage/registration-store.ts'
 
 export interface RegistrationMeter {

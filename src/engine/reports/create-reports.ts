@@ -1,8 +1,8 @@
 import { type ReportParts, Reports } from '#engine/reports/report-endpoint.ts'
 import { serveReport } from '#engine/reports/served-report.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import type { ReportEndpoint } from '#sdk/reports.ts'
+import type { ReportEndpoint } from '#sdk/filter/reports.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
 
 /**
  * Throws an Error, with the place in the YAML, for a report that the database does not understand, so that it is found

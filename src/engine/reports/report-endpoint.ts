@@ -13,8 +13,8 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/reports.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
 import type { ReportReader } from '#storage/reports/report-store.ts'
 
 export interface ReportParts {

@@ -1,6 +1,6 @@
 import type { ServedReport } from '#engine/reports/served-report.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { BoundParameter } from '#sdk/report-sql/report-statement.ts'
+import type { BoundParameter } from '#sdk/report/report-statement.ts'
 
 export type ReportFormat = 'json' | 'csv' | 'xlsx'
 export type ReportValues = Readonly<Partial<Record<BoundParameter, string>>>

@@ -3,7 +3,7 @@ import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { isJsonObject } from '#kernel/json.ts'
-import { reportParameters } from '#sdk/report-sql/report-statement.ts'
+import { reportParameters } from '#sdk/report/report-statement.ts'
 
 export interface ReferredReport {
   readonly name: string

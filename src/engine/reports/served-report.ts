@@ -4,7 +4,7 @@ import {
   declaredParameters,
   type ReportStatement,
   readReport,
-} from '#sdk/report-sql/report-statement.ts'
+} from '#sdk/report/report-statement.ts'
 
 /** A report as it is run. */
 export interface ServedReport {

@@ -10,7 +10,7 @@ import {
   type FactorOwner,
   maxFactors,
   type SecondFactorAccess,
-} from '#sdk/second-factors.ts'
+} from '#sdk/auth/second-factors.ts'
 import type { SecondFactorStore, StoredFactor } from '#storage/second-factor-store.ts'
 
 export interface SecondFactorParts {

@@ -1,6 +1,6 @@
 import type { ChainStep } from '#engine/pipeline/chain.ts'
 import type { Subject } from '#identity/subject.ts'
-import type { SessionHandle } from '#sdk/session.ts'
+import type { SessionHandle } from '#sdk/auth/session.ts'
 
 /** What is known in this process of whom a session belongs to. */
 export interface SessionHolder {

@@ -1,6 +1,6 @@
 import type { Sessions } from '#engine/session/sessions.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import type { SessionAccess } from '#sdk/session.ts'
+import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
 
 const minuteMillis = 60_000
 

@@ -1,5 +1,5 @@
-import type { CookieConfig } from '#sdk/configuration.ts'
-import { type GatewayRequest, header } from '#sdk/http.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 /** The `__Host-` prefix makes browsers refuse a cookie that another host or an insecure page set. */
 export function cookieName(config: CookieConfig): string {

@@ -11,7 +11,7 @@ import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { shownAttributes } from '#sdk/shown-attributes.ts'
+import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 /** How long what the directory said of somebody who is logged in is believed. */
 export interface RenewalTimes {

@@ -11,9 +11,9 @@ import type { Subject } from '#identity/subject.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
-import type { CookieConfig } from '#sdk/configuration.ts'
-import { type GatewayRequest, header } from '#sdk/http.ts'
-import type { SessionContribution, SessionView } from '#sdk/session.ts'
+import type { SessionContribution, SessionView } from '#sdk/auth/session.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import type { CookieConfig } from '#sdk/module/configuration.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 
 interface SessionApplication {

@@ -2,7 +2,7 @@ import { runStates } from '#domain/run.ts'
 import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
 import type { Journals } from '#engine/journal/journals.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ReadStatistics, Statistics, StatisticsPart } from '#sdk/statistics.ts'
+import type { ReadStatistics, Statistics, StatisticsPart } from '#sdk/filter/statistics.ts'
 import type { InPart, StatisticsCounts, StatisticsStore } from '#storage/statistics-store.ts'
 
 const maxParts = 400

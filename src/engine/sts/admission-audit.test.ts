@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
 import { type LogFields, silentLogger } from '#kernel/logger.ts'
-import type { PodAdmission } from '#sdk/pod-admission.ts'
+import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 
 const admission: PodAdmission = {
   requestId: 'r-1',

@@ -2,7 +2,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import type { PodAdmission } from '#sdk/pod-admission.ts'
+import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** Where the webhook's callers are not authenticated, anyone who reaches it could fill the audit: beyond this they are counted. */

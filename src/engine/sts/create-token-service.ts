@@ -8,9 +8,9 @@ import {
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
-import type { StsEndpointConfig } from '#sdk/configuration.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { TokenKeys } from '#sdk/token-keys.ts'
+import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What outlives a configuration, as far as the token service is concerned. */

@@ -8,8 +8,8 @@ import type { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import type { Rule } from '#sdk/rule.ts'
-import type { TokenCall } from '#sdk/token-service.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { TokenCall } from '#sdk/filter/token-service.ts'
 
 export interface AuditParts {
   readonly audit: Pick<SharedAudit, 'append'>

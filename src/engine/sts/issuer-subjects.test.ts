@@ -2,7 +2,7 @@ import { createHmac, sign } from 'node:crypto'
 import { decodeJwt, type JWTPayload, UnsecuredJWT } from 'jose'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SubjectIssuer } from '#sdk/token-endpoint.ts'
+import type { SubjectIssuer } from '#sdk/sts/token-endpoint.ts'
 import { ecKey, FakeIssuer, rsaKey, signedToken, type TestKey } from '#testing/fake-issuer.ts'
 import { type IssuingFixture, type IssuingFixtureOptions, issuingFixture } from '#testing/token-issuing-fixture.ts'
 

@@ -11,7 +11,7 @@ import type { KeySet } from '#protocols/jwt/key-set.ts'
 import { createTokenVerifier, TokenRejected, type VerifiedToken } from '#protocols/jwt/token-verifier.ts'
 import { verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
 import { longestSubjectToken } from '#protocols/sts/token-exchange.ts'
-import type { SubjectIssuer, TokenEndpoint } from '#sdk/token-endpoint.ts'
+import type { SubjectIssuer, TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
 export interface IssuerSubjectParts {
   readonly clock: Clock

@@ -5,7 +5,7 @@ import type { Template } from '#kernel/template.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
 import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
 import { type WorkloadClaims, workloadClaims } from '#protocols/sts/workload-claims.ts'
-import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
+import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
 /** A token with less left than this is refused: it would have run out before anybody can use it. */
 const leastSeconds = 5

@@ -11,8 +11,8 @@ import {
   toldOf,
   type WebhookTls,
 } from '#protocols/admission/webhook-tls.ts'
-import type { ClusterObject, ClusterObjects } from '#sdk/kubernetes-cluster.ts'
-import { webhookKeys } from '#sdk/sts-webhook.ts'
+import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
+import type { ClusterObject, ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface WebhookKeeperOptions {

@@ -9,15 +9,15 @@ import { secretHash } from '#kernel/ids.ts'
 import { withoutTokens } from '#kernel/redaction.ts'
 import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
 import { longestSubjectToken } from '#protocols/sts/token-exchange.ts'
-import { serviceAccountOf, workloadAttributes } from '#sdk/service-account.ts'
-import type { Target } from '#sdk/target.ts'
-import type { TokenEndpoint } from '#sdk/token-endpoint.ts'
+import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
+import { serviceAccountOf, workloadAttributes } from '#sdk/target/service-account.ts'
+import type { Target } from '#sdk/target/target.ts'
 import {
   type AccountTokenVerdict,
   type TokenReview,
   type VerifiedAccountToken,
   verifiesAccountTokens,
-} from '#sdk/token-review.ts'
+} from '#sdk/target/token-review.ts'
 
 export interface ValidationParts {
   readonly clock: Clock

@@ -6,7 +6,7 @@ import { newMails } from '#engine/mail/mail-outbox.ts'
 import { newAccountIn } from '#engine/workflow/saved-run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { AnotherSubject } from '#sdk/runs.ts'
+import type { AnotherSubject } from '#sdk/workflow/runs.ts'
 import type { RunEffects } from '#storage/runs/run-commit.ts'
 
 /** A run that may only create accounts met one that it did not create. Neither a retry nor an administrator can fix that. */

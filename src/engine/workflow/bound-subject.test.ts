@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { prepareMapping } from '#sdk/mapping.ts'
+import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import { fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'

@@ -1,8 +1,8 @@
 import type { Attributes } from '#identity/attributes.ts'
-import { AnotherSubject } from '#sdk/runs.ts'
-import type { BoundSubject } from '#sdk/workflow.ts'
-import type { WorkflowTask, WorkflowUser } from '#sdk/workflow-task.ts'
-import { copyUser, sameLogin } from '#sdk/workflow-user.ts'
+import { AnotherSubject } from '#sdk/workflow/runs.ts'
+import type { BoundSubject } from '#sdk/workflow/workflow.ts'
+import type { WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { copyUser, sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /**
  * The task, refused with ACCESS_DENIED when it makes the user of a bound run another one. The step ends with that, so no

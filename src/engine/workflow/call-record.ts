@@ -9,7 +9,7 @@ import { endedCallForm, lostCallForm } from '#engine/workflow/within-call-form.t
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { TargetChange } from '#sdk/target.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
 import type { NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
 export interface CallRecordParts {

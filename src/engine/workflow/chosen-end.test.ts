@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { runOf } from '#engine/workflow/run-call.ts'
 import { headOf } from '#engine/workflow/stored-form.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { next, type TaskContext } from '#sdk/workflow-task.ts'
+import { next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { startWorkflows } from '#testing/workflow-fixture.ts'
 

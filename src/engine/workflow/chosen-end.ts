@@ -1,8 +1,8 @@
 import type { Definition } from '#engine/workflow/definition.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { type AccessEndOffer, accessEndKey, chooseAccessEnd, parseAccessEnd } from '#sdk/access-end.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { RequestMap } from '#sdk/workflow-task.ts'
+import { type AccessEndOffer, accessEndKey, chooseAccessEnd, parseAccessEnd } from '#sdk/workflow/access-end.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import type { RequestMap } from '#sdk/workflow/workflow-task.ts'
 
 /**
  * The call with the end of access as a time, whoever calls: what the workflow offers is the limit. Where it offers no

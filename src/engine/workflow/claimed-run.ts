@@ -16,7 +16,7 @@ import { isWithinCall, readLostCall, remainingForm } from '#engine/workflow/with
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { AnotherSubject } from '#sdk/runs.ts'
+import { AnotherSubject } from '#sdk/workflow/runs.ts'
 import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
 /** Runs `work` with the workflows of this moment's configuration, which stay open until it ends. */

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { checkMail, type StepMail } from '#sdk/mail.ts'
-import type { GrantedAccess, PasswordWrite, SetPassword, StepEffects } from '#sdk/step-effects.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
+import { checkMail, type StepMail } from '#sdk/notifier/mail.ts'
+import type { GrantedAccess, PasswordWrite, SetPassword, StepEffects } from '#sdk/workflow/step-effects.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { ChangeClaim } from '#storage/password-change-store.ts'
 
 const maxEach = 1_000

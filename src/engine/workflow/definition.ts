@@ -2,10 +2,10 @@ import { withBoundSubject } from '#engine/workflow/bound-subject.ts'
 import { withTimeLimit } from '#engine/workflow/time-limit.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
-import type { AccessEndOffer } from '#sdk/access-end.ts'
-import type { WorkflowConfig } from '#sdk/configuration.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { PreparedTask, WorkflowTask } from '#sdk/workflow-task.ts'
+import type { WorkflowConfig } from '#sdk/module/configuration.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
+import type { PreparedTask, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
 /** One task of a definition, created and ready to run. */
 export interface Step {

@@ -1,9 +1,9 @@
 import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Scope } from '#kernel/scope.ts'
-import type { Configuration, WorkflowConfig } from '#sdk/configuration.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { PreparedTask } from '#sdk/workflow-task.ts'
+import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** Hash by name. */

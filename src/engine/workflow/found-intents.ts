@@ -1,8 +1,8 @@
 import type { Intent } from '#engine/workflow/intents.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { hasGroups, hasLookups, type Target, type TargetRequest } from '#sdk/target.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
+import { hasGroups, hasLookups, type Target, type TargetRequest } from '#sdk/target/target.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /** What became of changes that were about to be made when whoever made them died. */
 export interface FoundIntents {

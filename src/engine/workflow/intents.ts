@@ -3,7 +3,7 @@ import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts
 import { SavedObject } from '#engine/workflow/saved-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { TargetChange } from '#sdk/target.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
 
 /**
  * What a step was about to change at a target, as it would stand in the audit. It is stored with the run before the

@@ -4,7 +4,7 @@ import { skipTask } from '#engine/workflow/saved-run.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { RunAccess, RunIntervention } from '#sdk/runs.ts'
+import type { RunAccess, RunIntervention } from '#sdk/workflow/runs.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Every act is in the audit. */

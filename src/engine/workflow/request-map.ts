@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { RequestMap } from '#sdk/workflow-task.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import type { RequestMap } from '#sdk/workflow/workflow-task.ts'
 
 const maxKeys = 256
 const maxKeyLength = 256

@@ -7,8 +7,8 @@ import { Attributes } from '#identity/attributes.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
-import type { WorkflowUser } from '#sdk/workflow-task.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** Runs that may start one another: a workflow that starts itself must come to an end. */
 const maxDepth = 16

@@ -3,7 +3,7 @@ import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { CollectedEffects, WrittenPassword } from '#engine/workflow/collected-effects.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { newId } from '#kernel/ids.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 

@@ -1,8 +1,8 @@
 import type { Intent } from '#engine/workflow/intents.ts'
 import type { RunIdentities } from '#identity/identity.ts'
-import type { CreatedAccount, NewAccount } from '#sdk/new-account.ts'
-import type { BoundSubject } from '#sdk/workflow.ts'
-import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
+import type { CreatedAccount, NewAccount } from '#sdk/target/new-account.ts'
+import type { BoundSubject } from '#sdk/workflow/workflow.ts'
+import type { RequestMap, TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** The position of a run in one list of tasks. Plain data, so that a run can be stored and continued. */
 export interface Frame {

@@ -4,8 +4,8 @@ import type { Frame, RunProgress } from '#engine/workflow/run-progress.ts'
 import { checkSize, restoreRun, type SavedRun, saveRun, skipTask } from '#engine/workflow/saved-run.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { ReadVersion } from '#sdk/workflow.ts'
-import type { TaskSignal, WorkflowUser } from '#sdk/workflow-task.ts'
+import type { ReadVersion } from '#sdk/workflow/workflow.ts'
+import type { TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 const optional = { requiredKeys: [] }
 const text = fc.string({ unit: 'grapheme', maxLength: 12 })

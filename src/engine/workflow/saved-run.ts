@@ -5,8 +5,8 @@ import { restoreUser, saveUser, type VersionMaps } from '#engine/workflow/saved-
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { BoundSubject, ReadVersion } from '#sdk/workflow.ts'
-import type { RequestMap, TaskSignal } from '#sdk/workflow-task.ts'
+import type { BoundSubject, ReadVersion } from '#sdk/workflow/workflow.ts'
+import type { RequestMap, TaskSignal } from '#sdk/workflow/workflow-task.ts'
 
 /** The form that runs are stored in; others are refused. */
 const format = 1

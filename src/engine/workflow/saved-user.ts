@@ -2,8 +2,8 @@ import { asTexts, broken, SavedObject } from '#engine/workflow/saved-json.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { ReadVersion } from '#sdk/workflow.ts'
-import type { TimedGroup, WorkflowUser } from '#sdk/workflow-task.ts'
+import type { ReadVersion } from '#sdk/workflow/workflow.ts'
+import type { TimedGroup, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** Versions that users of one run were read at. Several users may share one map, and do so again when taken up. */
 export type VersionMaps = Map<string, ReadVersion>[]

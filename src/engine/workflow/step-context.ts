@@ -4,9 +4,9 @@ import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
-import type { StepEffects } from '#sdk/step-effects.ts'
-import type { TargetChange, TargetRequest } from '#sdk/target.ts'
-import type { RequestMap, TaskContext } from '#sdk/workflow-task.ts'
+import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
+import type { StepEffects } from '#sdk/workflow/step-effects.ts'
+import type { RequestMap, TaskContext } from '#sdk/workflow/workflow-task.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface RunServices {

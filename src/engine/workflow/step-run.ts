@@ -5,8 +5,8 @@ import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { stepContext } from '#engine/workflow/step-context.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
-import type { TargetChange } from '#sdk/target.ts'
-import type { TaskOutcome } from '#sdk/workflow-task.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
+import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 
 export interface StepRunParts {
   readonly services: WorkflowServices

@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { TargetRequest } from '#sdk/target.ts'
-import type { TaskOutcome, WorkflowTask } from '#sdk/workflow-task.ts'
+import type { TargetRequest } from '#sdk/target/target.ts'
+import type { TaskOutcome, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
 /**
  * The task, failing with TARGET_TIMEOUT when one execution of it takes longer. Calls to targets are told; a task that does

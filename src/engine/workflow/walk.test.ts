@@ -7,10 +7,10 @@ import { type Position, positionText, rootFrame, walk } from '#engine/workflow/w
 import { Attributes } from '#identity/attributes.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
-import { noFlow } from '#sdk/flow.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { PreparedTask, TaskContext, TaskOutcome, WorkflowUser } from '#sdk/workflow-task.ts'
-import { copyUser } from '#sdk/workflow-user.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import type { PreparedTask, TaskContext, TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { copyUser } from '#sdk/workflow/workflow-user.ts'
 import { noEffects } from '#testing/no-effects.ts'
 
 /** A task of a generated tree: what it does, and what is in its branches. */

@@ -2,7 +2,7 @@ import { requireChosenEnd } from '#engine/workflow/chosen-end.ts'
 import { branchPlace, type Definition, type Step } from '#engine/workflow/definition.ts'
 import { currentUser, type Frame, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { TaskOutcome, WorkflowUser } from '#sdk/workflow-task.ts'
+import type { TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 export interface WalkLimits {
   /** Tasks that one run may execute. */

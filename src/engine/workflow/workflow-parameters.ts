@@ -1,6 +1,6 @@
-import type { Configuration, WorkflowConfig } from '#sdk/configuration.ts'
-import type { TaskFlow } from '#sdk/flow.ts'
-import type { PreparedTask } from '#sdk/workflow-task.ts'
+import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts'
+import type { TaskFlow } from '#sdk/workflow/flow.ts'
+import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** The request parameters of a workflow and of all that it calls; undefined when there is no workflow of that name. */
 export function workflowParameters(

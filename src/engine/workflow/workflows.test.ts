@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { subjectQueue } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { TaskContext } from '#sdk/workflow-task.ts'
+import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { recordingLogger, startWorkflows } from '#testing/workflow-fixture.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { hostileTexts, stored, syncOptions, type TargetCase, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasLookups } from '#sdk/target.ts'
+import { hasLookups } from '#sdk/target/target.ts'
 
 /** Users come, change and go, each call as often as one likes. */
 export const accountCases: readonly TargetCase[] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { syncOptions, type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasPasswords, type TargetChange } from '#sdk/target.ts'
+import { hasPasswords, type TargetChange } from '#sdk/target/target.ts'
 
 /** Every change is told, and nothing else. */
 export const auditCases: readonly TargetCase[] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { type GroupTarget, hasGroups, hasLookups, type TargetChange } from '#sdk/target.ts'
+import { type GroupTarget, hasGroups, hasLookups, type TargetChange } from '#sdk/target/target.ts'
 
 /** For targets that own groups. */
 export const groupCases: readonly TargetCase[] = [

@@ -3,7 +3,7 @@ import type { DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { DirectoryInsert } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
 
 /**
  * An insert that holds three people, with the logins ada, bob and carol, `mail` of login@example.com, and of these ada and

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Filter } from '#identity/filter/ast.ts'
 import { hostileTexts, type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasLookups, type LookupTarget } from '#sdk/target.ts'
+import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 
 const equal = (attribute: string, value: string): Filter => ({ kind: 'equal', attribute, value })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { syncOptions, type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { type GroupTarget, hasLookups, type LookupTarget, nestsGroups, type Target } from '#sdk/target.ts'
+import { type GroupTarget, hasLookups, type LookupTarget, nestsGroups, type Target } from '#sdk/target/target.ts'
 
 type NestingTarget = GroupTarget &
   LookupTarget &

@@ -3,7 +3,7 @@ import { timeValue, timeValues } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasLookups, type LookupTarget, type SearchQuery } from '#sdk/target.ts'
+import { hasLookups, type LookupTarget, type SearchQuery } from '#sdk/target/target.ts'
 
 /** Orders and positions, for targets that can be asked. */
 export const pageCases: readonly TargetCase[] = [

@@ -7,7 +7,7 @@ import { nestingCases } from '#sdk/conformance/nesting-cases.ts'
 import { pageCases } from '#sdk/conformance/page-cases.ts'
 import { type TargetNames, targetFixture } from '#sdk/conformance/target-fixture.ts'
 import { versionCases } from '#sdk/conformance/version-cases.ts'
-import { hasLookups, type Target } from '#sdk/target.ts'
+import { hasLookups, type Target } from '#sdk/target/target.ts'
 
 export interface TargetConformanceOptions extends Partial<TargetNames> {
   /** The test runner's own: `test` of node:test or of Vitest. */

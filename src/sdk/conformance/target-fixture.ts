@@ -1,7 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** What a conformance case works with: an empty target, and the names it may use there. */
 export interface TargetFixture {

@@ -5,7 +5,7 @@ import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { Catalog } from '#sdk/catalog.ts'
+import type { Catalog } from '#sdk/module/catalog.ts'
 import {
   checkFile,
   firstWrong,

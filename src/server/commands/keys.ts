@@ -19,9 +19,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import { webhookKeys } from '#sdk/sts-webhook.ts'
-import type { TokenIssuer } from '#sdk/token-keys.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
+import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 import {
   operatorName,
   readArguments,

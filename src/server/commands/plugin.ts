@@ -31,7 +31,7 @@ Options:
 const options = { dir: { type: 'string', default: '.' } } as const
 
 const root = new URL('../../../', import.meta.url)
-const typesOfExamples = '../../src/sdk/plugin-types.ts'
+const typesOfExamples = '../../src/sdk/plugin/plugin-types.ts'
 const typesBeside = 'types.ts'
 
 export const pluginCommand: RunCommand = async (args, io) => {
@@ -82,7 +82,7 @@ async function makePlugin(kind: Kind, folder: string, name: string): Promise<str
       own.replace("'../../'", () => quotedHome),
     )
   }
-  texts.set(typesBeside, await readFile(new URL('src/sdk/plugin-types.ts', root), 'utf8'))
+  texts.set(typesBeside, await readFile(new URL('src/sdk/plugin/plugin-types.ts', root), 'utf8'))
   await mkdir(resolve(folder, '..'), { recursive: true })
   await mkdir(folder)
   for (const [file, text] of texts) await writeFile(join(folder, file), text, { flag: 'wx' })

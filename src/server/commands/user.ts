@@ -18,8 +18,8 @@ import { newId } from '#kernel/ids.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
-import type { Configuration, InsertConfig } from '#sdk/configuration.ts'
-import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory-insert.ts'
+import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory/directory-insert.ts'
+import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
 import {
   messageOf,
   operatorName,

@@ -1,5 +1,5 @@
-import type { Configuration } from '#sdk/configuration.ts'
-import type { PreparedTask } from '#sdk/workflow-task.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 import type { ConfiguredFilter, Finding, ProductionSetup } from '#server/production/production-check.ts'
 
 const fail = (at: string, message: string): Finding => ({ level: 'fail', at, message })

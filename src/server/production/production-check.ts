@@ -3,9 +3,9 @@ import { pathText } from '#config/located-issue.ts'
 import { readParams } from '#config/params.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
-import type { Catalog } from '#sdk/catalog.ts'
-import type { Configuration } from '#sdk/configuration.ts'
-import type { Params } from '#sdk/params.ts'
+import type { Catalog } from '#sdk/module/catalog.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import type { Params } from '#sdk/module/params.ts'
 import type { TlsFiles } from '#server/listener-certificate.ts'
 
 /** How the gateway will be started, as far as a check needs it; the names are those of the options of `serve`. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import { reportViews } from '#sdk/report-sql/report-views.ts'
+import { reportViews } from '#sdk/report/report-views.ts'
 import { auditRow, minute, newRun } from '#storage/conformance/workflow-stores.ts'
 import type { ReportRow, ReportStore } from '#storage/reports/report-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'

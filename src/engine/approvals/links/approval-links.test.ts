@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest'
 import { approvalLinks, withApprovalLinks } from '#engine/approvals/links/approval-links.ts'
 import { linksFor } from '#engine/approvals/links/links-for.ts'
 import { entryIdentity } from '#identity/identity.ts'
-import { approvalLinkKey, approvalLinkKeys, readApprovalLink, signApprovalLink } from '#sdk/approval-link.ts'
-import type { Configuration, UrlConfig } from '#sdk/configuration.ts'
-import type { KeySource } from '#sdk/host.ts'
+import type { Configuration, UrlConfig } from '#sdk/module/configuration.ts'
+import type { KeySource } from '#sdk/module/host.ts'
+import { approvalLinkKey, approvalLinkKeys, readApprovalLink, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
 
 const keysOf = (...bytes: number[]): Pick<KeySource, 'secretKeys'> => ({

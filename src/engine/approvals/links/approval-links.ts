@@ -1,9 +1,9 @@
 import type { UserRef } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
-import { approvalLinkKey, signApprovalLink } from '#sdk/approval-link.ts'
-import type { KeySource } from '#sdk/host.ts'
-import type { MailText } from '#sdk/mail.ts'
-import { htmlOfText } from '#sdk/mail-body.ts'
+import type { KeySource } from '#sdk/module/host.ts'
+import type { MailText } from '#sdk/notifier/mail.ts'
+import { htmlOfText } from '#sdk/notifier/mail-body.ts'
+import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 
 /** An approval as it is going to be stored: its id, and the version it has then (1 when it is opened). */
 export interface LinkedApproval {

@@ -1,6 +1,6 @@
 import type { Publisher } from '#engine/sts/publish/publisher.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ConfigMapDestination } from '#sdk/token-keys.ts'
+import type { ConfigMapDestination } from '#sdk/sts/token-keys.ts'
 
 interface Resource {
   readonly group: string

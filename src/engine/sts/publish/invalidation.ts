@@ -1,7 +1,7 @@
 import type { IssuerFile } from '#engine/sts/publish/issuer-files.ts'
 import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { openExchange } from '#protocols/http/http-client.ts'
-import type { PublishDestination } from '#sdk/token-keys.ts'
+import type { PublishDestination } from '#sdk/sts/token-keys.ts'
 
 type Hook = NonNullable<PublishDestination['invalidate']>
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
-import type { IssuerDocuments } from '#sdk/token-keys.ts'
+import type { IssuerDocuments } from '#sdk/sts/token-keys.ts'
 
 /** One document as it is put somewhere. */
 export interface IssuerFile {

@@ -2,7 +2,7 @@ import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import type { KeyKeeper } from '#engine/sts/publish/key-keeper.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { TokenIssuer } from '#sdk/token-keys.ts'
+import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 
 export interface KeeperLoopOptions {
   readonly keeper: Pick<KeyKeeper, 'pass'>

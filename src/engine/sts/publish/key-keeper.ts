@@ -18,7 +18,7 @@ import { type ReadBack, readBack } from '#engine/sts/publish/read-back.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { unknownLifetimeSeconds } from '#protocols/sts/cache-lifetime.ts'
-import type { PublishDestination, TokenIssuer } from '#sdk/token-keys.ts'
+import type { PublishDestination, TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 /** Counts what becomes of publishing, for metrics. */

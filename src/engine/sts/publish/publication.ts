@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
-import type { PublishDestination } from '#sdk/token-keys.ts'
+import type { PublishDestination } from '#sdk/sts/token-keys.ts'
 
 const record = z.object({
   /** The fingerprint of what stands there. */

@@ -5,7 +5,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { type FetchLimits, fetchJsonAnswer } from '#protocols/jwt/fetch-json.ts'
 import { cacheLifetime } from '#protocols/sts/cache-lifetime.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
-import type { IssuerDocuments, PublicTokenKey, TokenIssuer } from '#sdk/token-keys.ts'
+import type { IssuerDocuments, PublicTokenKey, TokenIssuer } from '#sdk/sts/token-keys.ts'
 
 const limits: FetchLimits = { bytes: 256 * 1024, millis: 10_000 }
 /** Azure reads no more. */

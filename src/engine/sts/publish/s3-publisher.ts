@@ -1,5 +1,5 @@
 import type { Publisher } from '#engine/sts/publish/publisher.ts'
-import type { S3Destination } from '#sdk/token-keys.ts'
+import type { S3Destination } from '#sdk/sts/token-keys.ts'
 
 /** Tries of one call, the first included. */
 const attempts = 2

@@ -1,10 +1,10 @@
 import { type FileHandle, lstat, mkdir, open, realpath, rename, stat, unlink } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { isJsonObject } from '#kernel/json.ts'
-import { type AuditSink, defineAuditSink, type SinkOutcome, type SinkRecord } from '#sdk/audit-sink.ts'
-import { type OwnPlaces, ownFile } from '#sdk/own-file.ts'
-import { text, wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { type AuditSink, defineAuditSink, type SinkOutcome, type SinkRecord } from '#sdk/audit/audit-sink.ts'
+import { type OwnPlaces, ownFile } from '#sdk/module/own-file.ts'
+import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const megabyte = 1_000_000
 

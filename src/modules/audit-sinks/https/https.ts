@@ -1,9 +1,15 @@
 import { hash } from 'node:crypto'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
-import { type AuditSink, defineAuditSink, readAuthority, type SinkOutcome, type SinkRecord } from '#sdk/audit-sink.ts'
-import { choice, parsed, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import {
+  type AuditSink,
+  defineAuditSink,
+  readAuthority,
+  type SinkOutcome,
+  type SinkRecord,
+} from '#sdk/audit/audit-sink.ts'
+import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const loopbackHosts = new Set(['127.0.0.1', 'localhost', '[::1]'])
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/

@@ -3,9 +3,15 @@ import { hostname } from 'node:os'
 import process from 'node:process'
 import { connect, type SyslogReceiver, sendAndEnd } from '#modules/audit-sinks/syslog/syslog-connection.ts'
 import { type SyslogOrigin, syslogFrame } from '#modules/audit-sinks/syslog/syslog-message.ts'
-import { type AuditSink, defineAuditSink, readAuthority, type SinkOutcome, type SinkRecord } from '#sdk/audit-sink.ts'
-import { choice, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import {
+  type AuditSink,
+  defineAuditSink,
+  readAuthority,
+  type SinkOutcome,
+  type SinkRecord,
+} from '#sdk/audit/audit-sink.ts'
+import { choice, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 /** RFC 5425 and RFC 6587. */
 const usualPorts = { tls: 6514, none: 601 }

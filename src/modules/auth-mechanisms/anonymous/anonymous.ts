@@ -1,9 +1,9 @@
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
-import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   userName: text({ about: 'The `uid` of anonymous callers.', fallback: 'Anonymous' }),

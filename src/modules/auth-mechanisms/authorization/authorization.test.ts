@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Subject } from '#identity/subject.ts'
 import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'

@@ -1,8 +1,8 @@
 import type { Subject } from '#identity/subject.ts'
-import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { list } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { readRuleParameter } from '#sdk/rule-parameter.ts'
+import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   rules: list({ about: 'Rules as `scope;constraint`; one must pass.', required: true }),

@@ -3,9 +3,9 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
-import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   token: text({

@@ -6,8 +6,8 @@ import type { FilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { shownAttributes } from '#sdk/shown-attributes.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 export type FoundSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
 

@@ -3,11 +3,11 @@ import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filte
 import type { Issues } from '#kernel/issues.ts'
 import { DirectoryLogin } from '#modules/auth-mechanisms/form-login/directory-login.ts'
 import { LoginForm } from '#modules/auth-mechanisms/form-login/login-form.ts'
-import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { defaultTheme, parseColour } from '#sdk/page.ts'
-import { flag, parsed, text } from '#sdk/parameter-types.ts'
-import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { defaultTheme, parseColour } from '#sdk/filter/page.ts'
+import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
 
 const parameters = {
   uidAttr: text({

@@ -3,9 +3,9 @@ import type { UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { DirectoryLogin, FoundLogin } from '#modules/auth-mechanisms/form-login/directory-login.ts'
 import { type LoginPage, loginPage } from '#modules/auth-mechanisms/form-login/login-page.ts'
-import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth-mechanism.ts'
-import { seeOther } from '#sdk/login.ts'
-import { readForm } from '#sdk/read-form.ts'
+import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import { readForm } from '#sdk/filter/read-form.ts'
 
 const maxBody = 16 * 1024
 const maxUser = 256

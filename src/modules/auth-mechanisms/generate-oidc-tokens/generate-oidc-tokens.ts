@@ -1,8 +1,8 @@
-import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { flag, parsed, text } from '#sdk/parameter-types.ts'
-import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
-import { latestTokensSlot, storeTokens, tokensSlot } from '#sdk/session-tokens.ts'
+import { latestTokensSlot, storeTokens, tokensSlot } from '#modules/shared/login/session-tokens.ts'
+import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   idpName: text({

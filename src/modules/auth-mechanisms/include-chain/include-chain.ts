@@ -1,6 +1,6 @@
-import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   chainName: text({ about: 'The chain whose mechanisms run here.', required: true, reference: 'chain' }),

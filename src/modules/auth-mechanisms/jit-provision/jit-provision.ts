@@ -3,12 +3,17 @@ import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { type AuthAttempt, type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { isMailName, unverifiedMail, unverifiedMailWarning } from '#sdk/linked-subject.ts'
-import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
-import { shownAttributes } from '#sdk/shown-attributes.ts'
+import { isMailName, unverifiedMail, unverifiedMailWarning } from '#modules/shared/login/linked-subject.ts'
+import {
+  type AuthAttempt,
+  type AuthMechanism,
+  type AuthOutcome,
+  defineAuthMechanism,
+} from '#sdk/auth/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 const parameters = {
   nameAttr: text({ about: 'The attribute of the caller that is the login of the new user.', required: true }),

@@ -1,5 +1,5 @@
-import type { GatewayResponse } from '#sdk/http.ts'
-import { html, page } from '#sdk/page.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { html, page } from '#sdk/filter/page.ts'
 
 export interface ChoicePage {
   readonly title: string

@@ -7,14 +7,14 @@ import {
   type AuthOutcome,
   defineAuthMechanism,
   type LoginAttempt,
-} from '#sdk/auth-mechanism.ts'
-import { type GatewayRequest, header } from '#sdk/http.ts'
-import { seeOther } from '#sdk/login.ts'
-import { list, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
-import { readForm } from '#sdk/read-form.ts'
+} from '#sdk/auth/auth-mechanism.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { readForm } from '#sdk/filter/read-form.ts'
+import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 const parameters = {
   chains: list({ about: 'The options for users, in order: `label=chain`; may repeat.', required: true }),

@@ -2,12 +2,18 @@ import { Attributes } from '#identity/attributes.ts'
 import { toTexts, userIdName } from '#identity/mapping/mapped-value.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { type MappingRule, type PreparedMapping, prepareMapping, type SourceType, sourceTypes } from '#sdk/mapping.ts'
-import { list } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import {
+  type MappingRule,
+  type PreparedMapping,
+  prepareMapping,
+  type SourceType,
+  sourceTypes,
+} from '#sdk/mapper/mapping.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 const parameters = {
   map: list({

@@ -1,4 +1,4 @@
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 
 export interface CrossOrigin {
   /** Header names that a page may send beside Authorization. */

@@ -2,6 +2,8 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { answerPreflight, crossOriginHeaders } from '#modules/auth-mechanisms/oauth2-jwt/cross-origin.ts'
 import { type OAuth2JwtConfig, parameters, parseOAuth2Jwt } from '#modules/auth-mechanisms/oauth2-jwt/parameters.ts'
+import { claimAttributes } from '#modules/shared/login/claim-attributes.ts'
+import { linkedForMillis, linkSubject } from '#modules/shared/login/linked-subject.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import { type KeySet, pinnedKeySet } from '#protocols/jwt/key-set.ts'
@@ -12,10 +14,8 @@ import {
   type VerifiedToken,
 } from '#protocols/jwt/token-verifier.ts'
 import type { VerificationKey } from '#protocols/jwt/verification-key.ts'
-import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { claimAttributes } from '#sdk/claim-attributes.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { linkedForMillis, linkSubject } from '#sdk/linked-subject.ts'
+import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** A bearer JWT, verified with a pinned key or the issuer's published keys. */
 export default defineAuthMechanism<OAuth2JwtConfig>({

@@ -1,12 +1,12 @@
 import { parseIssuerUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { type CrossOrigin, isHeaderName, isOrigin } from '#modules/auth-mechanisms/oauth2-jwt/cross-origin.ts'
+import { linkParameters, parseSubjectLink, type SubjectLink } from '#modules/shared/login/linked-subject.ts'
 import { clockTolerance } from '#protocols/jwt/token-verifier.ts'
-import { linkParameters, parseSubjectLink, type SubjectLink } from '#sdk/linked-subject.ts'
-import { flag, list, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import { flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 export const parameters = {
   ...linkParameters,

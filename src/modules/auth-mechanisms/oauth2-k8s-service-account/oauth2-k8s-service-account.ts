@@ -4,10 +4,6 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
-import { longestToken, otherAudience } from '#protocols/jwt/token-verifier.ts'
-import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/host.ts'
 import {
   linkedForMillis,
   linkParameters,
@@ -15,13 +11,17 @@ import {
   mockName,
   parseSubjectLink,
   type SubjectLink,
-} from '#sdk/linked-subject.ts'
-import { list, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
-import { serviceAccountOf } from '#sdk/service-account.ts'
-import { reviewsTokens } from '#sdk/token-review.ts'
+} from '#modules/shared/login/linked-subject.ts'
+import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
+import { longestToken, otherAudience } from '#protocols/jwt/token-verifier.ts'
+import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { list, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { serviceAccountOf } from '#sdk/target/service-account.ts'
+import { reviewsTokens } from '#sdk/target/token-review.ts'
 
 const parameters = {
   ...linkParameters,

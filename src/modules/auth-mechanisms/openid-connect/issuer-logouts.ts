@@ -4,9 +4,9 @@ import { sessionMark } from '#modules/auth-mechanisms/openid-connect/outside-ses
 import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/parameters.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import { longestToken, TokenRejected } from '#protocols/jwt/token-verifier.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
-import { readForm } from '#sdk/read-form.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { readForm } from '#sdk/filter/read-form.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 export const backChannelPath = '/backchannel-logout'
 export const frontChannelPath = '/frontchannel-logout'

@@ -3,7 +3,7 @@ import {
   parameters,
   parseOpenIdConnect,
 } from '#modules/auth-mechanisms/openid-connect/parameters.ts'
-import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 
 /** A login at another issuer (OpenID Connect, code flow with PKCE). */
 export default defineAuthMechanism<OpenIdConnectConfig>({

@@ -5,13 +5,13 @@ import type { IssuerClient } from '#modules/auth-mechanisms/openid-connect/issue
 import { IssuerLogouts } from '#modules/auth-mechanisms/openid-connect/issuer-logouts.ts'
 import { contributionOf, idTokenIn } from '#modules/auth-mechanisms/openid-connect/outside-session.ts'
 import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/parameters.ts'
-import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth-mechanism.ts'
-import { claimAttributes } from '#sdk/claim-attributes.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/http.ts'
-import { linkSubject } from '#sdk/linked-subject.ts'
-import { seeOther } from '#sdk/login.ts'
-import type { SessionHandle } from '#sdk/session.ts'
+import { claimAttributes } from '#modules/shared/login/claim-attributes.ts'
+import { linkSubject } from '#modules/shared/login/linked-subject.ts'
+import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import type { SessionHandle } from '#sdk/auth/session.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** By how much the issuer's clock may be behind, in seconds. */
 const clockTolerance = 60

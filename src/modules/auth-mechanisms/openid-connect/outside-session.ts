@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { SessionContribution } from '#sdk/session.ts'
+import type { SessionContribution } from '#sdk/auth/session.ts'
 
 export interface OutsideSession {
   readonly issuer: string

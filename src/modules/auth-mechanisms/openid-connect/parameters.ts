@@ -1,10 +1,10 @@
 import { parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { linkParameters, parseSubjectLink, type SubjectLink } from '#sdk/linked-subject.ts'
-import { choice, flag, parsed, text } from '#sdk/parameter-types.ts'
-import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import { linkParameters, parseSubjectLink, type SubjectLink } from '#modules/shared/login/linked-subject.ts'
+import { choice, flag, parsed, text } from '#sdk/module/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 export const parameters = {
   ...linkParameters,

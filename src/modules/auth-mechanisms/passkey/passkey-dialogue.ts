@@ -1,5 +1,7 @@
 import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { passkeyUser, readPasskey } from '#modules/shared/login/passkey-factor.ts'
+import type { FactorDialogue } from '#modules/shared/login/second-factor-login.ts'
 import {
   creationOptions,
   type RelyingParty,
@@ -8,10 +10,8 @@ import {
   verifyCreation,
   verifyRequest,
 } from '#protocols/webauthn/passkeys.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
-import { html, type Markup } from '#sdk/page.ts'
-import { passkeyUser, readPasskey } from '#sdk/passkey-factor.ts'
-import type { FactorDialogue } from '#sdk/second-factor-login.ts'
+import type { GatewayRequest } from '#sdk/filter/http.ts'
+import { html, type Markup } from '#sdk/filter/page.ts'
 
 export interface PasskeyParts {
   readonly rpId: string | undefined

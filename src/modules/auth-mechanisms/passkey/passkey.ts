@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { passkeyDialogue } from '#modules/auth-mechanisms/passkey/passkey-dialogue.ts'
-import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { choice, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#sdk/second-factor-login.ts'
+import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#modules/shared/login/second-factor-login.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { choice, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   rpId: text({ about: 'The domain that passkeys are for: the host when absent, or a domain above it.' }),

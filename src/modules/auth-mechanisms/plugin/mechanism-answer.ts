@@ -1,8 +1,8 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { AuthOutcome } from '#sdk/auth-mechanism.ts'
-import type { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { readHeaders } from '#sdk/plugin-headers.ts'
+import type { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import { readHeaders } from '#modules/shared/plugin/plugin-headers.ts'
+import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 
 export type MechanismAnswer =
   | { readonly kind: 'named'; readonly uid: string; readonly attributes: Attributes }

@@ -1,11 +1,11 @@
 import type { JsonValue } from '#kernel/json.ts'
+import { linkSubject, type SubjectLink } from '#modules/shared/login/linked-subject.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { plainRequest, plainSubject } from '#modules/shared/plugin/plugin-request.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import type { AuthMechanism } from '#sdk/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { linkSubject, type SubjectLink } from '#sdk/linked-subject.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
-import { plainRequest, plainSubject } from '#sdk/plugin-request.ts'
+import type { AuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 import { readMechanismAnswer } from './mechanism-answer.ts'
 
 export interface PluginMechanismConfig {

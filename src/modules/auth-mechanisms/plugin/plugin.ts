@@ -1,9 +1,9 @@
-import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { linkParameters, parseSubjectLink } from '#sdk/linked-subject.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
-import { maxBodyKilobytes } from '#sdk/plugin-request.ts'
+import { linkParameters, parseSubjectLink } from '#modules/shared/login/linked-subject.ts'
+import { pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { maxBodyKilobytes } from '#modules/shared/plugin/plugin-request.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 import { openPluginMechanism, type PluginMechanismConfig } from './plugin-mechanism.ts'
 
 const parameters = {

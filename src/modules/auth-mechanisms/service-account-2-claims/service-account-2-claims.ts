@@ -1,8 +1,8 @@
 import type { Subject } from '#identity/subject.ts'
-import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { workloadAttributes } from '#sdk/service-account.ts'
+import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { workloadAttributes } from '#sdk/target/service-account.ts'
 
 const parameters = {
   cluster: text({ about: 'The name of the cluster in rules and subjects.', required: true }),

@@ -1,8 +1,8 @@
 import type { Clock } from '#kernel/clock.ts'
+import type { FactorDialogue } from '#modules/shared/login/second-factor-login.ts'
 import { qrCode } from '#protocols/otp/qr-code.ts'
 import type { Totp } from '#protocols/otp/totp.ts'
-import { html, type Markup } from '#sdk/page.ts'
-import type { FactorDialogue } from '#sdk/second-factor-login.ts'
+import { html, type Markup } from '#sdk/filter/page.ts'
 
 export interface AuthenticatorAppParts {
   readonly issuer: string

@@ -1,9 +1,9 @@
 import { authenticatorApp } from '#modules/auth-mechanisms/totp/authenticator-app.ts'
+import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#modules/shared/login/second-factor-login.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
-import { defineAuthMechanism } from '#sdk/auth-mechanism.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#sdk/second-factor-login.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   issuer: text({ about: 'The name of this service in authenticator apps.', fallback: 'Gatehouse' }),

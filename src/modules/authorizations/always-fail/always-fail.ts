@@ -1,5 +1,5 @@
-import { defineAuthorization } from '#sdk/authorization.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineAuthorization } from '#sdk/auth/authorization.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 /** Nobody passes: for resources that are closed, and approvals that only escalation can decide. */
 export default defineAuthorization({

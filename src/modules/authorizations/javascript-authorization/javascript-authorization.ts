@@ -1,8 +1,13 @@
+import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import {
+  loadPluginCode,
+  type PluginCode,
+  parsePluginCode,
+  pluginParameters,
+} from '#modules/shared/plugin/plugin-code.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import { defineAuthorization } from '#sdk/authorization.ts'
-import { type LegacySignatures, parameter } from '#sdk/legacy-script/legacy-signatures.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
+import { defineAuthorization } from '#sdk/auth/authorization.ts'
 
 const functionName = 'isAuthorized'
 const listName = 'listPossibleApprovers'

@@ -3,10 +3,10 @@ import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/
 import type { Dn } from '#identity/dn.ts'
 import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AccountLayout } from '#sdk/account-layout.ts'
-import { AccountsInsert } from '#sdk/accounts-insert.ts'
-import type { NewPerson, PeopleInsert, PeoplePage, TargetAccount } from '#sdk/directory-insert.ts'
-import type { Passwords } from '#sdk/passwords.ts'
+import type { Passwords } from '#modules/shared/passwords/passwords.ts'
+import type { AccountLayout } from '#sdk/directory/account-layout.ts'
+import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
+import type { NewPerson, PeopleInsert, PeoplePage, TargetAccount } from '#sdk/directory/directory-insert.ts'
 import { type DemoPasswords, noDemoPasswords } from './demo-passwords.ts'
 
 const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import * as z from 'zod'
 import { GatewayError } from '#kernel/errors.ts'
-import type { InsertHost } from '#sdk/directory-insert.ts'
-import type { Passwords } from '#sdk/passwords.ts'
+import type { Passwords } from '#modules/shared/passwords/passwords.ts'
+import type { InsertHost } from '#sdk/directory/directory-insert.ts'
 
 const schema = z.record(z.string(), z.string())
 

@@ -13,7 +13,7 @@ import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts
 import { type LdapEntry, textsOf } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch, LdapServer } from '#protocols/ldap/ldap-server.ts'
-import type { DirectoryInsert, TargetAccount } from '#sdk/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 
 export interface LdapInsertOptions {
   readonly server: LdapServer

@@ -1,9 +1,14 @@
 import { Dn } from '#identity/dn.ts'
+import {
+  ldapAuthorities,
+  ldapConnection,
+  ldapConnectionParameters,
+  ldapSystem,
+} from '#modules/shared/ldap/ldap-parameters.ts'
 import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
-import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
-import { ldapAuthorities, ldapConnection, ldapConnectionParameters, ldapSystem } from '#sdk/ldap-parameters.ts'
-import { list, parsed, wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineDirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import { list, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   ...ldapConnectionParameters,

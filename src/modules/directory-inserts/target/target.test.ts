@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import target from '#modules/directory-inserts/target/target.ts'
-import type { LookupTarget, Target } from '#sdk/target.ts'
+import type { LookupTarget, Target } from '#sdk/target/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 

@@ -1,9 +1,9 @@
-import { layoutParameters, parseLayout } from '#sdk/account-layout.ts'
-import { AccountsInsert } from '#sdk/accounts-insert.ts'
-import { defineDirectoryInsert } from '#sdk/directory-insert.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { hasLookups } from '#sdk/target.ts'
+import { layoutParameters, parseLayout } from '#sdk/directory/account-layout.ts'
+import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
+import { defineDirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { hasLookups } from '#sdk/target/target.ts'
 
 const parameters = {
   target: text({

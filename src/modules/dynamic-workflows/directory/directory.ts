@@ -5,10 +5,10 @@ import { holdsNames } from '#identity/name-attributes.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import { defineDynamicWorkflow, type ParameterSet } from '#sdk/dynamic-workflow.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import { parsed, text } from '#sdk/parameter-types.ts'
-import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
+import { parsed, text } from '#sdk/module/parameter-types.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 
 const parameters = {
   searchBase: parsed('distinguished name', Dn.parse, {

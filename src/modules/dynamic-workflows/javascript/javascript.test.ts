@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
-import type { DynamicWorkflowSource } from '#sdk/dynamic-workflow.ts'
+import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { subject } from '#testing/subjects.ts'

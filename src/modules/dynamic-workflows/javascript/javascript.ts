@@ -1,9 +1,14 @@
 import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
+import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import {
+  loadPluginCode,
+  type PluginCode,
+  parsePluginCode,
+  pluginParameters,
+} from '#modules/shared/plugin/plugin-code.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import { defineDynamicWorkflow, type ParameterSet } from '#sdk/dynamic-workflow.ts'
-import { type LegacySignatures, parameter } from '#sdk/legacy-script/legacy-signatures.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
+import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 
 const functionName = 'generateWorkflows'
 const maxSets = 1_000

@@ -1,8 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { defineDynamicWorkflow } from '#sdk/dynamic-workflow.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { hasQueries } from '#sdk/query-target.ts'
+import { hasQueries } from '#modules/shared/targets/query-target.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { defineDynamicWorkflow } from '#sdk/workflow/dynamic-workflow.ts'
 
 const parameters = {
   target: text({ about: 'The Target, a `targets.Sql`, whose database is read.', required: true, reference: 'target' }),

@@ -22,14 +22,14 @@ import {
 } from '#modules/filters/account/factors.ts'
 import type { AccountSettings } from '#modules/filters/account/settings.ts'
 import { stepUp } from '#modules/filters/account/step-up.ts'
+import { readJsonBody } from '#modules/shared/http/json-body.ts'
+import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
 import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import type { Filter } from '#sdk/filter.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { readJsonBody } from '#sdk/json-body.ts'
-import { passwordWriter } from '#sdk/password-parameters.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 type Handler = (exchange: Exchange, id: string) => Promise<GatewayResponse>
 

@@ -1,6 +1,6 @@
 import { accountErrors } from '#modules/filters/account/answer.ts'
 import { type AccountSettings, parameters, parseAccount } from '#modules/filters/account/settings.ts'
-import { defineFilter } from '#sdk/filter.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
 
 /** One's own sessions and second factors. */
 export default defineFilter<AccountSettings>({

@@ -1,7 +1,7 @@
 import type { AccountErrors } from '#contract/account.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ErrorFormat } from '#sdk/error-format.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 

@@ -1,11 +1,11 @@
 import type { AccountFactorKind } from '#contract/account.ts'
 import { secondFactorKinds } from '#domain/second-factor.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { choice, flag, list, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
-import { checkPasswordParameters, passwordParameters } from '#sdk/password-parameters.ts'
+import { checkPasswordParameters, passwordParameters } from '#modules/shared/passwords/password-parameters.ts'
+import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 export const parameters = {
   stepUpChain: text({

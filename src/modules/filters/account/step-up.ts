@@ -1,12 +1,12 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { stepUpNeeded } from '#modules/filters/account/answer.ts'
 import type { AccountSettings } from '#modules/filters/account/settings.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { seeOther } from '#sdk/login.ts'
-import { provenAt, secondFactorSlot } from '#sdk/second-factors.ts'
-import type { SessionHandle } from '#sdk/session.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import { provenAt, secondFactorSlot } from '#sdk/auth/second-factors.ts'
+import type { SessionHandle } from '#sdk/auth/session.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** How long a login may go on after its second factor was shown. */
 const loginMillis = 10 * 60_000

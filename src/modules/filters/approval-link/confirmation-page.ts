@@ -1,7 +1,7 @@
-import type { ApprovalView } from '#sdk/approvals.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { isNobodysName } from '#sdk/login-name.ts'
-import { html, page } from '#sdk/page.ts'
+import { isNobodysName } from '#modules/shared/login/login-name.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { html, page } from '#sdk/filter/page.ts'
+import type { ApprovalView } from '#sdk/workflow/approvals.ts'
 
 export const maxCommentLength = 2000
 

@@ -1,5 +1,5 @@
 import * as schemas from '#contract/schemas/call-workflow.ts'
-import { type ApiAnswer, DescribedApi } from '#sdk/api-description.ts'
+import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
 import { callSchema } from './call-body.ts'
 
 const refused = (description: string): ApiAnswer => ({

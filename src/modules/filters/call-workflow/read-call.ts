@@ -1,9 +1,9 @@
 import { Attributes } from '#identity/attributes.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import { jsonPointer } from '#sdk/json-body.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
+import { jsonPointer } from '#modules/shared/http/json-body.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { type CallBody, isLogin } from './call-body.ts'
 
 const execType = 'UNISON.EXEC.TYPE'

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { defineFilter } from '#sdk/filter.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   applicationName: text({

@@ -1,10 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isLoopback, parseIssuerUrl } from '#kernel/issuer-url.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
-import { defineFilter } from '#sdk/filter.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   issuer: text({

@@ -1,8 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
-import { defineFilter } from '#sdk/filter.ts'
-import { list } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   key: list({ about: 'The signing keys of the data folder that are published; scim-events when absent.' }),

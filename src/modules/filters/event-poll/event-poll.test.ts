@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { EventPoll } from '#sdk/event-stream.ts'
+import type { EventPoll } from '#sdk/filter/event-stream.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'

@@ -2,10 +2,10 @@ import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { parsePollRequest } from '#protocols/secevent/poll-request.ts'
-import { defineFilter } from '#sdk/filter.ts'
-import { type GatewayRequest, header } from '#sdk/http.ts'
-import { text, wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   stream: text({ about: 'The stream of the events.', required: true }),

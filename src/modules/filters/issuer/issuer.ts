@@ -1,7 +1,7 @@
-import { defineFilter } from '#sdk/filter.ts'
-import { htmlErrors } from '#sdk/page.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { htmlErrors } from '#sdk/filter/page.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   issuer: text({

@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { ErrorFormat } from '#sdk/error-format.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 /** What is about one person is kept by nobody on the way. */
 const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }

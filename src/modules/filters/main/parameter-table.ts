@@ -1,6 +1,6 @@
-import { formAttributeRows } from '#sdk/form-attribute.ts'
-import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
-import type { Parameter } from '#sdk/parameters.ts'
+import { formAttributeRows } from '#modules/shared/forms/form-attribute.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import type { Parameter } from '#sdk/module/parameters.ts'
 
 const colour = (about: string): Parameter<string | undefined> =>
   parsed(

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { JsonBounds } from '#kernel/bounded-json.ts'
-import { jsonBounds } from '#sdk/json-body.ts'
+import { jsonBounds } from '#modules/shared/http/json-body.ts'
 
 /** What people type: no character that a database cannot keep. */
 export const typed = (max: number) =>

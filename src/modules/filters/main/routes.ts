@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { badRequest, notFound } from './answer.ts'
 
 /** `names` are the parts of the path that stand for something, decoded, in their order. */

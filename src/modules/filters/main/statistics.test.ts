@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StatisticsQuery } from '#domain/statistics.ts'
-import type { Statistics } from '#sdk/statistics.ts'
+import type { Statistics } from '#sdk/filter/statistics.ts'
 import { openMain, someone } from '#testing/main-fixture.ts'
 
 const now = Date.UTC(2030, 5, 15, 12, 30)

@@ -1,8 +1,8 @@
 import type { Subject } from '#identity/subject.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/portal.ts'
-import type { Rule } from '#sdk/rule.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/filter/portal.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** How long a decision is remembered for the very subject that it was made for. */
 const rememberedMillis = 3_000

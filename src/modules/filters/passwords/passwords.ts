@@ -1,5 +1,5 @@
-import { jsonErrors } from '#sdk/error-format.ts'
-import { defineFilter } from '#sdk/filter.ts'
+import { jsonErrors } from '#sdk/filter/error-format.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
 import { parameters, parseReset, type ResetSettings } from './reset-settings.ts'
 
 /** New passwords for users who forgot theirs, by a link in a mail. */

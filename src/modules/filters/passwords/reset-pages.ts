@@ -1,5 +1,5 @@
-import type { GatewayResponse } from '#sdk/http.ts'
-import { html, type Markup, page, type Theme } from '#sdk/page.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { html, type Markup, page, type Theme } from '#sdk/filter/page.ts'
 
 export interface PageSettings {
   readonly title: string

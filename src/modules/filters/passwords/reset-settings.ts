@@ -2,12 +2,16 @@ import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
-import { defaultTheme, parseColour, type Theme } from '#sdk/page.ts'
-import { parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
-import { checkPasswordParameters, passwordParameters, readWebAddress } from '#sdk/password-parameters.ts'
+import {
+  checkPasswordParameters,
+  passwordParameters,
+  readWebAddress,
+} from '#modules/shared/passwords/password-parameters.ts'
+import { defaultTheme, parseColour, type Theme } from '#sdk/filter/page.ts'
+import { parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 const linkText = `Someone, probably you, requested a new password for your account.
 

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import type { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { readHeaders } from '#sdk/plugin-headers.ts'
+import type { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import { readHeaders } from '#modules/shared/plugin/plugin-headers.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 export type FilterAnswer =
   | { readonly kind: 'response'; readonly response: GatewayResponse }

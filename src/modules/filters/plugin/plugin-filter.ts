@@ -1,9 +1,9 @@
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { plainRequest, plainSubject } from '#modules/shared/plugin/plugin-request.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import type { Filter } from '#sdk/filter.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
-import { plainRequest, plainSubject } from '#sdk/plugin-request.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 import { addHeaders, readFilterAnswer } from './filter-answer.ts'
 
 export interface PluginFilterConfig {

@@ -1,7 +1,7 @@
-import { defineFilter } from '#sdk/filter.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
-import { maxBodyKilobytes } from '#sdk/plugin-request.ts'
+import { pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { maxBodyKilobytes } from '#modules/shared/plugin/plugin-request.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 import { openPluginFilter, type PluginFilterConfig } from './plugin-filter.ts'
 
 const parameters = { ...pluginParameters, maxBodyKilobytes: maxBodyKilobytes(64) }

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { Asset } from './built-portal.ts'
 
 /** A year: an asset's name changes with its content. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { PortalSettings } from '#contract/portal.ts'
 import { escapeHtml } from '#kernel/html.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 const settingsBlock = /(<script id="settings" type="application\/json">)(<\/script>)/
 const title = /<title>[^<]*<\/title>/

@@ -1,7 +1,7 @@
 import { registerApiVersion } from '#contract/register.ts'
 import { formAttributeView, listItem } from '#contract/schemas/form-attribute.ts'
 import * as schemas from '#contract/schemas/register.ts'
-import { type ApiAnswer, DescribedApi } from '#sdk/api-description.ts'
+import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
 import { invitationRequest, registerRequest } from './register-schemas.ts'
 
 const page: ApiAnswer = { description: 'A page for people', type: 'text/html' }

@@ -1,7 +1,7 @@
 import type { FieldProblem } from '#kernel/errors.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
-import { checkValue } from '#sdk/form-values.ts'
-import { isMailAddress } from '#sdk/mail.ts'
+import { checkValue } from '#modules/shared/forms/form-values.ts'
+import { isMailAddress } from '#sdk/notifier/mail.ts'
 
 /** What is wrong with an invitation: it may set fields of the form only, and to what the form takes. */
 export function draftProblems(

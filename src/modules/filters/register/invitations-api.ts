@@ -5,12 +5,12 @@ import { jsonAnswer } from '#modules/filters/register/json-answer.ts'
 import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import type { InvitationForm } from '#sdk/filter.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
-import { readJsonBody } from '#sdk/json-body.ts'
-import type { InvitationRecord } from '#sdk/registrations.ts'
+import { readJsonBody } from '#modules/shared/http/json-body.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { InvitationForm } from '#sdk/filter/filter.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { InvitationRecord } from '#sdk/filter/registrations.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 const maxBody = 64 * 1024
 const pageSize = 100

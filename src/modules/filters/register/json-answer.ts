@@ -1,5 +1,5 @@
-import type { ErrorFormat } from '#sdk/error-format.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 

@@ -3,7 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
-import type { UniqueValue } from '#sdk/new-account.ts'
+import type { UniqueValue } from '#sdk/target/new-account.ts'
 
 /** 0 stands for any number. */
 export interface LimitSettings {

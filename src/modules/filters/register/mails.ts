@@ -2,8 +2,8 @@ import type { Template } from '#kernel/template.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { renderMail, unavailableText } from '#modules/filters/register/mail-texts.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
-import type { MailText } from '#sdk/mail.ts'
-import type { InvitationMail, SecretMail } from '#sdk/registrations.ts'
+import type { InvitationMail, SecretMail } from '#sdk/filter/registrations.ts'
+import type { MailText } from '#sdk/notifier/mail.ts'
 
 const dayMillis = 24 * 3600_000
 

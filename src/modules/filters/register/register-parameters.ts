@@ -1,7 +1,7 @@
 import { compileMailTemplate, invitationText, verificationText } from '#modules/filters/register/mail-texts.ts'
-import { formAttributeRows } from '#sdk/form-attribute.ts'
-import { parseColour } from '#sdk/page.ts'
-import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { formAttributeRows } from '#modules/shared/forms/form-attribute.ts'
+import { parseColour } from '#sdk/filter/page.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 
 /** Of the predecessor, under its names. */
 const inherited = {

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { InvitationRequest, RegisterRequest } from '#contract/register.ts'
-import { maxFormAttributes } from '#sdk/form-attribute.ts'
+import { maxFormAttributes } from '#modules/shared/forms/form-attribute.ts'
 
 /** Values are bounded by the form's own rules, which tell people what is wrong. */
 const requestMembers = {

@@ -1,12 +1,12 @@
 import type { Subject } from '#identity/subject.ts'
 import type { ReadRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
-import type { FormAttribute } from '#sdk/form-attribute.ts'
-import { type CheckedForm, checkForm } from '#sdk/form-values.ts'
-import { isLoginName, isPlainText } from '#sdk/login-name.ts'
-import { isMailAddress } from '#sdk/mail.ts'
-import type { InvitationRecord } from '#sdk/registrations.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
+import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
+import { type CheckedForm, checkForm } from '#modules/shared/forms/form-values.ts'
+import { isLoginName, isPlainText } from '#modules/shared/login/login-name.ts'
+import type { InvitationRecord } from '#sdk/filter/registrations.ts'
+import { isMailAddress } from '#sdk/notifier/mail.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /** A registration as it was sent, with whom it came from. */
 export interface Submission {

@@ -1,9 +1,9 @@
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { Registrar } from '#modules/filters/register/registrar.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
-import { html, notice, page, type Theme } from '#sdk/page.ts'
-import { readForm } from '#sdk/read-form.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { html, notice, page, type Theme } from '#sdk/filter/page.ts'
+import { readForm } from '#sdk/filter/read-form.ts'
 
 const maxBody = 8 * 1024
 const maxToken = 200

@@ -4,7 +4,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { type BulkOperation, maxBulkPayload, readBulkRequest, tooLarge } from '#protocols/scim/bulk/bulk-request.ts'
 import { type BulkOutcome, runBulk } from '#protocols/scim/bulk/run-bulk.ts'
 import { errorBody } from '#protocols/scim/scim-error.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { answer, type Handler, type Route, type ScimCall } from './scim-call.ts'
 
 /** `/Bulk`: each operation is a call of its own, as if it were a request. */

@@ -7,7 +7,7 @@ import type { NamedGroup } from '#identity/user-directory.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { groupsAbove } from '#modules/shared/targets/containing-groups.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
-import type { ContainingGroup, SearchPage } from '#sdk/target.ts'
+import type { ContainingGroup, SearchPage } from '#sdk/target/target.ts'
 import { displayNameAttribute } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {

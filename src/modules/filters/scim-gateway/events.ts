@@ -8,8 +8,8 @@ import {
   patchMessage,
   type ResourceChange,
 } from '#protocols/scim/security-events.ts'
-import type { EventStream } from '#sdk/event-stream.ts'
-import type { Exchange } from '#sdk/exchange.ts'
+import type { EventStream } from '#sdk/filter/event-stream.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Router } from './router.ts'
 import { notesOf, resourceAddress } from './scim-call.ts'
 

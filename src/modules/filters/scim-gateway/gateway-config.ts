@@ -3,11 +3,11 @@ import type { Issues, Path } from '#kernel/issues.ts'
 import { type AttributePath, internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import type { EventPayload } from '#protocols/scim/security-events.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
-import type { EventStreamOptions } from '#sdk/event-stream.ts'
-import { type PreparedMapping, prepareMapping } from '#sdk/mapping.ts'
-import { type ParsedParameters, readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import type { EventStreamOptions } from '#sdk/filter/event-stream.ts'
+import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 import {
   checkNames,
   derivedFilterNames,

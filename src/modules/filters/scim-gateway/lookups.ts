@@ -4,8 +4,8 @@ import type { User } from '#identity/user.ts'
 import type { NamedGroup, SortOrder } from '#identity/user-directory.ts'
 import { errorCodes, GatewayError } from '#kernel/errors.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
-import type { ContainingGroup, SearchPage, ServedTimes } from '#sdk/target.ts'
-import type { ReadVersion } from '#sdk/workflow.ts'
+import type { ContainingGroup, SearchPage, ServedTimes } from '#sdk/target/target.ts'
+import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 
 export interface FoundUser {
   /** The SCIM id. */

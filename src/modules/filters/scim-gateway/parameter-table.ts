@@ -1,7 +1,7 @@
 import { Dn } from '#identity/dn.ts'
 import { parseTrustedUrl } from '#kernel/issuer-url.ts'
-import { sourceTypes } from '#sdk/mapping.ts'
-import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { sourceTypes } from '#sdk/mapper/mapping.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 
 /** Where SCIM clients expect different behavior; everything else is accepted from all of them. */
 export interface ClientProfile {

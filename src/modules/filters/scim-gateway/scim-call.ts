@@ -8,8 +8,8 @@ import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
 import { type AttributeRef, internalName, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { quoted, scimError, scimMediaType } from '#protocols/scim/scim-error.ts'
 import type { ResourceChange } from '#protocols/scim/security-events.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 
 /** The largest body of a request. */
 const maxBody = 4 * 1024 * 1024

@@ -10,8 +10,8 @@ import {
   nestsGroups,
   type ServedTimes,
   type Target,
-} from '#sdk/target.ts'
-import { noVersion, type ReadVersion } from '#sdk/workflow.ts'
+} from '#sdk/target/target.ts'
+import { noVersion, type ReadVersion } from '#sdk/workflow/workflow.ts'
 import { displayNameAttribute } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {

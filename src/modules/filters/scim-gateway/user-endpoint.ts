@@ -6,7 +6,7 @@ import { clientValues, type ReadOptions, readResource } from '#protocols/scim/re
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import { requireAttributes } from '#protocols/scim/resource-rules.ts'
 import { internalName } from '#protocols/scim/resource-schema.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { fixedAttribute, type NameOf, userFilterNames } from './filter-translation.ts'
 import {
   type ListRequest,

@@ -1,8 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { defineFilter } from '#sdk/filter.ts'
-import { answerJournal } from '#sdk/journal-answer.ts'
-import { list } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { answerJournal } from '#modules/shared/runs/journal-answer.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   gateway: list({ about: 'The Applications whose journals are shown; all when absent.' }),

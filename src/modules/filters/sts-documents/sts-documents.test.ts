@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
-import type { GatewayResponse } from '#sdk/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { GatewayError } from '#kernel/errors.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
-import { defineFilter } from '#sdk/filter.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
-import { choice, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import type { IssuerDocuments } from '#sdk/token-keys.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { choice, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import type { IssuerDocuments } from '#sdk/sts/token-keys.ts'
 
 const parameters = {
   endpoint: text({

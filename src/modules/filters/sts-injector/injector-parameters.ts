@@ -1,5 +1,5 @@
 import { isQuantity } from '#protocols/admission/injector-settings.ts'
-import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 
 const quantity = (about: string) =>
   parsed(

@@ -3,7 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { PodOwner } from '#protocols/admission/pod.ts'
-import type { ClusterObjects } from '#sdk/kubernetes-cluster.ts'
+import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 
 export interface OwnerEventOptions {
   readonly objects: Pick<ClusterObjects, 'create'>

@@ -17,11 +17,11 @@ import { type Injection, inject } from '#protocols/admission/inject.ts'
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { ownerOf, type Pod, podSchema } from '#protocols/admission/pod.ts'
 import { asksAccount, type PodAccount } from '#protocols/admission/pod-wishes.ts'
-import type { Filter } from '#sdk/filter.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/http.ts'
-import { isCluster } from '#sdk/kubernetes-cluster.ts'
-import type { PodAdmission } from '#sdk/pod-admission.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { isCluster } from '#sdk/target/kubernetes-cluster.ts'
 
 const maxFaults = 16
 const maxFault = 400

@@ -3,7 +3,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { ClusterObjects } from '#sdk/kubernetes-cluster.ts'
+import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 
 export interface AccountAnnotations {
   readonly annotations: Readonly<Record<string, string>>

@@ -2,8 +2,8 @@ import { resolve } from 'node:path'
 import { defaultResources, injectorParameters } from '#modules/filters/sts-injector/injector-parameters.ts'
 import { sidecarScript } from '#modules/filters/sts-injector/sidecar-script.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
-import { defineFilter } from '#sdk/filter.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 export interface InjectorConfig {
   readonly settings: InjectorSettings

@@ -1,5 +1,5 @@
 import * as schemas from '#contract/schemas/token.ts'
-import { DescribedApi } from '#sdk/api-description.ts'
+import { DescribedApi } from '#modules/shared/http/api-description.ts'
 
 /** Everything below `/token`. */
 export const tokenApiDescription = new DescribedApi({

@@ -1,9 +1,15 @@
 import { stringify } from 'yaml'
 import { kubectlTokenKeys as keys, type TokenState } from '#contract/token.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Exchange } from '#sdk/exchange.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { latestTokensSlot, restoreTokens, type SessionTokens, storeTokens, tokensSlot } from '#sdk/session-tokens.ts'
+import {
+  latestTokensSlot,
+  restoreTokens,
+  type SessionTokens,
+  storeTokens,
+  tokensSlot,
+} from '#modules/shared/login/session-tokens.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 import type { ShellTemplate } from './shell-template.ts'
 import type { LoadedTokens, TokenLoader } from './token-loader.ts'
 

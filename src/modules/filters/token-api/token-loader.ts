@@ -1,6 +1,6 @@
 import type { TokenUser } from '#contract/token.ts'
 import type { Attributes } from '#identity/attributes.ts'
-import type { Exchange } from '#sdk/exchange.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 
 export type LoadedTokens = Omit<TokenUser, 'displayName'>
 

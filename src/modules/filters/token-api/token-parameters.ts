@@ -1,5 +1,5 @@
-import { flag, list, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
-import type { Parameter } from '#sdk/parameters.ts'
+import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import type { Parameter } from '#sdk/module/parameters.ts'
 
 const colour = (fallback: string): Parameter<string | undefined> => ({
   ...parsed(

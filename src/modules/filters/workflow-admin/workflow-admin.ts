@@ -1,8 +1,8 @@
-import { defineFilter } from '#sdk/filter.ts'
-import { flag } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { problemErrors } from '#sdk/problem-json.ts'
-import { RunAdministration } from '#sdk/run-administration.ts'
+import { problemErrors } from '#modules/shared/http/problem-json.ts'
+import { RunAdministration } from '#modules/shared/runs/run-administration.ts'
+import { defineFilter } from '#sdk/filter/filter.ts'
+import { flag } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   readOnly: flag({ about: '`"true"`: runs are shown, but cannot be retried, skipped or cancelled.' }),

@@ -1,7 +1,7 @@
-import type { Retention } from '#sdk/chores.ts'
-import { defineJob } from '#sdk/job.ts'
-import { wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import type { Retention } from '#sdk/job/chores.ts'
+import { defineJob } from '#sdk/job/job.ts'
+import { wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 /** Nobody means to keep anything longer than this and to count the days. */
 const max = 36_500

@@ -1,5 +1,5 @@
-import { defineJob } from '#sdk/job.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineJob } from '#sdk/job/job.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 /** Takes back access whose time has passed. */
 export default defineJob({

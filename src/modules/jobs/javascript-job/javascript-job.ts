@@ -1,8 +1,13 @@
+import {
+  loadPluginCode,
+  type PluginCode,
+  pluginParameters,
+  readPluginCode,
+} from '#modules/shared/plugin/plugin-code.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import { defineJob } from '#sdk/job.ts'
-import { list } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { loadPluginCode, type PluginCode, pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
+import { defineJob } from '#sdk/job/job.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 import { askedWorkflows, startWorkflows } from './started-workflows.ts'
 
 /** A job that did nothing for so long gives its process back. */

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { ownIdentity } from '#identity/identity.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import type { JobHost } from '#sdk/job.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import type { WorkflowCall } from '#sdk/workflow.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import type { JobHost } from '#sdk/job/job.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 
 const maxWorkflows = 1000
 

@@ -1,6 +1,6 @@
-import { defineJob } from '#sdk/job.ts'
-import { text, wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { defineJob } from '#sdk/job/job.ts'
+import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   message: text({

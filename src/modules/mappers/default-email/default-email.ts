@@ -1,5 +1,5 @@
-import { defineMapper } from '#sdk/mapper.ts'
-import { readPositional } from '#sdk/mapper-parameters.ts'
+import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
+import { defineMapper } from '#sdk/mapper/mapper.ts'
 
 const nobody: readonly string[] = ['none@none.com']
 

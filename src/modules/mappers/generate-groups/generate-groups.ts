@@ -2,11 +2,11 @@ import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { defineMapper, type MapperInstance } from '#sdk/mapper.ts'
-import { readPositional } from '#sdk/mapper-parameters.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
-import { hasGroups, hasLookups, type LookupTarget } from '#sdk/target.ts'
+import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
+import { defineMapper, type MapperInstance } from '#sdk/mapper/mapper.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { hasGroups, hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 
 const lookupsAtOnce = 8
 /** The attribute of a group's entry that is its id, where the expression names none. */

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import type { MappingSource } from '#identity/mapping/mapped-value.ts'
-import type { Mapper } from '#sdk/mapper.ts'
+import type { Mapper } from '#sdk/mapper/mapper.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import javaScriptMapping from './javascript-mapping.ts'

@@ -1,5 +1,5 @@
-import { mappingSignatures } from '#sdk/legacy-script/legacy-signatures.ts'
-import { defineMapper } from '#sdk/mapper.ts'
+import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
+import { defineMapper } from '#sdk/mapper/mapper.ts'
 import { mappingLimits, openMappingFunction } from './mapping-function.ts'
 
 /**

@@ -1,11 +1,11 @@
 import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, isJsonObject, type JsonValue } from '#kernel/json.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { Mapper } from '#sdk/mapper.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
+import type { Mapper } from '#sdk/mapper/mapper.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 const functionName = 'doMapping'
 /** A mapper that did nothing for so long gives its process back. */

@@ -2,8 +2,8 @@ import type { MappingSource } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
-import { defineMapper } from '#sdk/mapper.ts'
-import { readPositional } from '#sdk/mapper-parameters.ts'
+import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
+import { defineMapper } from '#sdk/mapper/mapper.ts'
 
 /** The values that a JSON path finds in an attribute, as texts. */
 export default defineMapper({

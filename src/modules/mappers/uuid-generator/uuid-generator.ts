@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { defineMapper } from '#sdk/mapper.ts'
-import { readPositional } from '#sdk/mapper-parameters.ts'
+import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
+import { defineMapper } from '#sdk/mapper/mapper.ts'
 
 /** A new random UUID at every use. */
 export default defineMapper({

@@ -1,5 +1,5 @@
-import { defineNotifier } from '#sdk/notifier.ts'
-import { readParameters } from '#sdk/parameters.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { defineNotifier } from '#sdk/notifier/notifier.ts'
 
 /** Takes every mail and tells nobody: for installations, and tests, that want none. */
 export default defineNotifier({

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { HandOver } from '#sdk/notifier.ts'
+import type { HandOver } from '#sdk/notifier/notifier.ts'
 
 /**
  * Stands between a mail and the end of its data, which is what makes a server take it: the end is given out only after

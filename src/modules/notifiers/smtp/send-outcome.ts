@@ -1,4 +1,4 @@
-import type { SendOutcome } from '#sdk/notifier.ts'
+import type { SendOutcome } from '#sdk/notifier/notifier.ts'
 
 /** Failures that are about this one mail; all others are about the server or the way there, and pass. */
 const aboutTheMail = new Set(['EENVELOPE', 'EMESSAGE'])

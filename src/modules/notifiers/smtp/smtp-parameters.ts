@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
 import type { Issues } from '#kernel/issues.ts'
-import { isMailAddress } from '#sdk/mail.ts'
-import { choice, flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { type ParameterTable, readParameters } from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
+import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { isMailAddress } from '#sdk/notifier/mail.ts'
 
 const securities = ['none', 'starttls', 'tls'] as const
 type Security = (typeof securities)[number]

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import smtp from '#modules/notifiers/smtp/smtp.ts'
-import type { Notifier, OutgoingMail } from '#sdk/notifier.ts'
+import type { Notifier, OutgoingMail } from '#sdk/notifier/notifier.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { type MailServer, type MailServerOptions, mailServer } from '#testing/mail-server.ts'

@@ -3,8 +3,14 @@ import { readSmallFile } from '#kernel/small-file.ts'
 import { DataGate } from '#modules/notifiers/smtp/data-gate.ts'
 import { sendOutcome } from '#modules/notifiers/smtp/send-outcome.ts'
 import { parameters, parseSmtp, type SmtpConfig } from '#modules/notifiers/smtp/smtp-parameters.ts'
-import { checkMail } from '#sdk/mail.ts'
-import { defineNotifier, type HandOver, type Notifier, type OutgoingMail, type SendOutcome } from '#sdk/notifier.ts'
+import { checkMail } from '#sdk/notifier/mail.ts'
+import {
+  defineNotifier,
+  type HandOver,
+  type Notifier,
+  type OutgoingMail,
+  type SendOutcome,
+} from '#sdk/notifier/notifier.ts'
 
 /** Sends mail through an SMTP server, over a few connections that are kept open. */
 export default defineNotifier({

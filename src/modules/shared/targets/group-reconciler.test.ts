@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest'
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import type { TargetChange } from '#sdk/target.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
 import { type GroupStore, reconcileGroups, type StoredGroup } from './group-reconciler.ts'
 import { inQueue } from './user-reconciler.ts'
 

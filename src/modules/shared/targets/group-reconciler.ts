@@ -3,7 +3,7 @@ import { entryChange, groupChanges, newGroupChanges } from '#identity/entry-chan
 import type { Group } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type Exclusively, hasCode, report, requireVersion } from '#modules/shared/targets/user-reconciler.ts'
-import type { GroupTarget, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { GroupTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** A group as it was read, with what the target needs to write it again. */
 export interface StoredGroup {

@@ -3,7 +3,7 @@ import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { syncOptions, userOf } from '#sdk/conformance/target-fixture.ts'
-import type { TargetChange } from '#sdk/target.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
 import { inQueue, reconcileUsers, type StoredUser, type UserStore } from './user-reconciler.ts'
 
 /** Users by login in lower case. */

@@ -3,8 +3,8 @@ import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
-import { loginSpellings } from '#sdk/new-account.ts'
-import type { PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { loginSpellings } from '#sdk/target/new-account.ts'
+import type { PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** A user as it was read, with what the target needs to write it again. */
 export interface StoredUser {

@@ -4,8 +4,8 @@ import { timeAttributes } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
+import type { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { hasCode, noUser, report } from '#modules/shared/targets/user-reconciler.ts'
-import type { Passwords } from '#sdk/passwords.ts'
 import type {
   ContainingGroup,
   CreateOptions,
@@ -20,7 +20,7 @@ import type {
   StoredAccount,
   SyncOptions,
   TargetRequest,
-} from '#sdk/target.ts'
+} from '#sdk/target/target.ts'
 
 const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'password' }
 

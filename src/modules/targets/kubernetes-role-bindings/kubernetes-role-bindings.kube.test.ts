@@ -3,7 +3,13 @@ import type { Filter } from '#identity/filter/ast.ts'
 import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
 import kubernetesRoleBindings from '#modules/targets/kubernetes-role-bindings/kubernetes-role-bindings.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasLookups, type LookupTarget, type SearchQuery, type TargetChange, type TargetRequest } from '#sdk/target.ts'
+import {
+  hasLookups,
+  type LookupTarget,
+  type SearchQuery,
+  type TargetChange,
+  type TargetRequest,
+} from '#sdk/target/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'

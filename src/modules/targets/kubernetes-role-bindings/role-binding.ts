@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { ClusterObject, ClusterResource } from '#sdk/kubernetes-cluster.ts'
+import type { ClusterObject, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
 
 export interface BindingPlace {
   readonly resource: ClusterResource

@@ -6,7 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
 import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
-import type { ClusterObject, ClusterObjects } from '#sdk/kubernetes-cluster.ts'
+import type { ClusterObject, ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 import type {
   CreateOptions,
   LookupTarget,
@@ -16,7 +16,7 @@ import type {
   SyncOptions,
   TargetChange,
   TargetRequest,
-} from '#sdk/target.ts'
+} from '#sdk/target/target.ts'
 import {
   bindingPlace,
   clusterRoleBindings,

@@ -13,8 +13,8 @@ import {
   type StoredUser,
   type UserStore,
 } from '#modules/shared/targets/user-reconciler.ts'
-import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/kubernetes-cluster.ts'
-import type { LookupTarget, StorableAttributes, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
+import type { LookupTarget, StorableAttributes, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import { foldLogin, objectName, ownAttributes, readUser, userApi, writeUser } from './user-object.ts'
 
 /** The most users that a search reads. */

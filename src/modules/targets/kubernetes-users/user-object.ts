@@ -3,7 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { directoryLimits } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ClusterObject } from '#sdk/kubernetes-cluster.ts'
+import type { ClusterObject } from '#sdk/target/kubernetes-cluster.ts'
 
 export const userApi = { group: 'openunison.tremolo.io', version: 'v1', plural: 'users' } as const
 

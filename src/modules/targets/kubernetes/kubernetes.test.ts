@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import kubernetes, { parseKubernetes } from '#modules/targets/kubernetes/kubernetes.ts'
-import { reviewsTokens } from '#sdk/token-review.ts'
+import { reviewsTokens } from '#sdk/target/token-review.ts'
 import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'

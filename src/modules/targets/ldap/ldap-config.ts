@@ -1,7 +1,7 @@
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
-import type { LdapConnectionConfig } from '#sdk/ldap-parameters.ts'
+import type { LdapConnectionConfig } from '#modules/shared/ldap/ldap-parameters.ts'
 import type { LdapNames } from './ldap-names.ts'
 
 interface PatternPart {

@@ -11,7 +11,7 @@ import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import { type Exclusively, report } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapChange, WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import type { GroupTarget, TargetChange } from '#sdk/target.ts'
+import type { GroupTarget, TargetChange } from '#sdk/target/target.ts'
 import type { LdapMemberships } from './ldap-memberships.ts'
 import {
   isSameName,

@@ -12,7 +12,7 @@ import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts
 import type { LdapEntry } from '#protocols/ldap/ldap-entry.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
-import type { GroupReadOptions, LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target.ts'
+import type { GroupReadOptions, LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target/target.ts'
 import { both, generalizedText, idOf, idValue, type LdapTree, type ReadEntry, readValues } from './ldap-tree.ts'
 
 /** A search with at most so many results reads them whole; a longer one reads the requested page only. */

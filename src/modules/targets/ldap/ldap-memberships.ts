@@ -5,7 +5,7 @@ import { absentGroup, type GroupWalk, groupsAbove, refuseCircle } from '#modules
 import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapChange } from '#protocols/ldap/ldap-server.ts'
-import type { ContainingGroup, MemberGroupChange, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { ContainingGroup, MemberGroupChange, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import { tryDn } from './ldap-config.ts'
 import { idOf, type LdapTree, type ReadEntry } from './ldap-tree.ts'
 

@@ -11,7 +11,7 @@ import type {
   SearchQuery,
   StorableAttributes,
   TargetRequest,
-} from '#sdk/target.ts'
+} from '#sdk/target/target.ts'
 
 type WholeTarget = LookupTarget & GroupTarget & PasswordTarget
 

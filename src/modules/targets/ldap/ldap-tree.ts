@@ -10,7 +10,7 @@ import { type LdapEntry, textsOf } from '#protocols/ldap/ldap-entry.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapChange, LdapServer, WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import type { GroupReadOptions } from '#sdk/target.ts'
+import type { GroupReadOptions } from '#sdk/target/target.ts'
 import { type LdapLayout, ownValue, tryDn } from './ldap-config.ts'
 
 export const equal = (attribute: string, value: string | Buffer): LdapFilter => ({ kind: 'equal', attribute, value })

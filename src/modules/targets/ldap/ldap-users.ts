@@ -22,7 +22,7 @@ import {
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapChange, WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import { unicodePassword } from '#protocols/ldap/password-modify.ts'
-import type { PasswordTarget, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { PasswordTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import type { LdapMemberships } from './ldap-memberships.ts'
 import {
   type LdapTree,

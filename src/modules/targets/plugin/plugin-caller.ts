@@ -1,9 +1,9 @@
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import type { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import type { StorableAttributes, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { StorableAttributes, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** Calls the plug-in's functions with plain values, and reads their answers. */
 export class PluginCaller {

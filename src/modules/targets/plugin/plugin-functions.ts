@@ -1,4 +1,4 @@
-import { type LegacyParameter, type LegacySignatures, parameter, value } from '#sdk/legacy-script/legacy-signatures.ts'
+import { type LegacyParameter, type LegacySignatures, parameter, value } from '#legacy-script/legacy-signatures.ts'
 
 /** Every plug-in target needs these. */
 const requiredFunctions = ['findUser', 'createUser', 'syncUser', 'deleteUser'] as const

@@ -4,6 +4,7 @@ import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
 import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/shared/targets/group-reconciler.ts'
 import {
@@ -16,8 +17,7 @@ import {
   type UserStore,
 } from '#modules/shared/targets/user-reconciler.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { loadPluginCode, type PluginCode } from '#sdk/plugin-code.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 import type {
   GroupTarget,
   LookupTarget,
@@ -26,8 +26,8 @@ import type {
   SyncOptions,
   Target,
   TargetRequest,
-} from '#sdk/target.ts'
-import { sameLogin } from '#sdk/workflow-user.ts'
+} from '#sdk/target/target.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import {
   PluginCaller,
   plainRequest,

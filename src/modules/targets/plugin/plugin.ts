@@ -1,7 +1,7 @@
-import { parsed } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { pluginParameters, readPluginCode } from '#sdk/plugin-code.ts'
-import { defineTarget } from '#sdk/target.ts'
+import { pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { parsed } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { defineTarget } from '#sdk/target/target.ts'
 import { type Capabilities, capabilitiesOf, type Demands, legacySignatures } from './plugin-functions.ts'
 import { openPluginTarget, type PluginTargetConfig } from './plugin-target.ts'
 

@@ -2,7 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { type GroupStore, noGroup, reconcileGroups } from '#modules/shared/targets/group-reconciler.ts'
 import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import { type Exclusively, hasCode } from '#modules/shared/targets/user-reconciler.ts'
-import type { GroupTarget } from '#sdk/target.ts'
+import type { GroupTarget } from '#sdk/target/target.ts'
 import { unfit } from './resource-mapping.ts'
 import type { GroupLookups } from './scim-lookups.ts'
 import {

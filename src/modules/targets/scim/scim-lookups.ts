@@ -4,7 +4,7 @@ import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
-import type { SearchQuery } from '#sdk/target.ts'
+import type { SearchQuery } from '#sdk/target/target.ts'
 import { type FilterName, slotName, timeName } from './filter-to-scim.ts'
 import { ResourceSearch, type Searched, theOne } from './resource-search.ts'
 import {

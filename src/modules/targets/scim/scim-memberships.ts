@@ -7,7 +7,7 @@ import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
 import { answerError } from '#protocols/scim/client/scim-connection.ts'
 import { member } from '#protocols/scim/message.ts'
-import type { ContainingGroup, MemberGroupChange, SyncOptions, TargetRequest } from '#sdk/target.ts'
+import type { ContainingGroup, MemberGroupChange, SyncOptions, TargetRequest } from '#sdk/target/target.ts'
 import type { GroupLookups } from './scim-lookups.ts'
 import {
   isGroupMember,

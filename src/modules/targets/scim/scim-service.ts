@@ -10,7 +10,7 @@ import { member } from '#protocols/scim/message.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { internalName } from '#protocols/scim/resource-schema.ts'
-import type { StorableAttributes, TargetRequest } from '#sdk/target.ts'
+import type { StorableAttributes, TargetRequest } from '#sdk/target/target.ts'
 import { applyEdits, type Edit, ResourceMapping } from './resource-mapping.ts'
 
 /** The server behind a target. */

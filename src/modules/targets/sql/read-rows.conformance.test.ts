@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hasQueries, type QueryTarget } from '#sdk/query-target.ts'
+import { hasQueries, type QueryTarget } from '#modules/shared/targets/query-target.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { openApplication, runOn } from '#testing/sql-schema.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasLookups, type Target } from '#sdk/target.ts'
+import { hasLookups, type Target } from '#sdk/target/target.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { makeApplication, openApplication, openTarget, runOn } from '#testing/sql-schema.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { timeValue } from '#identity/entry-times.ts'
 import type { CompareFilter } from '#identity/filter/ast.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { hasGroups, hasLookups } from '#sdk/target.ts'
+import { hasGroups, hasLookups } from '#sdk/target/target.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { openTarget, runOn } from '#testing/sql-schema.ts'
 

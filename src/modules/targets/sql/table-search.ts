@@ -8,7 +8,7 @@ import { type PageScope, readPosition, unknownPosition, writePosition } from '#i
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
-import type { SearchPage, SearchQuery } from '#sdk/target.ts'
+import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import {
   allOf,
   anyOf,

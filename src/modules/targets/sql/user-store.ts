@@ -10,7 +10,7 @@ import {
   type UserStore,
 } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase, SqlReader, SqlTransaction } from '#protocols/sql/sql-database.ts'
-import type { Target } from '#sdk/target.ts'
+import type { Target } from '#sdk/target/target.ts'
 
 /** A change of a user. */
 export interface UserUpdate {

@@ -1,5 +1,5 @@
 import type { JsonPath } from '#kernel/json-path.ts'
-import type { Params } from '#sdk/params.ts'
+import type { Params } from '#sdk/module/params.ts'
 import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.ts'
 
 const paging = ['offset', 'limit', 'page', 'cursor'] as const

@@ -8,7 +8,7 @@ import {
   type StoredGroup,
 } from '#modules/shared/targets/group-reconciler.ts'
 import { inQueue } from '#modules/shared/targets/user-reconciler.ts'
-import type { GroupTarget, Target, TargetChange } from '#sdk/target.ts'
+import type { GroupTarget, Target, TargetChange } from '#sdk/target/target.ts'
 import { settle } from './api-caller.ts'
 import { type BodyValues, refusedValue } from './templates.ts'
 import type { WebhookApi } from './webhook-api.ts'

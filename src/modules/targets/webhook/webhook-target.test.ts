@@ -11,7 +11,7 @@ import {
   type Target,
   type TargetChange,
   type TargetRequest,
-} from '#sdk/target.ts'
+} from '#sdk/target/target.ts'
 import { openWebhook } from '#testing/crm-application.ts'
 import type { ParamValues } from '#testing/fake-parse.ts'
 import { freePort } from '#testing/free-port.ts'

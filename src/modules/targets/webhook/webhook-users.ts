@@ -13,7 +13,7 @@ import {
   type UserStore,
   type WriteCall,
 } from '#modules/shared/targets/user-reconciler.ts'
-import type { Target, TargetChange, TargetRequest } from '#sdk/target.ts'
+import type { Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import { settle } from './api-caller.ts'
 import { refusedValue } from './templates.ts'
 import type { Places, WebhookApi } from './webhook-api.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, test } from 'vitest'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
-import { hasGroups, hasLookups, type TargetRequest } from '#sdk/target.ts'
+import { hasGroups, hasLookups, type TargetRequest } from '#sdk/target/target.ts'
 import { asSteps } from '#testing/as-steps.ts'
 import { type CrmApplication, crmParams, openWebhook, startCrmApplication } from '#testing/crm-application.ts'
 

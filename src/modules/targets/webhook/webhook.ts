@@ -3,17 +3,17 @@ import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
+import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import {
   type Parameter,
   type ParameterOptions,
   type ParameterTable,
   type ParsedParameters,
   readParameters,
-} from '#sdk/parameters.ts'
-import type { Params } from '#sdk/params.ts'
-import type { ParseContext } from '#sdk/parse-context.ts'
-import { defineTarget } from '#sdk/target.ts'
+} from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { defineTarget } from '#sdk/target/target.ts'
 import {
   type BodyTemplate,
   type HeaderTemplate,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { QueryRow, QueryTarget } from '#sdk/query-target.ts'
+import type { QueryRow, QueryTarget } from '#modules/shared/targets/query-target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'

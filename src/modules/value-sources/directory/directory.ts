@@ -1,10 +1,10 @@
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { flag, parsed, text, wholeNumber } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/value-source.ts'
+import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/mapper/value-source.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   searchBase: parsed('DN', (value) => Dn.parse(value), {

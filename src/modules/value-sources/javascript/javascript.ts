@@ -1,9 +1,14 @@
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import {
+  loadPluginCode,
+  type PluginCode,
+  parsePluginCode,
+  pluginParameters,
+} from '#modules/shared/plugin/plugin-code.ts'
+import { plainSubject } from '#modules/shared/plugin/plugin-request.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
-import { plainSubject } from '#sdk/plugin-request.ts'
-import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/value-source.ts'
+import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/mapper/value-source.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 const idleMillis = 30_000
 const maxTextLength = 2_000

@@ -1,10 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import { renderTask, templateReads } from '#sdk/task-template.ts'
-import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/workflow-task.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {
   name: { about: 'The attribute or request key; `$key$` is replaced.', required: true },

@@ -1,12 +1,12 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Template } from '#kernel/template.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { expiryFields, readTaskExpiry } from '#sdk/task-expiry.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import { renderGroupName, renderTask, templateReads } from '#sdk/task-template.ts'
-import { next, type TaskModule } from '#sdk/workflow-task.ts'
-import { changeGroups, timeGroup } from '#sdk/workflow-user.ts'
+import { expiryFields, readTaskExpiry } from '#modules/shared/tasks/task-expiry.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { renderGroupName, renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { changeGroups, timeGroup } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
   name: { about: 'The group; a template.', required: true },

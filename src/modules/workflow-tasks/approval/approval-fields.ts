@@ -2,9 +2,9 @@ import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { spanMillis, type TimeSpan } from '#kernel/time-span.ts'
-import { ruleScopes } from '#sdk/rule.ts'
-import { parseRuleTemplate, type RuleTemplate } from '#sdk/rule-template.ts'
-import type { TaskParseContext } from '#sdk/workflow-task.ts'
+import { parseRuleTemplate, type RuleTemplate } from '#modules/workflow-tasks/approval/rule-template.ts'
+import { ruleScopes } from '#sdk/auth/rule.ts'
+import type { TaskParseContext } from '#sdk/workflow/workflow-task.ts'
 
 const second = 1000
 const minute = 60 * second

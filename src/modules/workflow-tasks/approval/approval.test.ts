@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import type { ApprovalRequest } from '#sdk/approval.ts'
+import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { runTask, type TaskRunOptions } from '#testing/run-task.ts'
 import { issuesOf, parseTasks, type TaskSpec } from '#testing/workflow-fixture.ts'

@@ -1,14 +1,14 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { parsed, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { renderTask } from '#sdk/task-template.ts'
-import { defineCustomTask, next, type RequestMap } from '#sdk/workflow-task.ts'
-import { userValues } from '#sdk/workflow-user.ts'
+import { renderTask } from '#modules/shared/tasks/task-template.ts'
+import { parsed, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next, type RequestMap } from '#sdk/workflow/workflow-task.ts'
+import { userValues } from '#sdk/workflow/workflow-user.ts'
 
 const requestTemplate = (value: string) => parseTemplate(value, { keys: true, attributes: false })
 

@@ -1,7 +1,7 @@
-import { noFlow } from '#sdk/flow.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import type { TaskModule } from '#sdk/workflow-task.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {
   name: { about: 'The workflow whose tasks run next, on the same user and request. Not a template.', required: true },

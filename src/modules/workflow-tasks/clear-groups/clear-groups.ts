@@ -1,8 +1,8 @@
-import { noFlow } from '#sdk/flow.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
-import { setGroups } from '#sdk/workflow-user.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
+import { setGroups } from '#sdk/workflow/workflow-user.ts'
 
 export default defineCustomTask({
   className: 'tasks.ClearGroups',

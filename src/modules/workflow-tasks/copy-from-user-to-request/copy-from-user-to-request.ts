@@ -1,9 +1,9 @@
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { flag, list } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { flag, list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 
 const parameters = {
   attribute: list({ about: 'An attribute to copy; may be repeated. Keys of the engine are refused.', required: true }),

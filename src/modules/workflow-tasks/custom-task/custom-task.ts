@@ -1,6 +1,6 @@
-import { noFlow } from '#sdk/flow.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import type { TaskModule } from '#sdk/workflow-task.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {
   className: { about: 'The class of the custom task; see the reference of custom tasks.', required: true },

@@ -1,11 +1,11 @@
-import { auditedCall } from '#sdk/audited-call.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onTarget } from '#sdk/foresight.ts'
-import type { TargetChange } from '#sdk/target.ts'
-import { checkVersion, targetUser } from '#sdk/target-user.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import { next, type TaskModule } from '#sdk/workflow-task.ts'
-import { takeVersion } from '#sdk/workflow-user.ts'
+import { auditedCall } from '#modules/shared/tasks/audited-call.ts'
+import { checkVersion, targetUser } from '#modules/shared/tasks/target-user.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onTarget } from '#sdk/workflow/foresight.ts'
+import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { takeVersion } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
   target: { about: 'The target that the user is deleted from.', required: true },

@@ -1,9 +1,9 @@
-import { noFlow } from '#sdk/flow.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { list } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
-import { rewriteGroups } from '#sdk/workflow-user.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
+import { rewriteGroups } from '#sdk/workflow/workflow-user.ts'
 
 const parameters = {
   name: list({ about: 'A group that passes, letter case included; may be repeated.', required: true }),

@@ -1,8 +1,8 @@
 import { Attributes } from '#identity/attributes.ts'
 import { entryChange, groupChanges, newGroupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
-import { auditedCall } from '#sdk/audited-call.ts'
-import type { CreateOptions, GroupChange, GroupTarget, TargetChange, TargetRequest } from '#sdk/target.ts'
+import { auditedCall } from '#modules/shared/tasks/audited-call.ts'
+import type { CreateOptions, GroupChange, GroupTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** Attributes by name. */
 type Values = Readonly<Record<string, readonly string[]>>

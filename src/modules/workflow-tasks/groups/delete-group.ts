@@ -1,8 +1,8 @@
-import { noFlow } from '#sdk/flow.ts'
-import { onTarget } from '#sdk/foresight.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { renderGroupName } from '#sdk/task-template.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { renderGroupName } from '#modules/shared/tasks/task-template.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onTarget } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { deleteGroup } from './change-group.ts'
 import {
   checkVersionParameter,

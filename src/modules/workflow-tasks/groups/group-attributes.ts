@@ -1,10 +1,10 @@
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
-import { noFlow, type TaskFlow } from '#sdk/flow.ts'
-import { list } from '#sdk/parameter-types.ts'
-import type { Params } from '#sdk/params.ts'
-import { renderTask } from '#sdk/task-template.ts'
-import type { TaskContext } from '#sdk/workflow-task.ts'
+import { renderTask } from '#modules/shared/tasks/task-template.ts'
+import { list } from '#sdk/module/parameter-types.ts'
+import type { Params } from '#sdk/module/params.ts'
+import { noFlow, type TaskFlow } from '#sdk/workflow/flow.ts'
+import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
 /** One attribute of a group: a value that the configuration gives, or those of the workflow's user. */
 interface GroupAttribute {

@@ -1,11 +1,11 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
-import { flag, list, text } from '#sdk/parameter-types.ts'
-import type { Params } from '#sdk/params.ts'
-import { type GroupTarget, hasGroups, type Target } from '#sdk/target.ts'
-import { noVersion } from '#sdk/workflow.ts'
-import type { TaskContext } from '#sdk/workflow-task.ts'
+import { flag, list, text } from '#sdk/module/parameter-types.ts'
+import type { Params } from '#sdk/module/params.ts'
+import { type GroupTarget, hasGroups, type Target } from '#sdk/target/target.ts'
+import { noVersion } from '#sdk/workflow/workflow.ts'
+import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
 /** Where the caller leaves the version that the group must have. */
 const versionKey = 'groupversion'

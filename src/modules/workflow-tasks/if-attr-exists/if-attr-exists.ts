@@ -1,9 +1,9 @@
-import { noFlow } from '#sdk/flow.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import { renderTask } from '#sdk/task-template.ts'
-import type { TaskModule } from '#sdk/workflow-task.ts'
-import { userValues } from '#sdk/workflow-user.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { renderTask } from '#modules/shared/tasks/task-template.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { userValues } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
   name: { about: 'The attribute; `$key$` is replaced.', required: true },

@@ -1,9 +1,9 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
-import { findInTarget } from '#sdk/find-workflow-user.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onTarget } from '#sdk/foresight.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import type { TaskModule } from '#sdk/workflow-task.ts'
+import { findInTarget } from '#modules/shared/tasks/find-workflow-user.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onTarget } from '#sdk/workflow/foresight.ts'
+import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {
   target: { about: 'The target to query.', required: true },

@@ -1,10 +1,15 @@
+import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import {
+  loadPluginCode,
+  type PluginCode,
+  parsePluginCode,
+  pluginParameters,
+} from '#modules/shared/plugin/plugin-code.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import { noFlow } from '#sdk/flow.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import { type LegacySignatures, parameter } from '#sdk/legacy-script/legacy-signatures.ts'
-import { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import { loadPluginCode, type PluginCode, parsePluginCode, pluginParameters } from '#sdk/plugin-code.ts'
-import { defineCustomTask, next, stop, type WorkflowTask } from '#sdk/workflow-task.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { defineCustomTask, next, stop, type WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 import { applyTaskChanges, plainTaskState } from './task-state.ts'
 
 const className = 'tasks.JavaScriptTask'

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
-import { isEngineKey } from '#sdk/engine-keys.ts'
-import type { PluginAnswerReader } from '#sdk/plugin-answer.ts'
-import type { RequestMap, TaskContext } from '#sdk/workflow-task.ts'
-import { setGroups } from '#sdk/workflow-user.ts'
+import type { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import type { RequestMap, TaskContext } from '#sdk/workflow/workflow-task.ts'
+import { setGroups } from '#sdk/workflow/workflow-user.ts'
 
 /** What `doTask` is given of the user and the request: data only, and no password. */
 export interface TaskState {

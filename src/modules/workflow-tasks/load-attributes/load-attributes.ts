@@ -1,10 +1,10 @@
 import { Dn } from '#identity/dn.ts'
-import { findInDirectory } from '#sdk/find-workflow-user.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onDirectory } from '#sdk/foresight.ts'
-import { list, parsed, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
+import { findInDirectory } from '#modules/shared/tasks/find-workflow-user.ts'
+import { list, parsed, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onDirectory } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 
 const parameters = {
   name: list({ about: 'The attributes to load; may be repeated.', required: true }),

@@ -1,11 +1,11 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
-import { findInTarget } from '#sdk/find-workflow-user.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onTarget } from '#sdk/foresight.ts'
-import { flag, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
-import { noteVersion, takeLoadedGroups } from '#sdk/workflow-user.ts'
+import { findInTarget } from '#modules/shared/tasks/find-workflow-user.ts'
+import { flag, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onTarget } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
+import { noteVersion, takeLoadedGroups } from '#sdk/workflow/workflow-user.ts'
 
 const parameters = {
   target: text({ about: 'The target whose memberships are loaded.', required: true, reference: 'target' }),

@@ -1,11 +1,11 @@
 import { Dn } from '#identity/dn.ts'
-import { findInDirectory } from '#sdk/find-workflow-user.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onDirectory } from '#sdk/foresight.ts'
-import { flag, text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineCustomTask, next } from '#sdk/workflow-task.ts'
-import { takeLoadedGroups } from '#sdk/workflow-user.ts'
+import { findInDirectory } from '#modules/shared/tasks/find-workflow-user.ts'
+import { flag, text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onDirectory } from '#sdk/workflow/foresight.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
+import { takeLoadedGroups } from '#sdk/workflow/workflow-user.ts'
 
 const parameters = {
   nameAttr: text({ about: 'The attribute of the directory with the login.', required: true }),

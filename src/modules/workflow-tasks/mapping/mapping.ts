@@ -3,11 +3,11 @@ import { userIdName, userSource } from '#identity/mapping/mapped-value.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { onPaper } from '#sdk/foresight.ts'
-import { type MappingRule, prepareMapping, sourceTypes } from '#sdk/mapping.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import type { TaskModule } from '#sdk/workflow-task.ts'
-import { assignMapped, copyUser } from '#sdk/workflow-user.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { type MappingRule, prepareMapping, sourceTypes } from '#sdk/mapper/mapping.ts'
+import { onPaper } from '#sdk/workflow/foresight.ts'
+import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { assignMapped, copyUser } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
   map: {

@@ -1,8 +1,8 @@
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { text } from '#sdk/parameter-types.ts'
-import { readParameters } from '#sdk/parameters.ts'
-import { defineCustomTask, next, type WorkflowUser } from '#sdk/workflow-task.ts'
+import { text } from '#sdk/module/parameter-types.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { defineCustomTask, next, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 const parameters = {
   message: text({ about: 'A text in the log line that identifies the task.' }),

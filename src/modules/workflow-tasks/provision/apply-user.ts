@@ -2,11 +2,11 @@ import { entryChange, userChanges } from '#identity/entry-changes.ts'
 import type { User } from '#identity/user.ts'
 import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { auditedCall } from '#sdk/audited-call.ts'
-import type { Target, TargetRequest } from '#sdk/target.ts'
-import { checkVersion, type TargetUser } from '#sdk/target-user.ts'
-import { noVersion } from '#sdk/workflow.ts'
-import { sameLogin, wantedGroups } from '#sdk/workflow-user.ts'
+import { auditedCall } from '#modules/shared/tasks/audited-call.ts'
+import { checkVersion, type TargetUser } from '#modules/shared/tasks/target-user.ts'
+import type { Target, TargetRequest } from '#sdk/target/target.ts'
+import { noVersion } from '#sdk/workflow/workflow.ts'
+import { sameLogin, wantedGroups } from '#sdk/workflow/workflow-user.ts'
 
 export interface ApplyOptions {
   /** The attributes that may be touched; those among them that the user does not have are cleared, unless addOnly. */

@@ -1,12 +1,12 @@
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { findInDirectory } from '#sdk/find-workflow-user.ts'
-import { noFlow } from '#sdk/flow.ts'
-import { onDirectory } from '#sdk/foresight.ts'
-import { TaskFields } from '#sdk/task-fields.ts'
-import { next, type TaskModule } from '#sdk/workflow-task.ts'
-import { setGroups } from '#sdk/workflow-user.ts'
+import { findInDirectory } from '#modules/shared/tasks/find-workflow-user.ts'
+import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onDirectory } from '#sdk/workflow/foresight.ts'
+import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { setGroups } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
   keepExternalAttrs: {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
-import type { TargetChange } from '#sdk/target.ts'
+import type { TargetChange } from '#sdk/target/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { runTask } from '#testing/run-task.ts'

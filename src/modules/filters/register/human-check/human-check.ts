@@ -3,8 +3,8 @@ import type { RegisterChallenge } from '#contract/register.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
-import type { ModuleHost } from '#sdk/host.ts'
-import type { GatewayRequest } from '#sdk/http.ts'
+import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** Checks that a human registers. Any error counts as a failure. */
 export interface HumanCheck {

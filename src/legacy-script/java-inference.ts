@@ -1,0 +1,151 @@
+import type { AnyNode } from 'acorn'
+import { packageRoots } from '#legacy-script/java/java-global.ts'
+import { returnedType } from '#legacy-script/java-returns.ts'
+import type { LegacyParameter, LegacySignatures } from '#legacy-script/legacy-signatures.ts'
+import { type Scope, type ScopedNode, type Variable, variableOf } from '#legacy-script/script-scopes.ts'
+import { isFunction } from '#legacy-script/script-tree.ts'
+import { canBeNamed } from '#legacy-script/served-types.ts'
+
+/** What is known of a value before the script runs. */
+export interface JavaFact {
+  readonly is: 'class' | 'instance' | 'package' | 'unserved'
+  /** Of the type or the package. */
+  readonly name: string
+}
+
+type Infer = (node: AnyNode, scope: Scope) => JavaFact | undefined
+
+const maxRounds = 6
+const maxDepth = 500
+
+/** The type of Java that a parameter of the gateway's making has. */
+const parameterTypes: Readonly<Partial<Record<LegacyParameter['kind'], string>>> = {
+  user: 'com.tremolosecurity.provisioning.core.User',
+  requestor: 'com.tremolosecurity.provisioning.core.User',
+  set: 'java.util.HashSet',
+  attributes: 'java.util.HashMap',
+  textMap: 'java.util.HashMap',
+  request: 'java.util.HashMap',
+  taskRequest: 'java.util.HashMap',
+  subject: 'com.tremolosecurity.proxy.auth.AuthInfo',
+  manager: 'com.tremolosecurity.config.util.ConfigManager',
+  task: 'com.tremolosecurity.provisioning.core.WorkflowTask',
+}
+
+/** A variable has a type when everything that is ever assigned to it has that one. */
+export function inferJava(nodes: readonly ScopedNode[], signatures: LegacySignatures): Infer {
+  const scopes = new Set(nodes.map(({ scope }) => scope))
+  let facts = new Map<Variable, JavaFact>()
+  const parameters = parameterFacts(scopes, signatures)
+  const infer: Infer = (node, scope) =>
+    factOf(node, scope, (variable) => parameters.get(variable) ?? facts.get(variable), 0)
+  for (let round = 0; round < maxRounds; round++) {
+    const next = new Map<Variable, JavaFact>()
+    for (const scope of scopes) {
+      for (const variable of scope.variables.values()) {
+        const [first, ...others] = variable.values.map((value) =>
+          value === undefined ? undefined : infer(value, scope),
+        )
+        if (first !== undefined && others.every((other) => isSame(first, other))) next.set(variable, first)
+      }
+    }
+    const settled = next.size === facts.size && [...next].every(([variable, fact]) => isSame(fact, facts.get(variable)))
+    facts = next
+    if (settled) break
+  }
+  return infer
+}
+
+/** Parameters of the functions that the gateway calls, where nothing is assigned to them. */
+function parameterFacts(scopes: Iterable<Scope>, signatures: LegacySignatures): Map<Variable, JavaFact> {
+  const facts = new Map<Variable, JavaFact>()
+  for (const { node, parent, variables } of scopes) {
+    if (!isFunction(node) || parent?.parent !== undefined || node.type !== 'FunctionDeclaration') continue
+    const called = node.id?.name ?? ''
+    if (!Object.hasOwn(signatures, called)) continue
+    for (const [i, { kind }] of (signatures[called] ?? []).entries()) {
+      const [given, name] = [node.params[i], parameterTypes[kind]]
+      if (given?.type !== 'Identifier' || name === undefined) continue
+      const variable = variables.get(given.name)
+      if (variable?.values.length === 1) facts.set(variable, { is: 'instance', name })
+    }
+  }
+  return facts
+}
+
+const isSame = (one: JavaFact, other: JavaFact | undefined): boolean => one.is === other?.is && one.name === other.name
+
+function factOf(
+  node: AnyNode,
+  scope: Scope,
+  known: (variable: Variable) => JavaFact | undefined,
+  depth: number,
+): JavaFact | undefined {
+  if (depth > maxDepth) return undefined
+  const inner = (below: AnyNode) => factOf(below, scope, known, depth + 1)
+  switch (node.type) {
+    case 'Identifier': {
+      const variable = variableOf(node.name, scope)
+      return variable === undefined ? packageNamed(node.name) : known(variable)
+    }
+    case 'ChainExpression':
+      return inner(node.expression)
+    case 'AssignmentExpression':
+      return inner(node.right)
+    case 'NewExpression': {
+      const made = inner(node.callee)
+      return made?.is === 'class' ? { is: 'instance', name: made.name } : undefined
+    }
+    case 'MemberExpression': {
+      const name = memberName(node)
+      const of = node.object.type === 'Super' || name === undefined ? undefined : inner(node.object)
+      return of === undefined || name === undefined ? undefined : memberFact(of, name)
+    }
+    case 'CallExpression': {
+      const loaded = loadedType(node, scope)
+      if (loaded !== undefined) return typeNamed(loaded)
+      return node.callee.type === 'MemberExpression' ? inner(node.callee) : undefined
+    }
+    default:
+      return undefined
+  }
+}
+
+/** The name in `Java.type('name')`; undefined when it is another call or its name is computed. */
+export function loadedType(node: AnyNode, scope: Scope): string | undefined {
+  if (node.type !== 'CallExpression' || javaMember(node.callee, scope) !== 'type') return undefined
+  const [name] = node.arguments
+  return name?.type === 'Literal' && typeof name.value === 'string' ? name.value : undefined
+}
+
+/** The member of the global `Java` that is used. */
+export function javaMember(node: AnyNode, scope: Scope): string | undefined {
+  if (node.type !== 'MemberExpression' || node.object.type !== 'Identifier' || node.object.name !== 'Java')
+    return undefined
+  return variableOf('Java', scope) === undefined ? memberName(node) : undefined
+}
+
+export function memberName(node: Extract<AnyNode, { type: 'MemberExpression' }>): string | undefined {
+  const { property, computed } = node
+  if (!computed) return property.type === 'Identifier' ? property.name : undefined
+  return property.type === 'Literal' && typeof property.value === 'string' ? property.value : undefined
+}
+
+/** What a member gives, called or not. */
+function memberFact({ is, name }: JavaFact, member: string): JavaFact | undefined {
+  if (is === 'package') {
+    const path = name === '' ? member : `${name}.${member}`
+    return /^[A-Z]/.test(member) ? typeNamed(path) : { is: 'package', name: path }
+  }
+  if (is === 'unserved') return undefined
+  if (is === 'class' && canBeNamed(`${name}$${member}`)) return { is: 'class', name: `${name}$${member}` }
+  const type = returnedType(name, member)
+  return type === undefined ? undefined : { is: 'instance', name: type }
+}
+
+const typeNamed = (name: string): JavaFact => ({ is: canBeNamed(name) ? 'class' : 'unserved', name })
+
+function packageNamed(name: string): JavaFact | undefined {
+  if (name === 'Packages') return { is: 'package', name: '' }
+  return packageRoots.some((root) => root === name) ? { is: 'package', name } : undefined
+}

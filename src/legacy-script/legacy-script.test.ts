@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest'
+import { checkModule, checkScript } from '#legacy-script/legacy-script.ts'
+import { type LegacySignatures, parameter, value } from '#legacy-script/legacy-signatures.ts'
+
+const signatures: LegacySignatures = {
+  init: [parameter('attributes', 0), parameter('manager'), value(1)],
+  findUser: [value(0), parameter('set', 1), parameter('request', 2)],
+  createUser: [parameter('user', 0), parameter('set', 1), parameter('request', 2)],
+}
+
+const findings = (source: string): string[] =>
+  checkScript(source, signatures).findings.map(({ level, message }) => `${level} ${message}`)
+
+describe('a script is legacy', () => {
+  test.each([
+    'Java.type("java.util.HashMap")',
+    'var x = Java["type"]("java.util.HashMap")',
+    'new java.util.HashMap()',
+    'new Packages.java.util.HashMap()',
+    'function f() { return java.util.UUID.randomUUID() }',
+    'function createUser(user) { return user.getUserID() }',
+    'function createUser(user, attributes, request) { request.put("a", 1) }',
+    'function createUser(user, attributes) { attributes.contains("a") }',
+    'function init(cfg) { cfg.get("url") }',
+  ])('%s', (source) => {
+    expect(checkScript(source, signatures).legacy).toBe(true)
+  })
+})
+
+describe('a script is not', () => {
+  test.each([
+    '// Java.type("x")\nvar s = "Java.type(1)", t = `Java.type(2)`, r = /Java.type(3)/',
+    'var Java = { type: (x) => x }; Java.type("x")',
+    'function f(Java) { return Java.type("x") }',
+    'function createUser(user, attributes) { attributes.forEach((a) => user.attributes[a]) }',
+    'function createUser(user) { user = wrap(user); return user.getUserID() }',
+    'function other(user) { return user.getUserID() }',
+    'const com = {}; com.Example()',
+    'function createUser(user, attributes, request) { request.audit({}); request.log.warn("x") }',
+  ])('%s', (source) => {
+    expect(checkScript(source, signatures)).toMatchObject({ legacy: false, findings: [] })
+  })
+})
+
+describe('what is not served is told with its line', () => {
+  test.each([
+    [
+      '\nvar C = Java.type("java.sql.Connection")',
+      ['warning line 2: the Java type java.sql.Connection is not served; using it fails'],
+    ],
+    [
+      'var C = Java.type("a.B");\nnew C();\nC.d()',
+      ['error line 2: the Java type a.B is not served', 'error line 3: the Java type a.B is not served'],
+    ],
+    ['Java.type("a.B").c()', ['error line 1: the Java type a.B is not served']],
+    ['new java.io.File("x")', ['error line 1: the Java type java.io.File is not served']],
+    ['Packages.a.b.C.d()', ['error line 1: the Java type a.b.C is not served']],
+    ['Java.extend(Java.type("java.util.HashMap"))', ['error line 1: Java.extend is not served']],
+    ['Java.type(name)', ['warning line 1: the name of the Java type is not known beforehand']],
+    ['java.lang.System.exit(1)', ['error line 1: java.lang.System.exit is not served']],
+    [
+      'var S = Java.type("java.lang.System")\nS.out.flush()',
+      ['error line 2: java.io.PrintStream.flush() is not served'],
+    ],
+    ['new (Java.type("java.lang.System"))()', ['error line 1: java.lang.System cannot be made with new']],
+    [
+      'var l = new java.util.ArrayList(); l.add(1); l.map(x => x);\nl.stream()',
+      ['error line 2: java.util.ArrayList.stream() is not served'],
+    ],
+    [
+      'var e = Java.type("com.tremolosecurity.server.GlobalEntries").getGlobalEntries()\n  .getConfigManager().getProvisioningEngine()\n  .getTarget("x")',
+      ['error line 1: com.tremolosecurity.provisioning.core.ProvisioningEngine.getTarget() is not served'],
+    ],
+    [
+      'function createUser(user) {\n  user.getUserID()\n  user.getNothing()\n}',
+      ['error line 3: com.tremolosecurity.provisioning.core.User.getNothing() is not served'],
+    ],
+    [
+      'var C = Java.type("java.net.http.HttpClient")\nC.newBuilder().connectTimeout(1).proxy(2)\nC.newHttpClient().sendAsync(1)',
+      [
+        'error line 2: java.net.http.HttpClient$Builder.proxy() is not served',
+        'error line 3: java.net.http.HttpClient.sendAsync() is not served',
+      ],
+    ],
+    [
+      'var U = java.util.UUID;\neval("1"); new Function("x"); import("x")',
+      [
+        'error line 2: a legacy script cannot make code of texts (eval, Function)',
+        'error line 2: a legacy script cannot make code of texts (eval, Function)',
+        'error line 2: a legacy script cannot import',
+      ],
+    ],
+  ])('%j', (source, expected) => {
+    expect(findings(`${source}\n;java.util.UUID.randomUUID()`)).toEqual(expected)
+  })
+
+  test('nothing is told of what is served, or of what is not known', () => {
+    expect(
+      findings(`
+        HashMap = Java.type("java.util.HashMap"); HttpRequest = Java.type("java.net.http.HttpRequest");
+        var x = new HashMap(); x = other(); x.anything();
+        new HashMap().entrySet().iterator().next().getKey();
+        HttpRequest.newBuilder().uri(java.net.URI.create("x")).POST(HttpRequest.BodyPublishers.ofString("y")).build();
+        function helper(user) { user.anything() }
+        function createUser(user) { for (var g of user.getGroups()) g.anything(); user.getGroups().join(",") }
+        var s = { eval: (t) => t }; s.eval("x"); new HashMap().toString().anything()
+        ProvisioningUtil = Java.type("com.tremolosecurity.provisioning.core.ProvisioningUtil"); ProvisioningUtil.ActionType.Add.name()`),
+    ).toEqual([])
+  })
+})
+
+test('modules, and scripts where Java is not served, are refused', () => {
+  expect(() => checkScript('\nexport const f = () => Java.type("x")', signatures)).toThrow(
+    /^line 2: modules are given no/,
+  )
+  expect(() => checkScript('\nJava.type("x")', undefined)).toThrow(/^line 2: scripts of this kind are given no/)
+  expect(() => checkModule('\n\nJava.type("x")', 'a.js')).toThrow(/^line 3: modules/)
+  expect(checkModule('const a: string = "Java.type(1)"', 'a.js').form).toBe('module')
+})
+
+test('a long text is no trouble', () => {
+  const source = `java.util.UUID.randomUUID(); var table = [${'1,'.repeat(150_000)}]; ${'table[0] = table[1];'.repeat(10_000)}`
+  expect(checkScript(source, signatures)).toMatchObject({ legacy: true, findings: [] })
+}, 30_000)
+
+test('a text that goes too deep is refused and not run into', () => {
+  expect(() => checkScript(`${'('.repeat(200_000)}1${')'.repeat(200_000)}`, signatures)).toThrow()
+  expect(() => checkScript(`java.util.UUID${'.a'.repeat(100_000)}`, signatures)).toThrow(/too deep|call stack/)
+})

@@ -1,0 +1,135 @@
+import type { AnyNode } from 'acorn'
+import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#kernel/javascript-source.ts'
+import { javaMembers } from '#legacy-script/java/java-global.ts'
+import { inferJava, type JavaFact, javaMember, loadedType, memberName } from '#legacy-script/java-inference.ts'
+import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
+import { type Scope, type ScopedNode, scopedNodes, variableOf } from '#legacy-script/script-scopes.ts'
+import { lineOf, parseScript } from '#legacy-script/script-tree.ts'
+import { servedType } from '#legacy-script/served-types.ts'
+
+/** Something that a legacy script asks for and does not get. */
+export interface LegacyFinding {
+  readonly level: 'error' | 'warning'
+  /** Begins with the line. */
+  readonly message: string
+}
+
+export interface CheckedScript {
+  readonly code: JavaScriptCode
+  /** Written for the predecessor: it is given objects of Java. */
+  readonly legacy: boolean
+  readonly findings: readonly LegacyFinding[]
+}
+
+type Infer = (node: AnyNode, scope: Scope) => JavaFact | undefined
+
+/** Undefined signatures: where the code runs, Java is not served. Throws an Error whose message says the line. */
+export function checkScript(source: string, signatures: LegacySignatures | undefined): CheckedScript {
+  const code = checkJavaScript(source)
+  const nodes = scopedNodes(parseScript(code.text, code.form))
+  const infer = inferJava(nodes, signatures ?? {})
+  const use = nodes.find((item) => usesJava(item, infer))
+  if (use === undefined) return { code, legacy: false, findings: [] }
+  if (code.form === 'module')
+    throw new Error(`line ${lineOf(use.node, code.text)}: modules are given no objects of Java`)
+  if (signatures === undefined) {
+    throw new Error(`line ${lineOf(use.node, code.text)}: scripts of this kind are given no objects of Java`)
+  }
+  return { code, legacy: true, findings: findingsOf(nodes, infer, code.text) }
+}
+
+/** As checkScript, for the file of that name, which is a module whatever it contains. */
+export function checkModule(source: string, name: string): JavaScriptCode {
+  const code = checkJavaScriptModule(source, name)
+  if (code.text === source && !source.includes('Java')) return code
+  const nodes = scopedNodes(parseScript(code.text, 'module'))
+  const use = nodes.find(({ node, scope }) => javaMember(node, scope) !== undefined)
+  if (use !== undefined) throw new Error(`line ${lineOf(use.node, code.text)}: modules are given no objects of Java`)
+  return code
+}
+
+/** Names Java, or calls a method of Java of what the gateway gives. */
+function usesJava({ node, scope }: ScopedNode, infer: Infer): boolean {
+  if (javaMember(node, scope) !== undefined) return true
+  if (node.type === 'NewExpression') return ['class', 'unserved'].includes(infer(node.callee, scope)?.is ?? '')
+  if (node.type !== 'CallExpression' || node.callee.type !== 'MemberExpression') return false
+  const of = infer(node.callee.object, scope)
+  if (of?.is === 'class' || of?.is === 'unserved') return true
+  const name = memberName(node.callee) ?? ''
+  const isShared = of?.name === 'java.util.HashSet' && Object.hasOwn(Array.prototype, name)
+  return of?.is === 'instance' && !isShared && servedType(of.name)?.methods.includes(name) === true
+}
+
+function findingsOf(nodes: readonly ScopedNode[], infer: Infer, script: string): LegacyFinding[] {
+  const found: LegacyFinding[] = []
+  const used = new Set<string>()
+  const error = (node: AnyNode, text: string) =>
+    found.push({ level: 'error', message: `line ${lineOf(node, script)}: ${text}` })
+  for (const { node, scope } of nodes) {
+    const member = javaMember(node, scope)
+    if (member !== undefined && !javaMembers.includes(member)) error(node, `Java.${member} is not served`)
+    const problem = problemOf(node, scope, infer)
+    if (problem === undefined) continue
+    error(node, problem.text)
+    if (problem.type !== undefined) used.add(problem.type)
+  }
+  for (const { node, scope } of nodes) {
+    const name = loadedType(node, scope)
+    if (name !== undefined && servedType(name) === undefined && !used.has(name)) {
+      found.push({
+        level: 'warning',
+        message: `line ${lineOf(node, script)}: the Java type ${name} is not served; using it fails`,
+      })
+    }
+    if (node.type === 'CallExpression' && name === undefined && javaMember(node.callee, scope) === 'type') {
+      found.push({
+        level: 'warning',
+        message: `line ${lineOf(node, script)}: the name of the Java type is not known beforehand`,
+      })
+    }
+  }
+  return found
+}
+
+interface Problem {
+  readonly text: string
+  /** The type that is not served. */
+  readonly type?: string
+}
+
+function problemOf(node: AnyNode, scope: Scope, infer: Infer): Problem | undefined {
+  if (node.type === 'ImportExpression') return { text: 'a legacy script cannot import' }
+  if (makesCode(node, scope)) return { text: 'a legacy script cannot make code of texts (eval, Function)' }
+  if (node.type === 'NewExpression') {
+    const made = infer(node.callee, scope)
+    if (made?.is === 'unserved') return unserved(made.name)
+    if (made?.is !== 'class' || servedType(made.name)?.constructs === true) return undefined
+    return { text: `${made.name} cannot be made with new` }
+  }
+  if (node.type === 'MemberExpression' && node.object.type !== 'Super') {
+    const of = infer(node.object, scope)
+    const name = memberName(node)
+    if (of?.is === 'unserved') return unserved(of.name)
+    if (of?.is !== 'class' || name === undefined || servedType(of.name)?.statics.includes(name) === true)
+      return undefined
+    return { text: `${of.name}.${name} is not served` }
+  }
+  if (node.type === 'CallExpression' && node.callee.type === 'MemberExpression') {
+    const of = infer(node.callee.object, scope)
+    const name = memberName(node.callee)
+    if (of?.is !== 'instance' || name === undefined) return undefined
+    const { methods = [], isArray = false } = servedType(of.name) ?? {}
+    const isServed = methods.includes(name) || name in Object.prototype || (isArray && name in Array.prototype)
+    return isServed ? undefined : { text: `${of.name}.${name}() is not served` }
+  }
+  return undefined
+}
+
+const unserved = (type: string): Problem => ({ text: `the Java type ${type} is not served`, type })
+
+function makesCode(node: AnyNode, scope: Scope): boolean {
+  if (node.type !== 'CallExpression' && node.type !== 'NewExpression') return false
+  const { callee } = node
+  const isMaker = callee.type === 'Identifier' && (callee.name === 'eval' || callee.name === 'Function')
+  return isMaker && variableOf(callee.name, scope) === undefined
+}

@@ -1,0 +1,22 @@
+import type { ScriptParameter } from '#legacy-script/java/script-value.ts'
+
+/** How the predecessor calls each function of a script, made of the arguments that the gateway gives it. */
+export type LegacySignatures = Readonly<Record<string, readonly LegacyParameter[]>>
+
+export type LegacyParameter = ScriptParameter
+
+/** The argument at that place, as it is. */
+export const value = (from: number): LegacyParameter => ({ kind: 'value', from })
+
+/** Of the function in a JavaScriptMapping. */
+export const mappingSignatures: LegacySignatures = {
+  doMapping: [
+    { kind: 'user', from: 0 },
+    { kind: 'value', from: 1 },
+  ],
+}
+
+export const parameter = (kind: LegacyParameter['kind'], from?: number): LegacyParameter => ({
+  kind,
+  ...(from === undefined ? {} : { from }),
+})

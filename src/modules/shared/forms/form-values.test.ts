@@ -1,0 +1,243 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { formAttributeRows, readFormAttributes, viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
+import { checkForm, checkValue } from '#modules/shared/forms/form-values.ts'
+import { readParameters } from '#sdk/module/parameters.ts'
+import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
+
+const options = { namesParameter: 'attributeNames', requiredUnlessSaid: true }
+
+function read(given: ParamValues, names: readonly string[], more: Partial<typeof options> = {}) {
+  const issues = noIssues()
+  const params = fakeParams(given)
+  const rows = readParameters(formAttributeRows, params, issues, fakeParseContext())
+  const attributes = readFormAttributes(names, rows, params, issues, { ...options, ...more })
+  return { attributes, issues: issueTexts(issues.list) }
+}
+
+/** One field `a`, labelled "A", with these parameters. */
+function field(given: Record<string, string | string[]> = {}, more: Partial<typeof options> = {}) {
+  const named = Object.fromEntries(Object.entries(given).map(([name, value]) => [`a.${name}`, value]))
+  const { attributes, issues } = read({ 'a.displayName': 'A', ...named }, ['a'], more)
+  expect(issues).toEqual([])
+  const [attribute] = attributes
+  if (attribute === undefined) throw new Error('one field was read')
+  return attribute
+}
+
+describe('the parameters of a field', () => {
+  test('are read, with what is not said', () => {
+    expect(viewFormAttribute(field())).toEqual({
+      name: 'a',
+      displayName: 'A',
+      readOnly: false,
+      required: true,
+      unique: false,
+      type: 'text',
+      values: [],
+      show: true,
+    })
+    expect(field({}, { requiredUnlessSaid: false }).required).toBe(false)
+    expect(field({ required: '' }).required).toBe(true)
+    expect(field({ required: 'FALSE' }).required).toBe(false)
+  })
+
+  test('all together', () => {
+    const given = {
+      readOnly: 'true',
+      required: 'false',
+      regEx: '[a-z]+',
+      regExFailedMsg: 'letters only',
+      minChars: '2',
+      maxChars: '9',
+      unique: 'true',
+      type: 'list',
+      values: ['One=1', 'Two = and=2'],
+      show: 'false',
+    }
+    expect(viewFormAttribute(field(given))).toEqual({
+      name: 'a',
+      displayName: 'A',
+      readOnly: true,
+      required: false,
+      regEx: '[a-z]+',
+      regExFailedMsg: 'letters only',
+      minChars: 2,
+      maxChars: 9,
+      unique: true,
+      type: 'list',
+      values: [
+        { name: 'One', value: '1', num: 0 },
+        { name: 'Two ', value: ' and=2', num: 1 },
+      ],
+      show: false,
+    })
+  })
+
+  test.each([
+    ['textarea', 'text-area'],
+    ['text-button', 'text'],
+    ['text-list-box', 'text-list'],
+    ['chk-text-list-box', 'text-list'],
+  ])('the type %s of existing YAML is %s', (written, type) => {
+    expect(field({ type: written }).type).toBe(type)
+  })
+
+  test('a field is a text, a text-area, a text-list or a list, and nothing else', () => {
+    for (const type of ['text', 'text-area', 'text-list']) expect(field({ type }).type).toBe(type)
+    expect(field({ type: 'list', values: ['n=v'] }).type).toBe('list')
+    const { issues } = read({ 'a.displayName': 'A', 'a.type': 'number' }, ['a'])
+    expect(issues).toEqual([expect.stringContaining('must be one of text, text-area, text-list, list')])
+  })
+
+  test('maxChars has another spelling', () => {
+    expect(field({ mxnChars: '7' }).maxChars).toBe(7)
+    expect(field({ mxnChars: '7', maxChars: '5' }).maxChars).toBe(5)
+  })
+
+  test('mistakes are reported, all of them', () => {
+    const { issues } = read(
+      {
+        'a.regEx': '(?=x)',
+        'a.type': 'constructor',
+        'a.minChars': '5',
+        'a.maxChars': '3',
+        'b.displayName': 'B',
+        'b.type': 'list',
+        'c.displayName': 'C',
+        'c.values': ['no equals sign'],
+        'c.default': 'x',
+        'd.displayName': 'D',
+        'd.dynamicValueSource.config': ['x=y'],
+        'e.displayName': 'E',
+      },
+      ['a', 'b', 'c', 'd', 'A'],
+    )
+    expect(issues.map((issue) => issue.replace(/^error /, ''))).toEqual([
+      expect.stringContaining('params.a.regEx.0: "a.regEx":'),
+      expect.stringContaining('params.a.type.0: "a.type": must be one of'),
+      'params.attributeNames.4: the attribute "A" appears here twice',
+      'params.e.displayName: "e.displayName": "e" is not one of "attributeNames"',
+      'params.a.displayName: parameter "a.displayName" is required',
+      'params.a.minChars: "a.minChars" is more than the 3 of "maxChars"',
+      'params.b.type: the list "b" has neither "values" nor a "dynamicValueSource"',
+      'params.c.values.0: "c.values": must be "label=value", not "no equals sign"',
+      'params.c.default: "c.default" is for fields that are read only or not shown',
+      'params.d.dynamicValueSource.config: "d.dynamicValueSource.config" is not used without "d.dynamicValueSource.className"',
+      'params.A.displayName: parameter "A.displayName" is required',
+    ])
+  })
+})
+
+describe('a value', () => {
+  test('has as many characters as minChars and maxChars say, where they say something', () => {
+    const bounded = field({ minChars: '2', maxChars: '3' })
+    expect(['a', 'ab', 'abc', 'abcd'].map((value) => checkValue(bounded, value))).toEqual([
+      ['A must have at least 2 characters'],
+      [],
+      [],
+      ['A must have at most 3 characters'],
+    ])
+    expect(checkValue(field(), 'x'.repeat(5_000))).toEqual([])
+  })
+
+  test.each([
+    ['absent and required', {}, '', ['A is required']],
+    ['spaces and required', {}, '  ', ['A is required']],
+    ['absent and optional', { required: 'false', minChars: '3', regEx: 'x+', type: 'list', values: ['n=v'] }, '', []],
+    ['spaces and optional', { required: 'false' }, '  ', ['A has only spaces']],
+    ['too short', { minChars: '3' }, 'ab', ['A must have at least 3 characters']],
+    ['too long', { maxChars: '3' }, 'abcd', ['A must have at most 3 characters']],
+    ['counted in characters', { maxChars: '3', minChars: '3' }, '👍👍👍', []],
+    ['far too long', {}, 'x'.repeat(10_001), ['A must have at most 10000 characters']],
+    ['not matched as a whole', { regEx: '[a-z]+', regExFailedMsg: 'letters!' }, 'abc1', ['letters!']],
+    ['not in the list', { type: 'list', values: ['n=v'] }, 'n', ['A has a value that is not in the list']],
+    ['of the list', { type: 'list', values: ['n=v'] }, 'v', []],
+    ['of two lines', {}, 'a\nb', ['A has characters that cannot be used']],
+    ['of two lines in a text area', { type: 'text-area' }, 'a\nb', []],
+    ['with a NUL', { type: 'text-area' }, 'a\0b', ['A has characters that cannot be used']],
+    ['half a character', {}, 'a\ud800', ['A has characters that cannot be used']],
+    [
+      'wrong in many ways',
+      { minChars: '5', regEx: '\\d+', type: 'text-list', values: ['n=v'] },
+      'abc',
+      ['A must have at least 5 characters', 'A has a value that is not in the list', 'A is not valid'],
+    ],
+  ])('D5: %s', (_, given, value, errors) => {
+    expect(checkValue(field(given), value)).toEqual(errors)
+  })
+
+  test('D24: a pattern that would take for ever does not', () => {
+    const started = performance.now()
+    expect(checkValue(field({ regEx: '(a+)+$' }), `${'a'.repeat(9_000)}b`)).toEqual(['A is not valid'])
+    expect(performance.now() - started).toBeLessThan(2_000)
+  })
+})
+
+describe('a form', () => {
+  const form = read(
+    {
+      'login.displayName': 'Login',
+      'mail.displayName': 'Mail',
+      'mail.required': 'false',
+      'role.displayName': 'Role',
+      'role.show': 'false',
+      'role.default': 'guest',
+      'team.displayName': 'Team',
+      'team.readOnly': 'true',
+      'team.required': 'false',
+    },
+    ['login', 'mail', 'role', 'team'],
+  ).attributes
+
+  test('D1: an attribute that is not configured is refused', () => {
+    const checked = checkForm(form, { login: 'ada', groups: 'admins', Login: 'x', 'a\nb': '' })
+    expect(checked.errors).toEqual([
+      'Invalid attribute groups',
+      'Invalid attribute Login',
+      'Invalid attribute (unnamed)',
+    ])
+    expect([...checked.values.keys()]).toEqual(['login', 'role'])
+  })
+
+  test('D1: fields that are not shown or read only are set by the server', () => {
+    expect(checkForm(form, { login: 'ada', role: 'admin', team: 'red' }).errors).toEqual([
+      'Role cannot be changed',
+      'Team cannot be changed',
+    ])
+    const server = ({ name }: { name: string }) => (name === 'team' ? 'blue' : undefined)
+    const checked = checkForm(form, { login: 'ada', role: 'guest', team: 'blue' }, server)
+    expect(checked.errors).toEqual([])
+    expect([...checked.values]).toEqual([
+      ['login', 'ada'],
+      ['role', 'guest'],
+      ['team', 'blue'],
+    ])
+  })
+
+  test('whatever is posted, only fields come out, and those that people cannot set are as the server says', () => {
+    const names = fc.constantFrom('login', 'mail', 'role', 'team', 'uid', '__proto__', 'constructor', 'toString', '')
+    fc.assert(
+      fc.property(fc.array(fc.tuple(names, fc.string())), (pairs) => {
+        const posted: Record<string, string> = Object.create(null)
+        for (const [name, value] of pairs) posted[name] = value
+        const { values, errors } = checkForm(form, posted)
+        expect([...values.keys()].every((name) => form.some((one) => one.name === name))).toBe(true)
+        expect([undefined, 'guest']).toContain(values.get('role'))
+        expect(values.has('team')).toBe(false)
+        const isStrange = Object.keys(posted).some((name) => !form.some((one) => one.name === name))
+        if (isStrange) expect(errors.length).toBeGreaterThan(0)
+      }),
+    )
+  })
+})
+
+test('what is typed is composed; what is chosen stays as the list has it', () => {
+  const decomposed = 'Rene\u0301'
+  const typed = checkForm([field()], { a: decomposed })
+  expect([...typed.values]).toEqual([['a', 'Ren\u00e9']])
+  const chosen = checkForm([field({ type: 'list', values: [`R=${decomposed}`] })], { a: decomposed })
+  expect([chosen.errors, ...chosen.values]).toEqual([[], ['a', decomposed]])
+  const kept = checkForm([field({ readOnly: 'true' })], { a: decomposed }, () => decomposed)
+  expect([kept.errors, ...kept.values]).toEqual([[], ['a', decomposed]])
+})

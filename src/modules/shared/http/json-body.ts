@@ -1,0 +1,106 @@
+import type * as z from 'zod'
+import { duplicateMember, type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
+import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+
+const maxProblems = 20
+const maxShownName = 80
+/** More than any request of these APIs needs, and few enough to be checked one by one. */
+export const jsonBounds: JsonBounds = { depth: 16, members: 1_000, elements: 2_000, values: 60_000 }
+
+const typeWords: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+}
+
+/**
+ * The body as the schema has it. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_JSON also for a body beyond the bounds, of
+ * which the schema sees nothing, and BAD_REQUEST that names the members that are unknown, missing or wrong.
+ */
+export async function readJsonBody<T>(
+  request: GatewayRequest,
+  schema: z.ZodType<T>,
+  limit: number,
+  bounds: JsonBounds = jsonBounds,
+): Promise<T> {
+  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (type !== 'application/json') {
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
+      publicText: 'The body must be application/json.',
+    })
+  }
+  const value = parse(await request.body(limit), bounds)
+  const read = schema.safeParse(value)
+  if (read.success) return read.data
+  throw badBody(firstProblems(read.error.issues))
+}
+
+function parse(body: Buffer, bounds: JsonBounds): unknown {
+  const { value, text } = parseBoundedJson(body, bounds)
+  if (reachesIntoPrototypes(value)) throw badBody([{ pointer: '', detail: 'has a member named "__proto__"' }])
+  if (duplicateMember(text) !== undefined) throw badBody([{ pointer: '', detail: 'has a member that is there twice' }])
+  return value
+}
+
+/** Schemas pass over such a member in silence. */
+function reachesIntoPrototypes(value: unknown): boolean {
+  const pending = [value]
+  while (pending.length > 0) {
+    const next = pending.pop()
+    if (typeof next !== 'object' || next === null) continue
+    if (Object.hasOwn(next, '__proto__')) return true
+    for (const inner of Object.values(next)) pending.push(inner)
+  }
+  return false
+}
+
+function badBody(problems: readonly FieldProblem[]): GatewayError {
+  const list = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
+  return new GatewayError('BAD_REQUEST', `the request body is invalid: ${list}`, {
+    publicText: 'The request body is invalid.',
+    problems,
+  })
+}
+
+/** No more than a person reads; the rest is ignored. */
+function firstProblems(issues: readonly z.core.$ZodIssue[]): FieldProblem[] {
+  return issues.slice(0, maxProblems).flatMap(problemsOf).slice(0, maxProblems)
+}
+
+function problemsOf(issue: z.core.$ZodIssue): FieldProblem[] {
+  if (issue.code === 'unrecognized_keys') {
+    const keys = issue.keys.slice(0, maxProblems)
+    return keys.map((key) => ({ pointer: jsonPointer([...issue.path, key]), detail: 'is not known here' }))
+  }
+  return [{ pointer: jsonPointer(issue.path), detail: detailOf(issue) }]
+}
+
+function detailOf(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.message.endsWith('received undefined')
+        ? 'is required'
+        : `must be ${typeWords[issue.expected] ?? issue.expected}`
+    case 'too_big':
+      return `is longer or larger than ${issue.maximum}`
+    case 'too_small':
+      return `is shorter or smaller than ${issue.minimum}`
+    case 'custom':
+      return issue.message
+    default:
+      return 'is not a value that can be used here'
+  }
+}
+
+/** RFC 6901. */
+export function jsonPointer(path: readonly PropertyKey[]): string {
+  return path
+    .map((part) => String(part).slice(0, maxShownName).replaceAll('~', '~0').replaceAll('/', '~1'))
+    .map((part) => `/${part}`)
+    .join('')
+}

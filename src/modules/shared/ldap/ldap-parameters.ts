@@ -1,0 +1,136 @@
+import { resolve } from 'node:path'
+import { Dn } from '#identity/dn.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { readSmallFileSync } from '#kernel/small-file.ts'
+import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import type { ParameterTable, ParsedParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+/** How an LDAP server is reached: what the LDAP target and the LDAP insert have in common. */
+export const ldapConnectionParameters = {
+  url: parsed('ldap or ldaps address', parseLdapUrl, {
+    about: '`ldap://host:389` or `ldaps://host:636`; in place of `host`, `port` and `useSSL`.',
+  }),
+  host: text({ about: 'The server’s name or address.' }),
+  port: wholeNumber({ about: 'Its port; 389, or 636 with `useSSL`, when absent.', fallback: 0, min: 1, max: 65_535 }),
+  useSSL: flag({ about: 'Connects with TLS (LDAPS).' }),
+  startTls: flag({ about: 'Encrypts an `ldap://` connection with StartTLS first.' }),
+  caFile: text({ about: 'A file with the certificate authorities to trust; the system’s own when absent.' }),
+  certificate: text({ about: 'The certificate authorities themselves, as PEM text.' }),
+  adminDN: parsed('distinguished name', (value) => Dn.parse(value).toString(), {
+    about: 'The DN with which Gatehouse binds; anonymous when absent.',
+  }),
+  adminPasswd: text({ about: 'The password of `adminDN`.', secret: true }),
+  maxCons: wholeNumber({
+    about: 'Maximum number of connections, at least two; password checks use up to half as many more.',
+    fallback: 10,
+    min: 1,
+    max: 1000,
+  }),
+  idleTimeout: wholeNumber({
+    about: 'Milliseconds after which an unused connection is closed; 0 for never.',
+    fallback: 60_000,
+    max: 86_400_000,
+  }),
+  timeoutMillis: wholeNumber({
+    about: 'How long connecting, and each answer, may take, in milliseconds.',
+    fallback: 10_000,
+    min: 100,
+    max: 120_000,
+  }),
+  pageSize: wholeNumber({ about: 'Entries in a page of a long answer.', fallback: 1000, min: 1, max: 10_000 }),
+  referrals: choice(['ignore', 'refuse'], {
+    about: 'What happens to a search with a referral to another server; referrals are never followed.',
+    fallback: 'ignore',
+  }),
+} satisfies ParameterTable
+
+export interface LdapConnectionConfig {
+  readonly url: string
+  readonly startTls: boolean
+  readonly ca: string | undefined
+  readonly caFile: string | undefined
+  readonly credentials: { readonly dn: string; readonly password: string } | undefined
+  readonly maxConnections: number
+  readonly idleMillis: number
+  readonly timeoutMillis: number
+  readonly pageSize: number
+  readonly referrals: 'ignore' | 'refuse'
+}
+
+export function ldapConnection(
+  given: ParsedParameters<typeof ldapConnectionParameters>,
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+): LdapConnectionConfig {
+  const isSet = (name: string) => params.values(name).some((value) => value !== '')
+  const refuse = (name: string, reason: string) => {
+    if (isSet(name)) issues.error(params.pathOf(name), `"${name}" ${reason}`)
+  }
+  if (isSet('url')) for (const name of ['host', 'port', 'useSSL']) refuse(name, 'cannot be given beside "url"')
+  else if (!isSet('host')) issues.error(params.pathOf('url'), '"url" or "host" is required')
+  const url = given.url ?? addressOf(given.host ?? 'localhost', given.port, given.useSSL)
+  if (url === undefined) issues.error(params.pathOf('host'), '"host" is not the name of a server')
+  const encrypted = url?.startsWith('ldaps:') === true
+  if (encrypted && given.startTls) refuse('startTls', 'belongs to ldap://, not to an encrypted address')
+  if (isSet('caFile')) refuse('certificate', 'cannot be given beside "caFile"')
+  if (isSet('adminDN') !== isSet('adminPasswd')) {
+    const missing = isSet('adminDN') ? 'adminPasswd' : 'adminDN'
+    issues.error(params.pathOf(missing), `"${missing}" is required where the other of the pair is given`)
+  }
+  if (isSet('adminPasswd') && !encrypted && !given.startTls && !isLoopback(url)) {
+    issues.warning(params.pathOf('adminPasswd'), 'passwords travel unencrypted; use ldaps:// or "startTls"')
+  }
+  const { adminDN, adminPasswd } = given
+  return {
+    url: url ?? 'ldap://localhost',
+    startTls: given.startTls,
+    ca: given.certificate,
+    caFile: given.caFile === undefined ? undefined : resolve(context.folder, given.caFile),
+    credentials: adminDN && adminPasswd ? { dn: adminDN, password: adminPasswd } : undefined,
+    maxConnections: given.maxCons,
+    idleMillis: given.idleTimeout,
+    timeoutMillis: given.timeoutMillis,
+    pageSize: given.pageSize,
+    referrals: given.referrals,
+  }
+}
+
+/** What a target and a directory insert on the same server call it. */
+export function ldapSystem({ url }: Pick<LdapConnectionConfig, 'url'>): string {
+  const { protocol, hostname, port } = new URL(url)
+  return JSON.stringify(['ldap', hostname.toLowerCase(), port || (protocol === 'ldaps:' ? '636' : '389')])
+}
+
+/** The certificate authorities, read when the module is created; throws with the file's name when they cannot be. */
+export function ldapAuthorities({ ca, caFile }: LdapConnectionConfig): string | undefined {
+  if (caFile === undefined) return ca
+  try {
+    return readSmallFileSync(caFile)
+  } catch (cause) {
+    throw new Error(`the certificate authorities in ${caFile} cannot be read`, { cause })
+  }
+}
+
+function parseLdapUrl(value: string): string {
+  const url = URL.parse(value)
+  const isAddress = url !== null && (url.protocol === 'ldap:' || url.protocol === 'ldaps:') && url.hostname !== ''
+  if (!isAddress || url.username !== '' || url.search !== '' || url.hash !== '' || !/^\/?$/.test(url.pathname)) {
+    throw new Error('must be ldap:// or ldaps://, a host and perhaps a port')
+  }
+  return `${url.protocol}//${url.host}`
+}
+
+function addressOf(host: string, port: number, encrypted: boolean): string | undefined {
+  const name = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
+  try {
+    return parseLdapUrl(`${encrypted ? 'ldaps' : 'ldap'}://${name}${port === 0 ? '' : `:${port}`}`)
+  } catch {
+    return undefined
+  }
+}
+
+const isLoopback = (url: string | undefined): boolean =>
+  url !== undefined && /^ldaps?:\/\/(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?$/.test(url)

@@ -1,0 +1,53 @@
+import type { Directory, DirectoryEntry } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import type { UserRef } from '#identity/identity.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
+
+const everywhere = new Dn([])
+
+/** A login as the directory knows it. */
+export type FoundLogin =
+  | {
+      readonly kind: 'entry'
+      readonly entry: DirectoryEntry
+      /** As the directory spells it. */
+      readonly login: string
+    }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'several' }
+
+/** Looks for the login in the attribute, and in `uid` where no entry has it there. */
+export async function findLogin(
+  login: string,
+  directory: Pick<Directory, 'search'>,
+  attribute = 'uid',
+): Promise<FoundLogin> {
+  for (const name of sameLogin(attribute, 'uid') ? ['uid'] : [attribute, 'uid']) {
+    const filter = { kind: 'equal', attribute: name, value: login } as const
+    const [entry, another] = await directory.search({ base: everywhere, scope: 'sub', filter, limit: 2 })
+    if (another !== undefined) return { kind: 'several' }
+    if (entry !== undefined) return { kind: 'entry', entry, login: entry.attributes.first(name) ?? login }
+  }
+  return { kind: 'none' }
+}
+
+/**
+ * Whether the login is the caller's own. Where the directory has an entry of that login, it must be the caller's: an
+ * outside issuer may call anyone by any login. Where it has none, the login is the caller's if it is the name that the
+ * caller was authenticated by.
+ */
+export function isOwnLogin(found: FoundLogin, login: string, caller: Pick<UserRef, 'identity' | 'login'>): boolean {
+  if (found.kind === 'entry') return found.entry.identity === caller.identity
+  return found.kind === 'none' && sameLogin(login, caller.login)
+}
+
+/** Whether the login that the caller goes by is theirs, and not the login of another directory user. */
+export const hasOwnLogin = async (
+  caller: Pick<UserRef, 'identity' | 'login'>,
+  directory: Pick<Directory, 'search'>,
+  attribute?: string,
+): Promise<boolean> => isOwnLogin(await findLogin(caller.login, directory, attribute), caller.login, caller)
+
+/** What callers whose login belongs to another user read. */
+export const anothersLoginText =
+  'Your login belongs to another user here. Sign in another way, or ask an administrator to link your account.'

@@ -1,0 +1,260 @@
+import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Issues } from '#kernel/issues.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import { type FactorOwner, secondFactorProof, secondFactorSlot } from '#sdk/auth/second-factors.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { html, type Markup, page } from '#sdk/filter/page.ts'
+import { readForm } from '#sdk/filter/read-form.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { flag } from '#sdk/module/parameter-types.ts'
+import type { ParsedParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+
+/** What a page says, and what its answer is checked against. */
+export interface FactorPage {
+  readonly content: Markup
+  readonly state: JsonObject
+  /** A script of the mechanism, by what follows its uri. */
+  readonly script?: string
+}
+
+export interface FactorTurn {
+  readonly request: GatewayRequest
+  readonly owner: FactorOwner
+  /** Where the forms of the page go. */
+  readonly action: string
+  /** What the latest page left; empty for a first one. */
+  readonly state: JsonObject
+}
+
+/** What is particular to one kind of factor. */
+export interface FactorDialogue {
+  readonly kind: SecondFactorKind
+  readonly titles: { readonly ask: string; readonly enrol: string }
+  /** The kind, as a factor is called that was given no name. */
+  readonly defaultName: string
+  /** Asks for one of the factors, which are of this kind. */
+  ask(turn: FactorTurn, factors: readonly SecondFactor[]): Promise<FactorPage>
+  /** Which factor was shown, and where its counter is to stand; undefined when none was. */
+  check(
+    turn: FactorTurn,
+    form: URLSearchParams,
+    factors: readonly SecondFactor[],
+  ): Promise<{ readonly factor: SecondFactor; readonly counter: number } | undefined>
+  enrol(turn: FactorTurn): Promise<FactorPage>
+  /** What is to be kept; undefined when the answer is wrong. */
+  accept(turn: FactorTurn, form: URLSearchParams): Promise<Pick<NewSecondFactor, 'secret' | 'counter'> | undefined>
+  serve?(request: GatewayRequest, pathInfo: string): GatewayResponse | undefined
+}
+
+const maxBody = 64 * 1024
+const again = 'That was not right. Try again.'
+
+/** What to do with a user without any second factor. */
+export type WithoutFactor = 'refuse' | 'enrol' | 'pass'
+
+export const withoutFactorParameters = {
+  enrol: flag({
+    about: '`"true"`: users without any second factor set one up at their next login; otherwise they are refused.',
+  }),
+  passWithoutFactor: flag({
+    about: '`"true"`: users without any second factor pass; users who have one must use it.',
+  }),
+}
+
+export function withoutFactor(
+  { enrol, passWithoutFactor }: ParsedParameters<typeof withoutFactorParameters>,
+  params: Params,
+  issues: Issues,
+): WithoutFactor {
+  if (enrol && passWithoutFactor) {
+    issues.error(params.pathOf('passWithoutFactor'), '"passWithoutFactor" and "enrol" exclude each other')
+  }
+  return enrol ? 'enrol' : passWithoutFactor ? 'pass' : 'refuse'
+}
+
+/**
+ * Asks the user whom the earlier mechanisms authenticated for a second factor, or for a recovery code in its place. A user
+ * without any sets one up here, passes or is refused. A user with one of another kind is refused: a stolen password must
+ * not be enough to set one up or to get past it.
+ */
+export class SecondFactorLogin implements AuthMechanism {
+  readonly #dialogue: FactorDialogue
+  readonly #without: WithoutFactor
+  readonly #host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>
+
+  constructor(
+    dialogue: FactorDialogue,
+    without: WithoutFactor,
+    host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>,
+  ) {
+    this.#dialogue = dialogue
+    this.#without = without
+    this.#host = host
+  }
+
+  async begin({ subject, login }: AuthAttempt): Promise<AuthOutcome> {
+    if (subject === undefined)
+      return {
+        kind: 'rejected',
+        reason:
+          'a second factor requires a user who has logged in; put this mechanism after one that identifies the user',
+      }
+    const factors = await this.#host.secondFactors.of(subject)
+    if (factors.length === 0 && this.#without === 'pass') return { kind: 'passed' }
+    if (login === undefined) return { kind: 'rejected', reason: 'a second factor is for browsers', noCredential: true }
+    return this.#refusal(factors) ?? { kind: 'challenge', response: seeOther(login.address), state: {} }
+  }
+
+  async proceed(attempt: LoginAttempt): Promise<AuthOutcome> {
+    const { request, subject, state, login, pathInfo } = attempt
+    if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+    if (subject === undefined) return { kind: 'rejected', reason: 'no user is logged in' }
+    const isPost = request.method === 'POST'
+    if (!isPost && request.method !== 'GET' && request.method !== 'HEAD') {
+      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
+    }
+    if (Array.isArray(state['codes'])) {
+      return isPost ? this.#passed(this.#dialogue.kind) : this.#showCodes(state['codes'].map(String), login.address)
+    }
+    const factors = await this.#host.secondFactors.of(subject)
+    // The last one was removed while the page was open.
+    if (factors.length === 0 && this.#without === 'pass') return { kind: 'passed' }
+    const refusal = this.#refusal(factors)
+    if (refusal !== undefined) return refusal
+    const turn: FactorTurn = { request, owner: subject, action: login.address, state }
+    const own = factors.filter(({ kind }) => kind === this.#dialogue.kind)
+    const form = isPost ? await readForm(request, maxBody) : undefined
+    if (own.length === 0) return form === undefined ? this.#offer(turn, 200) : this.#enrol(attempt, turn, form)
+    return form === undefined ? this.#ask(turn, own, 200) : this.#check(attempt, turn, form, own)
+  }
+
+  async serve(request: GatewayRequest, pathInfo: string): Promise<GatewayResponse | undefined> {
+    return this.#dialogue.serve?.(request, pathInfo)
+  }
+
+  #refusal(factors: readonly SecondFactor[]): AuthOutcome | undefined {
+    if (factors.some(({ kind }) => kind === this.#dialogue.kind)) return undefined
+    if (factors.length === 0 && this.#without === 'enrol') return undefined
+    const reason = factors.length === 0 ? 'has no second factor' : `has no second factor of kind ${this.#dialogue.kind}`
+    return { kind: 'rejected', status: 403, reason }
+  }
+
+  async #check(
+    { guard, subject }: LoginAttempt,
+    turn: FactorTurn,
+    form: URLSearchParams,
+    own: readonly SecondFactor[],
+  ): Promise<AuthOutcome> {
+    const { secondFactors, log } = this.#host
+    const { request, owner } = turn
+    const counted = await guard.begin(`second factor of ${owner.identity}`, {
+      credential: 'second factor',
+      find: async () => ({ identity: owner.identity, login: owner.uid }),
+    })
+    if (!counted.allowed) {
+      const seconds = counted.retryAfterSeconds
+      return this.#ask(turn, own, 429, `Too many attempts failed. Try again in ${seconds} seconds.`, seconds)
+    }
+    let shown: SecondFactorKind | 'recovery' | undefined
+    try {
+      const found = await this.#dialogue.check(turn, form, own)
+      if (found !== undefined && (await secondFactors.use(owner, found.factor, found.counter))) {
+        shown = this.#dialogue.kind
+      } else if (await secondFactors.useRecoveryCode(owner, form.get('code') ?? '', { requestId: request.id })) {
+        log.info('a recovery code was used', { requestId: request.id, login: owner.uid })
+        shown = 'recovery'
+      }
+    } catch (error) {
+      await counted.abandoned()
+      throw error
+    }
+    if (shown === undefined) {
+      await counted.failed('wrong second factor', subject?.uid)
+      return this.#ask({ ...turn, state: {} }, own, 401, again)
+    }
+    await counted.succeeded()
+    return this.#passed(shown)
+  }
+
+  async #enrol({ login }: LoginAttempt, turn: FactorTurn, form: URLSearchParams): Promise<AuthOutcome> {
+    const { kind, defaultName } = this.#dialogue
+    const { owner, request } = turn
+    const accepted = await this.#dialogue.accept(turn, form)
+    if (accepted === undefined) return this.#offer(turn, 400, again)
+    // The same login enrols once, however often its form is sent.
+    const factor: NewSecondFactor = { ...accepted, id: login.id, kind, name: defaultName }
+    const added = await this.#host.secondFactors.add(owner, factor, { requestId: request.id, onlyAsFirst: true })
+    if (!added.added) {
+      const content = html`<p>You already have a second factor.</p><p><a href="${login.address}">Continue with it</a></p>`
+      return { kind: 'challenge', response: page(409, 'Not added', content, { narrow: true }) }
+    }
+    return added.recoveryCodes === undefined
+      ? this.#passed(kind)
+      : { ...this.#showCodes(added.recoveryCodes, login.address), state: { codes: added.recoveryCodes } }
+  }
+
+  async #ask(
+    turn: FactorTurn,
+    own: readonly SecondFactor[],
+    status: number,
+    problem?: string,
+    retryAfter?: number,
+  ): Promise<AuthOutcome> {
+    const asked = await this.#dialogue.ask(turn, own)
+    const content = html`${asked.content}
+<details${problem === undefined ? '' : html` open`}>
+<summary>Use a recovery code instead</summary>
+<form method="post" action="${turn.action}">
+<label for="recovery">Recovery code</label>
+<input id="recovery" name="code" type="text" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="64" required>
+<button type="submit">Use the code</button>
+</form>
+</details>`
+    const response = this.#page(status, this.#dialogue.titles.ask, { ...asked, content }, turn, problem)
+    const headers = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
+    return {
+      kind: 'challenge',
+      response: { ...response, headers: { ...response.headers, ...headers } },
+      ...(asked.state === turn.state ? {} : { state: asked.state }),
+    }
+  }
+
+  async #offer(turn: FactorTurn, status: number, problem?: string): Promise<AuthOutcome> {
+    const offered = await this.#dialogue.enrol(turn)
+    const response = this.#page(status, this.#dialogue.titles.enrol, offered, turn, problem)
+    return { kind: 'challenge', response, ...(offered.state === turn.state ? {} : { state: offered.state }) }
+  }
+
+  #page(
+    status: number,
+    title: string,
+    { content, script }: Pick<FactorPage, 'content' | 'script'>,
+    { action }: FactorTurn,
+    problem: string | undefined,
+  ): GatewayResponse {
+    const told = html`<p id="problem" role="alert"${problem === undefined ? html` hidden` : ''}>${problem ?? ''}</p>
+${content}`
+    const [uri = ''] = action.split('?', 1)
+    return page(status, title, told, {
+      narrow: true,
+      formsLeadAnywhere: true,
+      ...(script === undefined ? {} : { script: `${uri}${script}` }),
+    })
+  }
+
+  #showCodes(codes: readonly string[], action: string): Extract<AuthOutcome, { kind: 'challenge' }> {
+    const content = html`<p>If you lose your second factor, you can use each of these codes once instead. Write them down; they are not shown again.</p>
+<ul>${codes.map((code) => html`<li><code>${code}</code></li>\n`)}</ul>
+<form method="post" action="${action}"><button type="submit">I've saved them</button></form>`
+    const response = page(200, 'Your recovery codes', content, { narrow: true, formsLeadAnywhere: true })
+    return { kind: 'challenge', response }
+  }
+
+  #passed(kind: SecondFactorKind | 'recovery'): AuthOutcome {
+    return { kind: 'passed', session: { slots: { [secondFactorSlot]: secondFactorProof(kind, this.#host.clock()) } } }
+  }
+}

@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { MintedTokens } from '#sdk/auth/issuer.ts'
+
+/** Tokens of an own issuer that a session keeps, with what it takes to make new ones. */
+export interface SessionTokens extends MintedTokens {
+  /** The identity provider and the trust, as the configuration names them. */
+  readonly idp: string
+  readonly trust: string
+  /** Where the issuer is known by another origin than that of the requests. */
+  readonly origin?: string
+}
+
+/** The slot that names the slot of the tokens that were made last. */
+export const latestTokensSlot = 'auth.GenerateOIDCTokens'
+
+/** The slot for the tokens of one trust; names of trusts may be addresses. */
+export const tokensSlot = (idp: string, trust: string): string =>
+  `${latestTokensSlot}:${createHash('sha256')
+    .update(JSON.stringify([idp, trust]))
+    .digest('hex')
+    .slice(0, 32)}`
+
+export function storeTokens(tokens: SessionTokens): JsonObject {
+  const { expires, refreshExpires, ...rest } = tokens
+  return {
+    ...rest,
+    expires: expires.getTime(),
+    ...(refreshExpires === undefined ? {} : { refreshExpires: refreshExpires.getTime() }),
+  }
+}
+
+/** Undefined for what is not what was stored, as after a change of format. */
+export function restoreTokens(value: JsonValue | undefined): SessionTokens | undefined {
+  if (value === undefined || !isJsonObject(value)) return undefined
+  const { idp, trust, issuer, clientId, idToken, expires, claims, refreshToken, refreshExpires, origin } = value
+  if (typeof idp !== 'string' || typeof trust !== 'string' || typeof issuer !== 'string') return undefined
+  if (typeof clientId !== 'string' || typeof idToken !== 'string' || typeof expires !== 'number') return undefined
+  if (claims === undefined || !isJsonObject(claims)) return undefined
+  return {
+    idp,
+    trust,
+    issuer,
+    clientId,
+    idToken,
+    claims,
+    expires: new Date(expires),
+    ...(typeof refreshToken === 'string' ? { refreshToken } : {}),
+    ...(typeof refreshExpires === 'number' ? { refreshExpires: new Date(refreshExpires) } : {}),
+    ...(typeof origin === 'string' ? { origin } : {}),
+  }
+}

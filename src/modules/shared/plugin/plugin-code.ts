@@ -1,0 +1,213 @@
+import { readdir, readFile, realpath } from 'node:fs/promises'
+import { dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Issues, Path } from '#kernel/issues.ts'
+import { declaredNames, type JavaScriptCode } from '#kernel/javascript-source.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
+import { nearestName } from '#kernel/suggest.ts'
+import { type LegacyRealm, legacyRealm } from '#legacy-script/legacy-realm.ts'
+import { checkModule, checkScript } from '#legacy-script/legacy-script.ts'
+import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+/** The rows that every module with a plug-in has; all names it does not know are handed to the plug-in's `init`. */
+export const pluginParameters = {
+  javaScript: text({ about: "The plug-in's code. Either this or `module` is required." }),
+  module: text({
+    about:
+      'A file `.js`, `.mjs`, `.ts` or `.mts` with the code: relative to the configuration folder and inside it, or absolute.',
+  }),
+  includeJs: list({
+    about: 'JavaScriptMapping objects whose code comes before `javaScript`.',
+    reference: 'javascript mapping',
+  }),
+  timeoutSeconds: wholeNumber({ about: 'How long one call may take.', fallback: 10, min: 1, max: 600 }),
+  memoryMegabytes: wholeNumber({ about: "The limit of the plug-in's heap.", fallback: 64, min: 16, max: 4096 }),
+  '<name>': list({ about: 'Any other parameter is passed to `init`.' }),
+}
+
+/** Where the code comes from, and its limits: what is known before any file is read. */
+export interface PluginCode {
+  readonly inline: string | undefined
+  /** Absolute. */
+  readonly file: string | undefined
+  readonly includes: readonly string[]
+  readonly folder: string
+  readonly timeoutMillis: number
+  readonly memoryMegabytes: number
+  readonly config: Readonly<Record<string, readonly string[]>>
+  /** Names that the code declares; undefined where that isn't known before it runs. */
+  readonly declared?: ReadonlySet<string> | undefined
+  /** How functions of legacy scripts are called; without them, such scripts are refused. */
+  readonly signatures?: LegacySignatures
+}
+
+/** Code that is ready to run. */
+export interface LoadedCode {
+  readonly code: JavaScriptCode
+  /** Imports are resolved against it. */
+  readonly url: string
+  /** Files and folders the code may read. */
+  readonly folders: readonly string[]
+  /** For a legacy script: what it runs in. */
+  readonly realm?: LegacyRealm
+}
+
+const extensions = ['.js', '.mjs', '.ts', '.mts']
+
+/** The code of a module whose parameters are `pluginParameters` and nothing else. */
+export const parsePluginCode =
+  (signatures?: LegacySignatures) =>
+  (params: Params, issues: Issues, context: ParseContext): PluginCode =>
+    readPluginCode(
+      readParameters(pluginParameters, params, issues, context),
+      Object.keys(pluginParameters),
+      params,
+      issues,
+      context,
+      signatures,
+    )
+
+/** Pure, but for files that the context itself can read. The code is checked and not run. */
+export function readPluginCode(
+  values: ParsedParameters<typeof pluginParameters>,
+  knownNames: readonly string[],
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+  signatures?: LegacySignatures,
+): PluginCode {
+  const { javaScript: inline, module, includeJs } = values
+  if ((inline === undefined) === (module === undefined)) {
+    const place = params.pathOf(module === undefined ? 'javaScript' : 'module')
+    issues.error(place, 'either "javaScript" or "module" is required, and not both')
+  }
+  let declared: ReadonlySet<string> | undefined
+  if (inline !== undefined) {
+    reportTo(issues, params.pathOf('javaScript'), 'javaScript', () => {
+      const { code, findings } = checkScript(inline, signatures)
+      if (includeJs.length === 0) declared = declaredNames(code)
+      for (const { level, message } of findings) {
+        issues[level](params.pathOf('javaScript'), `"javaScript": ${message}`)
+      }
+    })
+  }
+  if (module !== undefined && includeJs.length > 0) {
+    issues.error(params.pathOf('includeJs'), '"includeJs" goes with "javaScript" only; a module imports what it needs')
+  }
+  const onCode = (code: JavaScriptCode): void => {
+    declared = declaredNames(code)
+  }
+  const place = params.pathOf('module')
+  const file = module === undefined ? undefined : moduleFile(module, place, issues, context, onCode)
+  return {
+    ...(declared === undefined ? {} : { declared }),
+    inline,
+    file,
+    includes: includeJs,
+    folder: context.folder,
+    timeoutMillis: values.timeoutSeconds * 1000,
+    memoryMegabytes: values.memoryMegabytes,
+    config: openParameters(values['<name>'], knownNames, params, issues),
+    ...(signatures === undefined ? {} : { signatures }),
+  }
+}
+
+/** Reads the file or joins the included texts. Throws when there is none or it is not JavaScript. */
+export async function loadPluginCode(
+  { inline, file, includes, folder, signatures }: PluginCode,
+  host: Pick<ModuleHost, 'name' | 'javaScript'>,
+): Promise<LoadedCode> {
+  const root = await realpath(folder).catch(() => resolve(folder))
+  if (file !== undefined) {
+    const real = await realpath(file)
+    const source = await readFile(real, 'utf8')
+    const code = named(file, () => checkModule(source, real))
+    const own = dirname(real) === root ? [] : [dirname(real)]
+    return { code, url: pathToFileURL(real).href, folders: [...(await readableIn(root)), ...own] }
+  }
+  const texts = includes.map((name) => {
+    const found = host.javaScript(name)
+    if (found === undefined) throw new Error(`there is no JavaScriptMapping "${name}"`)
+    named(`JavaScriptMapping "${name}"`, () => checkScript(found, signatures))
+    return found
+  })
+  if (inline !== undefined) texts.push(inline)
+  const { code, legacy, findings } = named('javaScript', () => checkScript(texts.join('\n;\n'), signatures))
+  const wrong = findings.find(({ level }) => level === 'error')
+  if (wrong !== undefined) throw new Error(`javaScript: ${wrong.message}`)
+  const url = pathToFileURL(join(root, `${host.name.replaceAll(/[^\w.-]/g, '_')}.inline.js`)).href
+  if (legacy && signatures !== undefined) return { code, url, folders: [], realm: legacyRealm(signatures) }
+  return { code, url, folders: await readableIn(root) }
+}
+
+/** Of the configuration folder, what a plug-in may need: not the configuration itself, and never secrets and keys. */
+async function readableIn(root: string): Promise<string[]> {
+  const entries = await readdir(root).catch(() => [])
+  return entries.filter((name) => !/^(?:secrets|keys)$|\.ya?ml$/.test(name)).map((name) => join(root, name))
+}
+
+/** The file that the value at `place` names, absolute; undefined, with an issue filed, where it cannot be one. */
+export function moduleFile(
+  module: string,
+  place: Path,
+  issues: Issues,
+  context: ParseContext,
+  onCode?: (code: JavaScriptCode) => void,
+): string | undefined {
+  if (!extensions.includes(extname(module))) {
+    issues.error(place, `"module": must end in ${extensions.join(', ')}`)
+    return undefined
+  }
+  const file = isAbsolute(module) ? module : resolve(context.folder, module)
+  if (!isAbsolute(module) && relative(context.folder, file).split(sep)[0] === '..') {
+    issues.error(place, '"module": leads out of the configuration folder; such a file is named by its absolute path')
+    return undefined
+  }
+  const { readFile: read } = context
+  if (read !== undefined) {
+    reportTo(issues, place, 'module', () => {
+      const code = checkModule(read(file), file)
+      onCode?.(code)
+    })
+  }
+  return file
+}
+
+function openParameters(
+  given: ReadonlyMap<string, readonly string[]>,
+  knownNames: readonly string[],
+  params: Params,
+  issues: Issues,
+): Record<string, readonly string[]> {
+  const config: Record<string, readonly string[]> = Object.create(null)
+  for (const [name, values] of given) {
+    const meant = nearestName(name, knownNames)
+    if (isForbiddenKey(name)) issues.error(params.pathOf(name), `"${name}" cannot be the name of a parameter`)
+    else config[name] = values
+    if (meant !== undefined) {
+      issues.warning(params.pathOf(name), `"${name}" is handed to the plug-in; did you mean "${meant}"?`)
+    }
+  }
+  return config
+}
+
+function reportTo(issues: Issues, place: Path, name: string, check: () => unknown): void {
+  try {
+    check()
+  } catch (error) {
+    issues.error(place, `"${name}": ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function named<T>(name: string, check: () => T): T {
+  try {
+    return check()
+  } catch (cause) {
+    throw new Error(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}

@@ -1,0 +1,72 @@
+import type { JournalQuery } from '#domain/journal.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { parseMoment } from '#kernel/moment.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+
+const defaultLimit = 100
+const maxLimit = 500
+
+/** A page of the journals of these Applications, of all where none is named, as the request's query asks. */
+export async function answerJournal(
+  request: Pick<GatewayRequest, 'method' | 'query'>,
+  shown: readonly string[],
+  host: Pick<ModuleHost, 'readJournal' | 'clock'>,
+): Promise<GatewayResponse> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
+  }
+  const { entries, next } = await host.readJournal(readQuery(request.query, shown, host.clock()))
+  const lines = entries.map(({ journal, keyword: scimType, ...entry }) => ({ gateway: journal, ...entry, scimType }))
+  const headers = { 'content-type': 'application/json; charset=utf-8' }
+  if (request.method === 'HEAD') return { status: 200, headers }
+  return { status: 200, headers, body: JSON.stringify({ entries: lines, ...(next === undefined ? {} : { next }) }) }
+}
+
+/** Unknown parameters are refused: one that is mistyped would show more than was meant. */
+function readQuery(query: URLSearchParams, shown: readonly string[], now: Date): JournalQuery {
+  for (const name of query.keys())
+    if (!readers.has(name)) throw wrong(`There is no query parameter "${name.slice(0, 80)}".`)
+  const asked = query.getAll('gateway')
+  const journals = asked.length === 0 ? shown : asked.filter((name) => shown.length === 0 || shown.includes(name))
+  let read: JournalQuery = {
+    limit: defaultLimit,
+    ...(asked.length === 0 && shown.length === 0 ? {} : { journals }),
+  }
+  for (const [name, reader] of readers) {
+    const text = query.get(name)
+    if (text !== null) read = { ...read, ...reader(text, now) }
+  }
+  return read
+}
+
+type Reader = (text: string, now: Date) => Partial<JournalQuery>
+
+const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ['gateway', () => ({})],
+  ['failed', (text) => ({ failed: readFlag(text) })],
+  ['status', (text) => ({ status: readNumber('status', text, 100, 599) })],
+  ['since', (text, now) => ({ since: readSince(text, now) })],
+  ['limit', (text) => ({ limit: readNumber('limit', text, 1, maxLimit) })],
+  ['after', (text) => ({ after: text })],
+])
+
+function readFlag(text: string): boolean {
+  if (text === 'true' || text === '') return true
+  if (text === 'false') return false
+  throw wrong('failed must be true or false.')
+}
+
+function readNumber(name: string, text: string, min: number, max: number): number {
+  const number = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
+  if (number >= min && number <= max) return number
+  throw wrong(`${name} must be a whole number from ${min} to ${max}.`)
+}
+
+function readSince(text: string, now: Date): Date {
+  const since = parseMoment(text, now)
+  if (since === undefined) throw wrong('since must be such as 90s, 15m, 1h or 7d, or an ISO 8601 date.')
+  return since
+}
+
+const wrong = (publicText: string): GatewayError => new GatewayError('BAD_REQUEST', publicText, { publicText })

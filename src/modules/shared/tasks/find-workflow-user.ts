@@ -1,0 +1,67 @@
+import type { Directory, DirectoryEntry } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { isFormer } from '#identity/identity.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Target, TargetRequest } from '#sdk/target/target.ts'
+import type { TaskContext, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { lookupName, sameLogin } from '#sdk/workflow/workflow-user.ts'
+
+/**
+ * The user in a target, by the attribute that names it there. While a login changes, some targets know the user by the
+ * old one and some by the new one, whichever of them the attribute has.
+ */
+export async function findInTarget(
+  target: Target,
+  user: WorkflowUser,
+  nameAttribute: string,
+  attributes: readonly string[],
+  request: TargetRequest,
+): Promise<User | undefined> {
+  const name = lookupName(user, nameAttribute)
+  const found = await target.findUser(name, attributes, request)
+  const other = otherLogin(user, name)
+  return found !== undefined || other === undefined ? found : target.findUser(other, attributes, request)
+}
+
+function otherLogin({ userID, newUserID }: WorkflowUser, name: string): string | undefined {
+  if (newUserID === undefined || sameLogin(userID, newUserID)) return undefined
+  if (sameLogin(name, newUserID)) return userID
+  return sameLogin(name, userID) ? newUserID : undefined
+}
+
+/** The user's entry in the directory, by its login or, where that is about to change, the new one. */
+export async function findInDirectory(
+  directory: Pick<Directory, 'search'>,
+  base: Dn,
+  nameAttribute: string,
+  { userID, newUserID }: WorkflowUser,
+  task: string,
+): Promise<DirectoryEntry | undefined> {
+  for (const login of newUserID === undefined ? [userID] : [userID, newUserID]) {
+    const filter = { kind: 'equal', attribute: nameAttribute, value: login } as const
+    const [entry, another] = await directory.search({ base, scope: 'sub', filter, limit: 2 })
+    if (another !== undefined) {
+      throw new GatewayError('WORKFLOW_FAILED', `${task}: "${login}" appears more than once in the directory`)
+    }
+    if (entry !== undefined) return entry
+  }
+  return undefined
+}
+
+/** The requester's entry: that of their identity, or, where only a login is known, the only one that has it. */
+export async function findRequester(
+  { requestor, who }: Pick<TaskContext, 'requestor' | 'who'>,
+  directory: Pick<Directory, 'search' | 'entry'>,
+): Promise<DirectoryEntry | undefined> {
+  if (who.requestor !== undefined && !isFormer(who.requestor)) return directory.entry(who.requestor)
+  const filter = { kind: 'equal', attribute: 'uid', value: requestor } as const
+  const [entry, another] = await directory.search({ base: new Dn([]), scope: 'sub', filter, limit: 2 })
+  return another === undefined ? entry : undefined
+}
+
+/** Whether the requester is the user whom the run is about; by login only where an identity is not known. */
+export const isAboutRequester = ({ requestor, who, user }: Pick<TaskContext, 'requestor' | 'who' | 'user'>): boolean =>
+  who.requestor === undefined || who.subject === undefined || isFormer(who.requestor) || isFormer(who.subject)
+    ? sameLogin(requestor, user.userID)
+    : who.requestor === who.subject

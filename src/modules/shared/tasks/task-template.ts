@@ -1,0 +1,55 @@
+import { userIdName } from '#identity/mapping/mapped-value.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { Path } from '#kernel/issues.ts'
+import { findTemplateKey, type Template } from '#kernel/template.ts'
+import type { AttributePlace } from '#sdk/workflow/flow.ts'
+import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
+import { userValues } from '#sdk/workflow/workflow-user.ts'
+
+/**
+ * Renders `$key$` from the request map and `${attribute}` from the user, in one pass; what is put in is never scanned.
+ * `safe` makes a value safe for what the text is going to be.
+ */
+export function renderTask(
+  template: Template,
+  { request, user }: Pick<TaskContext, 'request' | 'user'>,
+  safe: (value: string) => string = (value) => value,
+): string {
+  const escaped = (value: string | undefined) => (value === undefined ? undefined : safe(value))
+  return template.render({
+    key: (name) => escaped(requestText(findTemplateKey(request, name))),
+    attribute: (name) => escaped(userValues(user, name)[0]),
+  })
+}
+
+/**
+ * Renders the name of a group as it is, spaces included: someone may know the group by them. Throws UNPROCESSABLE where a
+ * value of the name is missing or blank, since what is left, such as `team-`, would be another group, and WORKFLOW_FAILED
+ * where the template itself is blank.
+ */
+export function renderGroupName(template: Template, context: Pick<TaskContext, 'request' | 'user'>): string {
+  const { request, user } = context
+  const key = template.keys.find((name) => isBlank(requestText(findTemplateKey(request, name))))
+  const attribute = template.attributes.find((name) => isBlank(userValues(user, name)[0]))
+  const missing = key !== undefined ? `the parameter "${key}"` : attribute && `the attribute "${attribute}" of the user`
+  if (missing !== undefined) {
+    throw new GatewayError('UNPROCESSABLE', `"${template.text}" gave no group name: ${missing} has no value`, {
+      publicText: `The workflow names a group by ${missing}, which has no value. Send a value.`,
+    })
+  }
+  const name = renderTask(template, context)
+  if (isBlank(name)) throw new GatewayError('WORKFLOW_FAILED', `"${template.text}" gave no group name`)
+  return name
+}
+
+const isBlank = (text: string | undefined): boolean => text === undefined || text.trim() === ''
+
+/** The attributes a template reads, at the place where the template stands. */
+export function templateReads(template: Template, path: Path): AttributePlace[] {
+  return template.attributes.filter((name) => name !== userIdName).map((attribute) => ({ attribute, path }))
+}
+
+function requestText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+}

@@ -1,0 +1,125 @@
+import { Dn } from '#identity/dn.ts'
+import { parseFilterTemplate } from '#identity/filter/filter-template.ts'
+import { printFilter } from '#identity/filter/print-filter.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import { parseTemplate, type Template } from '#kernel/template.ts'
+import type { Rule, ruleScopes } from '#sdk/auth/rule.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+const maxValueLength = 1000
+
+/** The values behind the names of a template; none when it is absent. */
+export interface RuleValues {
+  key(name: string): readonly string[]
+  attribute(name: string): readonly string[]
+}
+
+/**
+ * A rule with places for values. Its structure was fixed when it was parsed: a value can only ever be a value of the
+ * filter, a value of the name or a parameter.
+ */
+export interface RuleTemplate {
+  /** As written. */
+  readonly constraint: string
+  /** The attributes that are read. */
+  readonly attributes: readonly string[]
+  /** Undefined, so that nobody passes, when a value is missing, empty, too long, or one of several where one is meant. */
+  bind(values: RuleValues): Rule | undefined
+}
+
+/** `$key$` and `${attribute}` may stand in values. Undefined, with an issue filed, when the constraint does not parse. */
+export function parseRuleTemplate(
+  scope: (typeof ruleScopes)[number],
+  constraint: string,
+  path: Path,
+  issues: Issues,
+  context: ParseContext,
+): RuleTemplate | undefined {
+  try {
+    switch (scope) {
+      case 'filter':
+        return filterRule(constraint)
+      case 'dn':
+      case 'group':
+      case 'dynamicGroup':
+        return nameRule(scope, constraint)
+      case 'custom':
+        return customRule(constraint, path, context)
+    }
+  } catch (error) {
+    issues.error(path, error instanceof Error ? error.message : String(error))
+    return undefined
+  }
+}
+
+const templateOf = (text: string): Template => parseTemplate(text, { keys: true, attributes: true })
+
+function filterRule(constraint: string): RuleTemplate {
+  const template = templateOf(constraint)
+  // Both forms become placeholders of the filter, told apart by a prefix, before its structure is read.
+  const text = template.render({ key: (name) => `\${key:${name}}`, attribute: (name) => `\${attribute:${name}}` })
+  const filters = parseFilterTemplate(text)
+  return {
+    constraint,
+    attributes: template.attributes,
+    bind: (values) => {
+      const filter = filters.bind((placeholder) => usable(placeholderValues(placeholder, values)))
+      return filter && { scope: 'filter', constraint: printFilter(filter), filter }
+    },
+  }
+}
+
+function placeholderValues(placeholder: string, values: RuleValues): readonly string[] {
+  const [kind = '', ...name] = placeholder.split(':')
+  return kind === 'key' ? values.key(name.join(':')) : values.attribute(name.join(':'))
+}
+
+function nameRule(scope: 'dn' | 'group' | 'dynamicGroup', constraint: string): RuleTemplate {
+  const rdns = Dn.parse(constraint).rdns.map((rdn) =>
+    rdn.map(({ type, value }) => ({ type, value: templateOf(value) })),
+  )
+  return {
+    constraint,
+    attributes: rdns.flatMap((rdn) => rdn.flatMap(({ value }) => value.attributes)),
+    bind: (values) => {
+      const missing = new Set<string>()
+      const bound = new Dn(
+        rdns.map((rdn) => rdn.map(({ type, value }) => ({ type, value: rendered(value, values, missing) }))),
+      )
+      if (missing.size > 0) return undefined
+      const text = bound.toString()
+      return scope === 'dn' ? { scope, constraint: text, dn: bound } : { scope, constraint: text, group: bound }
+    },
+  }
+}
+
+function customRule(constraint: string, path: Path, context: ParseContext): RuleTemplate {
+  const [name = '', ...texts] = constraint.split('!')
+  context.refer('custom authorization', name, path)
+  const templates = texts.map(templateOf)
+  return {
+    constraint,
+    attributes: templates.flatMap(({ attributes }) => attributes),
+    bind: (values) => {
+      const missing = new Set<string>()
+      const params = templates.map((template) => rendered(template, values, missing))
+      return missing.size > 0 ? undefined : { scope: 'custom', constraint, name, params }
+    },
+  }
+}
+
+function rendered(template: Template, values: RuleValues, missing: Set<string>): string {
+  const only = (name: string, found: readonly string[]): string => {
+    const [value] = usable(found)
+    if (value === undefined || value === '' || found.length > 1) missing.add(name)
+    return value ?? ''
+  }
+  return template.render({
+    key: (name) => only(name, values.key(name)),
+    attribute: (name) => only(name, values.attribute(name)),
+  })
+}
+
+/** None of them when one is too long to be meant. */
+const usable = (values: readonly string[]): readonly string[] =>
+  values.some((value) => value.length > maxValueLength) ? [] : values

@@ -1,0 +1,64 @@
+import { resolve } from 'node:path'
+import type { AuditLink } from '#domain/audit.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { Closable } from '#kernel/scope.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import type { OwnPlaces } from '#sdk/module/own-file.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+/** A record of the audit, as sinks get it: several rows that were written together. */
+export interface SinkRecord {
+  readonly link: AuditLink
+  /** One JSON object for each row: that of `gatehouse audit export`. */
+  readonly lines: readonly string[]
+  readonly time: Date
+}
+
+export type SinkOutcome =
+  | { readonly kind: 'accepted' }
+  /** The same records come again, later. */
+  | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMillis?: number }
+
+/** What receives a copy of the audit. */
+export interface AuditSink extends Closable {
+  /**
+   * How long a receiver may still lose what it took. The sink's position moves behind records only after that time without
+   * a loss; 0 where `accepted` means that they are stored.
+   */
+  readonly settleMillis: number
+  /** Settles when the receiver has all records, in their order, or may lack some. Does not throw. */
+  send(records: readonly SinkRecord[], signal: AbortSignal): Promise<SinkOutcome>
+  /** Whether the receiver broke off since the last call, so that what has not settled must be sent again. */
+  hasLost?(): boolean
+}
+
+/** Relative file names are below the data folder. */
+export interface AuditSinkHost extends OwnPlaces {
+  /** The name of the YAML object. */
+  readonly name: string
+}
+
+export type PreparedAuditSink = Prepared<AuditSink, AuditSinkHost>
+export type AuditSinkModule = Module<AuditSink, AuditSinkHost>
+
+/** `create` opens nothing: a receiver that cannot be reached is reported by `send`, and tried again. */
+export const defineAuditSink = <C>(definition: ModuleDefinition<C, AuditSink, AuditSinkHost>): AuditSinkModule =>
+  defineModule(definition)
+
+/** The text of the PEM file that the parameter names, relative to the configuration folder; undefined with an issue. */
+export function readAuthority(
+  file: string | undefined,
+  path: Path,
+  issues: Issues,
+  { folder, readFile }: ParseContext,
+): string | undefined {
+  if (file === undefined || readFile === undefined) return undefined
+  try {
+    const text = readFile(resolve(folder, file))
+    if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+    issues.error(path, `${file} holds no certificate in PEM form`)
+  } catch (error) {
+    issues.error(path, error instanceof Error ? error.message : String(error))
+  }
+  return undefined
+}

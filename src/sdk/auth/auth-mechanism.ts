@@ -1,0 +1,155 @@
+import type { Subject } from '#identity/subject.ts'
+import type { Issues } from '#kernel/issues.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { LoginGuard, LoginStep } from '#sdk/auth/login.ts'
+import type { SessionContribution, SessionHandle } from '#sdk/auth/session.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ParameterTable } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+/** What a mechanism found out. It never writes to the socket. */
+export type AuthOutcome =
+  /** The caller is this; level and chain are the chain's. */
+  | {
+      readonly kind: 'authenticated'
+      readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'identity' | 'uid' | 'attributes' | 'link'>
+      /** Kept in the session, where the chain leads to one. */
+      readonly session?: SessionContribution
+    }
+  /** Nothing to say about who it is, and no objection. */
+  | { readonly kind: 'passed'; readonly session?: SessionContribution }
+  /**
+   * Somebody has to do something first: fill in a form, log in elsewhere. The login is kept, with the mechanism's state
+   * (unchanged where absent), and `proceed` gets the requests to the mechanism's uri that belong to it. Only where the
+   * attempt has a `login`; a request that is no navigation gets a 401 instead of the response.
+   */
+  | { readonly kind: 'challenge'; readonly response: GatewayResponse; readonly state?: JsonObject }
+  /** The mechanism delegates to another chain's mechanisms. */
+  | {
+      readonly kind: 'include'
+      readonly chain: string /** A Set-Cookie header for the answer. */
+      readonly cookie?: string
+    }
+  /** Refused. `reason` is for the log; the headers, such as WWW-Authenticate, go with the 401. */
+  | {
+      readonly kind: 'rejected'
+      readonly reason: string
+      readonly headers?: Readonly<Record<string, string>>
+      /** 403 where the caller is known but may not pass. */
+      readonly status?: 401 | 403
+      /** Nothing was sent that could have been accepted. */
+      readonly noCredential?: true
+    }
+
+export interface AuthAttempt {
+  readonly request: GatewayRequest
+  /** What earlier mechanisms of the chain established. */
+  readonly subject: Subject | undefined
+  /** The chain's root, or the directory's. */
+  readonly root: string
+  /** Set where the caller is a browser that can be asked: only then may the outcome be a challenge. */
+  readonly login?: LoginStep
+  /** The public id of the session that the chain will lead to; absent where the application keeps none. */
+  readonly sessionId?: string
+}
+
+/** A request to the mechanism's uri, or below it, that belongs to a login which waits for this very mechanism. */
+export interface LoginAttempt extends AuthAttempt {
+  readonly login: LoginStep
+  readonly sessionId: string
+  /** Counts tries, by the limits of the chain. */
+  readonly guard: LoginGuard
+  /** What the latest challenge left. */
+  readonly state: JsonObject
+  /** What follows the mechanism's uri: empty, or starting with a slash. */
+  readonly pathInfo: string
+}
+
+/** One mechanism in one chain. Throws only for failures of its own (TARGET_UNREACHABLE), never for a bad credential. */
+export interface AuthMechanism extends Closable {
+  begin(attempt: AuthAttempt): Promise<AuthOutcome>
+  /**
+   * Goes on with a login that it asked for by a challenge. An outcome counts once: of two requests that take the same
+   * step, the later one is refused.
+   */
+  proceed?(attempt: LoginAttempt): Promise<AuthOutcome>
+  /**
+   * Answers requests to its uri, or below it, that belong to no login, such as a logout told by an outside issuer or a
+   * page's script; undefined when it has no answer.
+   */
+  serve?(request: GatewayRequest, pathInfo: string): Promise<GatewayResponse | undefined>
+  /**
+   * Asked instead of `begin`, with nobody at hand, about somebody whom it let pass or changed before, when their entry was
+   * read anew. Rejected: their session ends.
+   */
+  renew?(subject: Subject): Promise<AuthOutcome>
+  /** Where the browser goes when a session of its chain was ended by its owner; undefined to leave that to others. */
+  afterLogout?(session: SessionHandle, request: GatewayRequest): Promise<string | undefined>
+  /** Answers CORS preflight requests; undefined for anything else. */
+  preflight?(request: GatewayRequest): GatewayResponse | undefined
+  /** Headers for every answer of a URL protected by this mechanism. */
+  responseHeaders?(request: GatewayRequest): Readonly<Record<string, string>>
+}
+
+/** The callers that a mechanism accepts, as far as its configuration shows; with an issuer, its users. */
+export type CallerKind = 'people' | 'programs' | { readonly issuer: string }
+
+export interface PreparedMechanism {
+  readonly className: string
+  /** Chains it includes, for the check that none includes itself. */
+  readonly includes: readonly string[]
+  /** It may ask a person for something; such a chain needs an application that keeps sessions. */
+  readonly interactive: boolean
+  /** Undefined where the configuration doesn't show it. */
+  readonly callers?: CallerKind | undefined
+  create(host: ModuleHost): Promise<AuthMechanism>
+}
+
+export interface AuthMechanismModule {
+  readonly className: string
+  readonly aliases: readonly string[]
+  /** Parameters of the chain's entry. */
+  readonly parameters: ParameterTable
+  /** Parameters of the AuthenticationMechanism object's `init`. */
+  readonly initParameters: ParameterTable
+  /** `params` are the chain entry's, `init` the mechanism object's. */
+  prepare(params: Params, init: Params, issues: Issues, context: ParseContext): PreparedMechanism
+}
+
+export interface AuthMechanismDefinition<C> {
+  readonly className: string
+  readonly aliases?: readonly string[]
+  readonly parameters: ParameterTable
+  readonly initParameters?: ParameterTable
+  /** Pure: no I/O, no clock. Unknown `init` parameters are reported by the caller. */
+  parse(params: Params, issues: Issues, context: ParseContext): C
+  create(config: C, host: ModuleHost): AuthMechanism | Promise<AuthMechanism>
+  includes?(config: C): readonly string[]
+  /** See PreparedMechanism. */
+  readonly interactive?: boolean
+  /** See PreparedMechanism; people where it is interactive. */
+  callers?(config: C): CallerKind
+}
+
+export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): AuthMechanismModule {
+  const { className, parameters } = definition
+  return {
+    className,
+    aliases: definition.aliases ?? [],
+    parameters,
+    initParameters: definition.initParameters ?? {},
+    prepare: (params, _init, issues, context) => {
+      const config = definition.parse(params, issues, context)
+      return {
+        className,
+        includes: definition.includes?.(config) ?? [],
+        interactive: definition.interactive ?? false,
+        callers: definition.callers?.(config) ?? (definition.interactive === true ? 'people' : undefined),
+        create: async (host) => definition.create(config, host),
+      }
+    },
+  }
+}

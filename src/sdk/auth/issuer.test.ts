@@ -1,0 +1,17 @@
+import { expect, test } from 'vitest'
+import { isIssuedBy } from '#sdk/auth/issuer.ts'
+
+test.each([
+  ['https://portal.test/auth/idp/people', true],
+  ['http://PORTAL.test:8080/auth/idp/people', true],
+  ['https://portal.test/auth/idp/people/', false],
+  ['https://portal.test/auth/idp/others', false],
+  ['https://elsewhere.test/auth/idp/people', false],
+  ['people', false],
+])('tokens of %s are our own: %s', (issuer, own) => {
+  expect(isIssuedBy({ mount: '/auth/idp/people', hosts: ['portal.test'] }, issuer)).toBe(own)
+})
+
+test('an issuer that is served at every host is known at each', () => {
+  expect(isIssuedBy({ mount: '/auth/idp/people', hosts: ['*'] }, 'https://any.test/auth/idp/people')).toBe(true)
+})

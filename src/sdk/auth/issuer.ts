@@ -1,0 +1,95 @@
+import type { Subject } from '#identity/subject.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
+import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
+
+/** An application that people log in for at one of our own issuers. */
+export interface IssuerTrust {
+  readonly name: string
+  /** What people read. */
+  readonly label: string
+  readonly clientId: string
+  /** Undefined for one that can keep no secret, and proves by PKCE who it is. */
+  readonly clientSecret: string | undefined
+  readonly redirectUris: readonly string[]
+  readonly postLogoutRedirectUris: readonly string[]
+  /** The chain that people log in by. */
+  readonly chain: string
+  readonly codeSeconds: number
+  /** The life of access and id tokens. */
+  readonly tokenSeconds: number
+  /** How long before they were made tokens are valid already, for clocks that are behind. */
+  readonly skewSeconds: number
+  readonly signedUserInfo: boolean
+  /** Devices may log in by a code that a person types (RFC 8628). */
+  readonly deviceGrant: boolean
+}
+
+/** One of our own OpenID Connect issuers. */
+export interface IssuerConfig {
+  /** What follows `/auth/idp/`. */
+  readonly name: string
+  readonly at: string
+  /** `/auth/idp/<name>` */
+  readonly mount: string
+  /** The hosts of its URL; `*` is any. */
+  readonly hosts: readonly string[]
+  /** Who may log in for its applications; none denies. */
+  readonly rules: readonly Rule[]
+  readonly claims: PreparedMapping
+  /** The names of the claims. */
+  readonly claimNames: readonly string[]
+  readonly trusts: readonly IssuerTrust[]
+  /** The chain for people who type the code of a device, before it is known whose it is. */
+  readonly deviceChain: string
+  readonly keys: TokenIssuer
+}
+
+/** Whether tokens with this `iss` are this issuer's: its address at any of its hosts, with any scheme and port. */
+export function isIssuedBy({ mount, hosts }: Pick<IssuerConfig, 'mount' | 'hosts'>, issuer: string): boolean {
+  const url = URL.parse(issuer)
+  if (url === null || url.pathname !== mount) return false
+  return hosts.some((host) => host === '*' || host.toLowerCase() === url.hostname)
+}
+
+export interface TokenMinting {
+  readonly issuer: string
+  /** By its name or its client id. */
+  readonly trust: string
+  readonly subject: Subject
+  /** The session that the tokens end with; undefined for an id_token that nothing is tied to, and without a refresh token. */
+  readonly sessionId: string | undefined
+  readonly authenticated: Date
+  /** Why they are made, for the audit. */
+  readonly how: 'login' | 'token page'
+  /** `https://host[:port]` that the issuer is known by; the request's own when absent. */
+  readonly origin?: string
+  readonly request: Pick<GatewayRequest, 'id' | 'origin' | 'remoteAddress'>
+}
+
+export interface MintedTokens {
+  readonly issuer: string
+  readonly clientId: string
+  readonly idToken: string
+  readonly expires: Date
+  readonly claims: JsonObject
+  readonly refreshToken?: string
+  readonly refreshExpires?: Date
+}
+
+export type RefreshTokenState = 'unused' | 'used' | 'ended'
+
+/** The own issuers of the configuration. */
+export interface IssuerAccess {
+  /** Answers a request to the issuer's URL. */
+  handle(issuer: string, exchange: Exchange): Promise<GatewayResponse>
+  /**
+   * Makes tokens for somebody who is logged in, as if the application had asked for them; audited before they leave.
+   * Undefined where no rule of the issuer lets the person.
+   */
+  mint(call: TokenMinting): Promise<MintedTokens | undefined>
+  refreshState(issuer: string, refreshToken: string): Promise<RefreshTokenState>
+}

@@ -1,0 +1,55 @@
+import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { parseFilter } from '#identity/filter/parse-filter.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+/** One authorization rule, parsed. `constraint` is the text it came from. */
+export type Rule =
+  | { readonly scope: 'dn'; readonly constraint: string; readonly dn: Dn }
+  | { readonly scope: 'filter'; readonly constraint: string; readonly filter: Filter }
+  | { readonly scope: 'group' | 'dynamicGroup'; readonly constraint: string; readonly group: Dn }
+  | { readonly scope: 'custom'; readonly constraint: string; readonly name: string; readonly params: readonly string[] }
+
+export interface RuleVerdict {
+  readonly rule: Rule
+  readonly passed: boolean
+  /** Why, for `explain` and the log; never sent to the client. */
+  readonly reason: string
+}
+
+export interface RuleDecision {
+  readonly allowed: boolean
+  readonly verdicts: readonly RuleVerdict[]
+}
+
+export const ruleScopes = ['dn', 'filter', 'group', 'dynamicGroup', 'custom'] as const
+
+/** Undefined, with an issue filed, when the constraint does not parse. */
+export function parseRule(
+  scope: (typeof ruleScopes)[number],
+  constraint: string,
+  path: Path,
+  issues: Issues,
+  context: ParseContext,
+): Rule | undefined {
+  try {
+    switch (scope) {
+      case 'dn':
+        return { scope, constraint, dn: Dn.parse(constraint) }
+      case 'filter':
+        return { scope, constraint, filter: parseFilter(constraint) }
+      case 'group':
+      case 'dynamicGroup':
+        return { scope, constraint, group: Dn.parse(constraint) }
+      case 'custom': {
+        const [name = '', ...params] = constraint.split('!')
+        context.refer('custom authorization', name, path)
+        return { scope, constraint, name, params }
+      }
+    }
+  } catch (error) {
+    issues.error(path, error instanceof Error ? error.message : String(error))
+    return undefined
+  }
+}

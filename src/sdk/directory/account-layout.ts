@@ -1,0 +1,50 @@
+import { Dn } from '#identity/dn.ts'
+import { isAttributeType } from '#identity/dn-syntax.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { parsed } from '#sdk/module/parameter-types.ts'
+import type { ParsedParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+
+/** Where people and groups of a store stand in the directory, and what they are named by. */
+export interface AccountLayout {
+  readonly people: Dn
+  readonly groups: Dn
+  readonly userAttribute: string
+  readonly groupAttribute: string
+}
+
+function attributeType(value: string): string {
+  if (isAttributeType(value)) return value
+  throw new Error(`"${value}" is not the name of an attribute`)
+}
+
+/** The parameters of every insert that shows users and groups as entries. */
+export const layoutParameters = {
+  people: parsed('name', (value) => Dn.parse(value), {
+    about: 'The container of users, relative to the suffix, such as `ou=people`; the suffix itself when absent.',
+  }),
+  groups: parsed('name', (value) => Dn.parse(value), {
+    about: 'The container of groups, relative to the suffix; `ou=groups` when absent.',
+  }),
+  userAttribute: parsed('attribute', attributeType, {
+    about: 'The attribute with the login, also in DNs; `uid` when absent.',
+  }),
+  groupAttribute: parsed('attribute', attributeType, {
+    about: 'The attribute with the name of a group, also in DNs; `cn` when absent.',
+  }),
+}
+
+/** Ready to be put below a suffix. */
+export function parseLayout(
+  given: ParsedParameters<typeof layoutParameters>,
+  params: Params,
+  issues: Issues,
+): (suffix: Dn) => AccountLayout {
+  const { people = new Dn([]), groups = Dn.of(['ou', 'groups']) } = given
+  const { userAttribute = 'uid', groupAttribute = 'cn' } = given
+  if (people.equals(groups) && userAttribute.toLowerCase() === groupAttribute.toLowerCase()) {
+    issues.error(params.pathOf('groups'), 'people and groups in one container need different naming attributes')
+  }
+  const below = (suffix: Dn, container: Dn): Dn => new Dn([...container.rdns, ...suffix.rdns])
+  return (suffix) => ({ people: below(suffix, people), groups: below(suffix, groups), userAttribute, groupAttribute })
+}

@@ -1,0 +1,249 @@
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
+import type { Dn } from '#identity/dn.ts'
+import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
+import { matches } from '#identity/filter/evaluate.ts'
+import type { Group } from '#identity/group.ts'
+import { withPlainNames } from '#identity/name-attributes.ts'
+import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { EntryShape, leafBelow } from '#sdk/directory/account-entries.ts'
+import type { AccountLayout } from '#sdk/directory/account-layout.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
+import { membershipClauses, type Narrowed, narrowFilter } from '#sdk/directory/entry-filter.ts'
+import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
+
+/** What an insert needs of a store of users and groups; every target with look-ups has it. */
+export type Accounts = Pick<
+  LookupTarget,
+  'lookupUserByLogin' | 'lookupUserById' | 'searchUsers' | 'lookupGroupByName' | 'searchGroups' | 'groupMembersAreIds'
+>
+
+/** How many candidates one search reads where a filter cannot be left to the store. */
+const maxCandidates = 10_000
+const chunk = 500
+/** How many entries a clause of membership may stand for, and how many such clauses there may be. */
+const maxRelated = 1000
+const maxClauses = 20
+const lookupWidth = 8
+
+const parts = ['people', 'groups'] as const
+type Part = (typeof parts)[number]
+
+/** Where a page starts: in which part, at which position of the store, and how many matches of there to pass over. */
+interface Place {
+  readonly part: Part
+  readonly at: Pick<SearchQuery, 'offset' | 'after'>
+  readonly skip: number
+}
+
+/**
+ * A store of users and groups as a part of the directory: people stand in one container, groups in another. The containers
+ * themselves are names only and have no entry.
+ */
+export class AccountsInsert implements DirectoryInsert {
+  readonly #accounts: Accounts
+  readonly #layout: AccountLayout
+  readonly #shape: EntryShape
+  readonly #target: string | undefined
+
+  /** `target`: the name of the target whose accounts these are, where they are one's. */
+  constructor(accounts: Accounts, layout: AccountLayout, target?: string) {
+    this.#accounts = accounts
+    this.#layout = layout
+    this.#target = target
+    this.#shape = new EntryShape(layout)
+  }
+
+  /** The login that a name stands for; undefined for a name that no person can have here. */
+  loginOf(dn: Dn): string | undefined {
+    return leafBelow(this.#layout.people, dn, this.#layout.userAttribute)
+  }
+
+  nameOf(login: string): Dn {
+    return this.#shape.personName(login)
+  }
+
+  entryOf({ target, userID }: TargetAccount): Dn | undefined {
+    return target === this.#target ? this.nameOf(userID) : undefined
+  }
+
+  personEntry(user: User): InsertEntry {
+    return this.#shape.person(user)
+  }
+
+  async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
+    const filter = withPlainNames(search.filter)
+    const login = this.loginOf(search.base)
+    if (login !== undefined) {
+      const user = search.scope === 'one' ? undefined : await this.#accounts.lookupUserByLogin(login)
+      return this.#single(user && this.#shape.person(user), 'people', filter)
+    }
+    const name = this.#groupOf(search.base)
+    if (name !== undefined) {
+      const group = search.scope === 'one' ? undefined : await this.#accounts.lookupGroupByName(name)
+      return this.#single(group && this.#shape.group(group, await this.#logins(group)), 'groups', filter)
+    }
+    return search.scope === 'base' ? { entries: [] } : this.#page({ ...search, filter })
+  }
+
+  async isMember(group: Dn, member: Dn): Promise<boolean> {
+    const name = this.#groupOf(group)
+    const login = this.loginOf(member)
+    if (name === undefined || login === undefined) return false
+    const user = await this.#accounts.lookupUserByLogin(login)
+    return user?.groups.some((held) => held.toLowerCase() === name.toLowerCase()) ?? false
+  }
+
+  async members(group: Dn, limit: number): Promise<readonly Dn[]> {
+    const name = this.#groupOf(group)
+    const found = name === undefined ? undefined : await this.#accounts.lookupGroupByName(name)
+    if (found === undefined) return []
+    const logins = await this.#logins({ ...found, members: found.members.slice(0, limit) })
+    return logins.map((login) => this.#shape.personName(login))
+  }
+
+  /** By the names that a search of many knows attributes by. */
+  #single(entry: InsertEntry | undefined, part: Part, filter: Filter): DirectoryPage<InsertEntry> {
+    return { entries: entry !== undefined && matches(filter, this.#shape.source(entry, part)) ? [entry] : [] }
+  }
+
+  async #page(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
+    const scope: PageScope = { of: `${search.scope} ${search.base.key}`, filter: search.filter, sort: undefined }
+    const start: Place =
+      search.after === undefined ? { part: 'people', at: { offset: 0 }, skip: 0 } : readPlace(scope, search.after)
+    const entries: InsertEntry[] = []
+    let next: Place | undefined
+    const narrowed = new Map<Part, Narrowed>()
+    for (const part of parts) narrowed.set(part, await this.#narrow(part, search))
+    for (const part of parts.slice(parts.indexOf(start.part))) {
+      const place = part === start.part ? start : { part, at: { offset: 0 }, skip: 0 }
+      const asked = narrowed.get(part)
+      if (asked === undefined || asked.filter === false) continue
+      if (entries.length >= search.limit) {
+        next = place
+        break
+      }
+      next = await this.#read(place, asked, search.filter, search.limit, entries)
+      if (next !== undefined) break
+    }
+    const total = search.count === true ? await this.#total(narrowed) : undefined
+    return {
+      entries,
+      ...(next === undefined ? {} : { next: writePlace(scope, next) }),
+      ...(total === undefined ? {} : { total }),
+    }
+  }
+
+  /** Adds to `entries` until they are `limit` many; where to go on, or undefined at the end of the part. */
+  async #read(
+    start: Place,
+    asked: Narrowed,
+    filter: Filter,
+    limit: number,
+    entries: InsertEntry[],
+  ): Promise<Place | undefined> {
+    let { at, skip } = start
+    for (let read = 0; read < maxCandidates; ) {
+      const size = asked.exact ? limit - entries.length : chunk
+      const page = await this.#store(start.part, { ...query(asked), ...at, limit: size })
+      const found = page.entries.filter(
+        (entry) => asked.exact || matches(filter, this.#shape.source(entry, start.part)),
+      )
+      const room = limit - entries.length
+      entries.push(...found.slice(skip, skip + room))
+      if (found.length > skip + room) return { part: start.part, at, skip: skip + room }
+      if (page.next === undefined) return undefined
+      ;[at, skip] = [page.next, 0]
+      if (entries.length >= limit) return { part: start.part, at, skip }
+      read += page.entries.length
+    }
+    throw new GatewayError('BAD_REQUEST', `a filter that only ${maxCandidates} candidates and more can answer`, {
+      publicText: 'The filter cannot be served: too many entries would have to be read.',
+    })
+  }
+
+  async #store(part: Part, asked: SearchQuery) {
+    if (part === 'people')
+      return storePage(await this.#accounts.searchUsers(asked), asked, (one) => this.#shape.person(one))
+    return storePage(await this.#accounts.searchGroups(asked), asked, (one) => this.#shape.group(one, []))
+  }
+
+  /** Undefined where not even the store knows. */
+  async #total(narrowed: ReadonlyMap<Part, Narrowed>): Promise<number | undefined> {
+    let total = 0
+    for (const [part, asked] of narrowed) {
+      if (asked.filter === false) continue
+      if (!asked.exact) return undefined
+      const one: SearchQuery = { ...query(asked), offset: 0, limit: 1 }
+      total += (await (part === 'people' ? this.#accounts.searchUsers(one) : this.#accounts.searchGroups(one))).total
+    }
+    return total
+  }
+
+  async #narrow(part: Part, search: DirectoryPageSearch): Promise<Narrowed> {
+    const container = this.#layout[part]
+    const covered = search.scope === 'one' ? container.equals(search.base) : container.isWithin(search.base)
+    if (!covered) return { filter: false, exact: true }
+    const words = this.#shape.words(part)
+    const clauses = membershipClauses(search.filter, words)
+    if (clauses.length > maxClauses)
+      throw new GatewayError('BAD_REQUEST', 'a filter with too many clauses of membership')
+    const related = new Map<CompareFilter, readonly string[] | undefined>()
+    for (const clause of clauses) {
+      const dn = this.#shape.parsedName(clause.value)
+      related.set(clause, dn === undefined ? [] : await (part === 'people' ? this.#membersOf(dn) : this.#groupsOf(dn)))
+    }
+    const narrowed = narrowFilter(search.filter, words, (clause) => related.get(clause))
+    if (part === 'groups' && !narrowed.exact) {
+      throw new GatewayError('BAD_REQUEST', 'a filter about the members of groups that asks for more than one member', {
+        publicText: 'Groups can be searched by one whole member only.',
+      })
+    }
+    return narrowed
+  }
+
+  async #membersOf(group: Dn): Promise<readonly string[] | undefined> {
+    const name = this.#groupOf(group)
+    const found = name === undefined ? undefined : await this.#accounts.lookupGroupByName(name)
+    if (found === undefined) return []
+    return found.members.length > maxRelated ? undefined : this.#logins(found)
+  }
+
+  async #groupsOf(member: Dn): Promise<readonly string[] | undefined> {
+    const login = this.loginOf(member)
+    const groups = login === undefined ? [] : ((await this.#accounts.lookupUserByLogin(login))?.groups ?? [])
+    return groups.length > maxRelated ? undefined : groups
+  }
+
+  async #logins({ members }: Group): Promise<readonly string[]> {
+    if (!this.#accounts.groupMembersAreIds) return members
+    const users = await inParallel(members, lookupWidth, (id) => this.#accounts.lookupUserById(id))
+    return users.flatMap((user) => user?.userID ?? [])
+  }
+
+  #groupOf(dn: Dn): string | undefined {
+    return leafBelow(this.#layout.groups, dn, this.#layout.groupAttribute)
+  }
+}
+
+const query = ({ filter }: Narrowed): { readonly filter?: Filter } => (typeof filter === 'boolean' ? {} : { filter })
+
+/** A store that gives no positions is asked by offset. */
+function storePage<T>({ items, total, next }: SearchPage<T>, asked: SearchQuery, entry: (item: T) => InsertEntry) {
+  const end = asked.offset + items.length
+  const byOffset = asked.after === undefined && items.length > 0 && end < total ? { offset: end } : undefined
+  return { entries: items.map(entry), next: next === undefined ? byOffset : { offset: 0, after: next } }
+}
+
+function writePlace(scope: PageScope, { part, at, skip }: Place): string {
+  return writePosition(scope, { entry: part, folded: at.after, exact: String(at.offset), total: skip })
+}
+
+function readPlace(scope: PageScope, text: string): Place {
+  const { entry, folded: after, exact: offset = '', total: skip = 0 } = readPosition(scope, text)
+  const part = parts.find((one) => one === entry)
+  if (part === undefined || !/^\d{1,15}$/.test(offset)) throw unknownPosition()
+  return { part, at: { offset: Number(offset), ...(after === undefined ? {} : { after }) }, skip }
+}

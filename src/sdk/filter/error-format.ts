@@ -1,0 +1,15 @@
+import type { GatewayError } from '#kernel/errors.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+
+/** How an API reports a failure. Status, Retry-After and the error's own headers are added by the pipeline. */
+export type ErrorFormat = (error: GatewayError, requestId: string) => Pick<GatewayResponse, 'headers' | 'body'>
+
+/** The format of every API without one of its own. */
+export const jsonErrors: ErrorFormat = ({ publicText, problems, code }, requestId) => ({
+  headers: { 'content-type': 'application/json; charset=utf-8' },
+  body: JSON.stringify({
+    errors: [publicText, ...problems.map(({ pointer, detail }) => `${pointer || '/'} ${detail}`)],
+    code,
+    requestId,
+  }),
+})

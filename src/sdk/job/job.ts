@@ -1,0 +1,33 @@
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { Chores } from '#sdk/job/chores.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+
+export interface JobContext {
+  /** The time that the run is for; of all processes one runs it. */
+  readonly due: Date
+  /** More than 1 when whoever ran it before died, so that part of the work may be done already. */
+  readonly attempt: number
+  readonly log: Logger
+  /** Aborted when the run has taken too long, when another process has taken it over, and at the end of the process. */
+  readonly signal: AbortSignal
+}
+
+/** Work that is done at times. What it throws is logged and counted, and the next due time is another try. */
+export interface Job extends Closable {
+  /** Bears being run again for the same due time. */
+  run(context: JobContext): Promise<JobOutcome>
+}
+
+/** Figures for the log, such as how many mails were written. */
+export type JobOutcome = Readonly<Record<string, number>>
+
+export interface JobHost extends ModuleHost {
+  readonly chores: Chores
+}
+
+export type PreparedJob = Prepared<Job, JobHost>
+export type JobModule = Module<Job, JobHost>
+
+export const defineJob = <C>(definition: ModuleDefinition<C, Job, JobHost>): JobModule => defineModule(definition)

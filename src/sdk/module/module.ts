@@ -1,0 +1,52 @@
+import type { Issues } from '#kernel/issues.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ParameterTable } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+/** A module whose configuration was read, ready to be created. */
+export interface Prepared<T, H = ModuleHost> {
+  readonly className: string
+  /** Of a target: whether it can be asked who it holds; undefined where that isn't known before it's created. */
+  readonly lookups?: boolean | undefined
+  /** May do I/O; throws when it cannot be used at all. A system that cannot be reached is not such a case. */
+  create(host: H): Promise<T>
+}
+
+/** A kind of target, notifier and so on, as the catalog knows it by its class name. */
+export interface Module<T, H = ModuleHost> {
+  readonly className: string
+  readonly aliases: readonly string[]
+  readonly parameters: ParameterTable
+  prepare(params: Params, issues: Issues, context: ParseContext): Prepared<T, H>
+}
+
+/** What its author writes. */
+export interface ModuleDefinition<C, T, H = ModuleHost> {
+  readonly className: string
+  readonly aliases?: readonly string[]
+  readonly parameters: ParameterTable
+  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
+  parse(params: Params, issues: Issues, context: ParseContext): C
+  create(config: C, host: H): T | Promise<T>
+  /** See Prepared. */
+  lookups?(config: C): boolean | undefined
+}
+
+export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<C, T, H>): Module<T, H> {
+  const { className, parameters } = definition
+  return {
+    className,
+    aliases: definition.aliases ?? [],
+    parameters,
+    prepare: (params, issues, context) => {
+      const config = definition.parse(params, issues, context)
+      const lookups = definition.lookups?.(config)
+      return {
+        className,
+        ...(lookups === undefined ? {} : { lookups }),
+        create: async (host) => definition.create(config, host),
+      }
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import type { Issues, Path } from '#kernel/issues.ts'
+import type { MapperInstance } from '#sdk/mapper/mapper.ts'
+import type { PreparedValueSource } from '#sdk/mapper/value-source.ts'
+import type { Params } from '#sdk/module/params.ts'
+
+export type ReferenceKind =
+  | 'application'
+  | 'chain'
+  | 'mechanism'
+  | 'workflow'
+  | 'target'
+  | 'org'
+  | 'result group'
+  | 'custom authorization'
+  | 'notifier'
+  | 'trust'
+  | 'key'
+  | 'javascript mapping'
+  | 'token endpoint'
+  | 'identity provider'
+  | 'trust of an identity provider'
+
+/** What a pure parse may ask of the configuration around it. */
+export interface ParseContext {
+  /**
+   * Says that the value at `path` names another object. Names that do not exist are reported once everything is read:
+   * as an error, or as a warning where the feature is optional.
+   */
+  refer(kind: ReferenceKind, name: string, path: Path, absent?: 'error' | 'warning'): void
+  /** A mapper from its expression `class|p1,p2`; undefined, with an issue filed, when it cannot be made. */
+  mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined
+  /** A value source by its class name; undefined, with an issue filed, when it cannot be made. */
+  valueSource?(className: string, params: Params, path: Path, issues: Issues): PreparedValueSource | undefined
+  /** The configuration folder, against which module paths are resolved. */
+  readonly folder: string
+  /** The text of a file that the configuration names, where there are files; throws when it cannot be read. */
+  readFile?(file: string): string
+  /** The gateway's own file or folder that a path leads to, relative to the data folder; undefined for all others. */
+  ownFile?(path: string): string | undefined
+}

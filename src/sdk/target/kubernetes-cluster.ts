@@ -1,0 +1,61 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { Target } from '#sdk/target/target.ts'
+
+/** A resource of a cluster's API, such as all RoleBindings of one namespace. */
+export interface ClusterResource {
+  /** Empty for the core group. */
+  readonly group: string
+  readonly version: string
+  readonly plural: string
+  /** Absent for what belongs to the whole cluster, and to list what is in any namespace. */
+  readonly namespace?: string
+}
+
+/** An object as the API server tells it: untrusted, beyond its metadata. */
+export interface ClusterObject {
+  readonly metadata: {
+    readonly name: string
+    readonly namespace?: string
+    readonly uid: string
+    readonly resourceVersion: string
+    readonly creationTimestamp?: string
+  }
+  readonly content: Readonly<Record<string, unknown>>
+}
+
+/** What an object must still be to be deleted. */
+export interface DeletePreconditions {
+  readonly uid: string
+  readonly resourceVersion?: string
+}
+
+/**
+ * Reads and writes objects, each call bounded in time and size. Throws TARGET_UNREACHABLE when the API server did not
+ * answer or asks to come back, TARGET_FAILED when it refuses, BAD_REQUEST for what it cannot hold, CONFLICT for a name
+ * that is taken and VERSION_MISMATCH when the object was changed since it was read. Names the target in each.
+ */
+export interface ClusterObjects {
+  /** Undefined when there is none. */
+  get(resource: ClusterResource, name: string): Promise<ClusterObject | undefined>
+  /** All of them, up to `most`; TARGET_FAILED when there are more. */
+  list(resource: ClusterResource, most: number): Promise<readonly ClusterObject[]>
+  create(resource: ClusterResource, object: Readonly<Record<string, unknown>>): Promise<ClusterObject>
+  /** Only while the stored object has the `metadata.resourceVersion` of this one. */
+  replace(resource: ClusterResource, name: string, object: Readonly<Record<string, unknown>>): Promise<ClusterObject>
+  /** False when there was none. */
+  remove(resource: ClusterResource, name: string, preconditions: DeletePreconditions): Promise<boolean>
+}
+
+/** Optional: the target is a cluster whose objects other targets keep their users in. */
+export interface KubernetesCluster extends Target {
+  readonly objects: ClusterObjects
+}
+
+export const isCluster = (target: Target): target is KubernetesCluster => 'objects' in target
+
+/** The objects of the cluster that a target of this name stands for. INTERNAL where the target is something else. */
+export function objectsOf(targets: { get(name: string): Target }, cluster: string): ClusterObjects {
+  const target = targets.get(cluster)
+  if (isCluster(target)) return target.objects
+  throw new GatewayError('INTERNAL', `target "${cluster}" is not a Kubernetes cluster`)
+}

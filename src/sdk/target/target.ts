@@ -1,0 +1,262 @@
+import type { TimeAttribute } from '#identity/entry-times.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { ChangeRecorder, NamedGroup, SortOrder } from '#identity/user-directory.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import type { CreatedAccount, UniqueValue } from '#sdk/target/new-account.ts'
+
+/** One change that a target made, for the audit. */
+export interface TargetChange {
+  /** `entry` when a whole user or group came or went. */
+  readonly subject: 'entry' | 'attribute' | 'group'
+  readonly action: 'add' | 'replace' | 'delete'
+  /** The attribute's name; the key attribute for an entry. */
+  readonly attribute: string
+  /** Left out for secrets. */
+  readonly value?: string
+  /** The group that an attribute belongs to, where it is not the user's. */
+  readonly group?: string
+}
+
+/** On whose behalf and in which workflow a target is called. */
+export interface TargetRequest {
+  readonly workflow: { readonly id: string; readonly name: string }
+  /** The same for every attempt of the same step, and for no other step. */
+  readonly idempotencyKey: string
+  readonly requestor: string
+  /** The workflow's request map. */
+  readonly params: Readonly<Record<string, unknown>>
+  readonly log: Logger
+  /** To be called for each change, after it was made. */
+  audit(change: TargetChange): void
+  /**
+   * For targets that keep their users by `openUserDirectory`: what it is told inside a transaction is in the audit by the
+   * same commit. Each of these changes is told to `audit` as well, afterwards.
+   */
+  readonly auditWithin?: ChangeRecorder
+  /**
+   * Told what is about to be asked of the target, before it is: when nobody learns what came of the call, since the process
+   * died or the answer was lost, the audit still gets its rows once the change is found to be there.
+   */
+  readonly intend?: (changes: readonly TargetChange[]) => Promise<void>
+  readonly signal?: AbortSignal
+  /** Present where the run may only write accounts that it created. The engine enforces it; targets need not look. */
+  readonly newAccount?: AccountOrigin
+}
+
+/** What a run that may only create accounts knows about the accounts at one target. */
+export interface AccountOrigin {
+  /** Values that no other account may have. */
+  readonly unique: readonly UniqueValue[]
+  /** Accounts that the run created so far, at all targets. */
+  readonly created: readonly CreatedAccount[]
+  /** The account that the run created here under this login; `id` where the target gave it one. */
+  own(userID: string): { readonly id?: string } | undefined
+  /**
+   * Whether an attempt whose end was not recorded created the account: `yes` where the audit says so, `maybe` where it was
+   * about to, with an unknown outcome.
+   */
+  earlierAttempt(userID: string): Promise<'yes' | 'maybe' | 'no'>
+  noteCreated(userID: string, id: string | undefined): void
+  noteDeleted(userID: string): void
+}
+
+export interface CreateOptions {
+  /** The user or group must not exist: CONFLICT even for an existing one with the same values. */
+  readonly mustBeNew?: boolean
+}
+
+export interface SyncOptions {
+  /** Only add what is missing; otherwise the target is made equal to the user, groups included. */
+  readonly addOnly: boolean
+  /** The attributes that may be touched; all others, present or absent, stay as they are. */
+  readonly attributes: readonly string[]
+  /** Memberships stay as they are, whatever the user's groups say. */
+  readonly keepGroups: boolean
+  /** Where given, the change happens only while the stored version is this one; else VERSION_MISMATCH. */
+  readonly expectedVersion?: string
+  /**
+   * The group that the user joins or leaves. A target whose groups keep their ids changes memberships only while this
+   * one has this name, else VERSION_MISMATCH: one that was renamed or deleted meanwhile must not come back to life.
+   */
+  readonly expectedGroup?: NamedGroup
+  /** The login the user is to have from now on; only targets that say `renamesUsers` are asked. CONFLICT when taken. */
+  readonly newUserID?: string
+}
+
+/**
+ * A system that accounts are written to. Every method is idempotent: creating what is there already as it should be, and
+ * deleting what is gone, succeed and change nothing. Failures are thrown as GatewayError TARGET_UNREACHABLE (worth a retry) or TARGET_FAILED
+ * (not), CONFLICT (a uniqueness rule) or BAD_REQUEST (a value the target cannot hold); nothing is half done.
+ */
+export interface Target extends Closable {
+  /** Undefined when absent. Only the named attributes are owed, plus groups. */
+  findUser(userID: string, attributes: readonly string[], request: TargetRequest): Promise<User | undefined>
+  /**
+   * Throws CONFLICT when another user has a value that must be unique, and when there is such a user that is not as this
+   * one should be: someone else made it, and of two who make one user one must be told.
+   */
+  createUser(user: User, attributes: readonly string[], request: TargetRequest, options?: CreateOptions): Promise<void>
+  syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void>
+  /** With an expected version, only while the stored one is that; else VERSION_MISMATCH. */
+  deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
+  /** A user's login can be changed. */
+  readonly renamesUsers?: boolean
+  /** Its changes are in the audit by the commit that makes them (see `auditWithin`), so none is written down before. */
+  readonly auditsWithin?: boolean
+  /** Users and groups carry a version, and changes can be bound to it. */
+  readonly keepsVersions?: boolean
+  /**
+   * Where the account is in the system behind the target, so that a directory insert on the same system recognizes it.
+   * Undefined when the account does not exist. Absent where the target can't report it.
+   */
+  storedAt?(userID: string): Promise<StoredAccount | undefined>
+  /**
+   * The attributes that the target can store; absent where it stores whatever it's given. Throws TARGET_UNREACHABLE while
+   * its system hasn't answered yet.
+   */
+  storable?(): Promise<StorableAttributes>
+}
+
+/** Names are in lower case. */
+export interface StorableAttributes {
+  /** `any` where the names aren't limited. */
+  readonly users: ReadonlySet<string> | 'any'
+  readonly groups: ReadonlySet<string> | 'any'
+}
+
+/** An account as the system behind a target stores it. */
+export interface StoredAccount {
+  /** The same text for every target and directory insert on the same system. */
+  readonly system: string
+  /** The account's own name there: a login, or a distinguished name. */
+  readonly name: string
+}
+
+/** Optional: the target stores passwords. */
+export interface PasswordTarget extends Target {
+  setUserPassword(user: User, password: string, request: TargetRequest): Promise<void>
+}
+
+export interface SearchQuery {
+  /** Everything when absent. */
+  readonly filter?: Filter
+  /** How many to pass over. */
+  readonly offset: number
+  readonly limit: number
+  /** The attributes wanted; all when absent. */
+  readonly attributes?: readonly string[]
+  /** The target's own order when absent. */
+  readonly sort?: SortOrder
+  /** The `next` of a page of the same filter and order, instead of an offset. BAD_REQUEST when no page gave it. */
+  readonly after?: string
+}
+
+export interface SearchPage<T> {
+  /** In a stable order. */
+  readonly items: readonly T[]
+  /** How many match in all. */
+  readonly total: number
+  /** Where the following page starts; absent on the last one. */
+  readonly next?: string
+}
+
+export interface ServedTimes {
+  readonly users: readonly TimeAttribute[]
+  readonly groups: readonly TimeAttribute[]
+}
+
+/** Optional: the target can be asked who and what it holds. */
+export interface LookupTarget extends Target {
+  lookupUserByLogin(login: string): Promise<User | undefined>
+  lookupUserById(id: string): Promise<User | undefined>
+  searchUsers(query: SearchQuery): Promise<SearchPage<User>>
+  /** Members may be many, so a target that can leaves them out where they are not asked for. */
+  lookupGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined>
+  lookupGroupById(id: string, options?: GroupReadOptions): Promise<Group | undefined>
+  /** Members are not owed. */
+  searchGroups(query: SearchQuery): Promise<SearchPage<Group>>
+  /** Group members are ids rather than logins. */
+  readonly groupMembersAreIds: boolean
+  /** A user's id is the login itself. */
+  readonly userIdIsLogin: boolean
+  /** A group's id is distinct from its name. */
+  readonly groupHasOwnId: boolean
+  /**
+   * Which times of users and groups searches can filter and sort by. Absent: none, so the names in `TimeAttribute` must not
+   * be used in a query.
+   */
+  readonly servedTimes?: ServedTimes
+  /** No user has the id of a group. Where this isn't so, the SCIM gateway marks the ids of groups. */
+  readonly idsAreUnique?: boolean
+  /**
+   * Only where groups nest: for each of these groups, by id, every group that contains it, directly or through other
+   * groups. Each is named once. A group that nothing contains may be left out.
+   */
+  containingGroups?(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
+}
+
+export interface GroupReadOptions {
+  readonly members: boolean
+  /** The attributes whose first value names a member to people. A target that can't read them along leaves them out. */
+  readonly display?: { readonly users: string; readonly groups: string }
+}
+
+/** A group that contains another one. */
+export interface ContainingGroup extends NamedGroup {
+  /** The other group is a direct member of it, too. */
+  readonly direct: boolean
+}
+
+/** Optional: the target owns groups. Membership changes are sets, never a rewritten list. */
+export interface GroupTarget extends Target {
+  /** Undefined when absent. Without the members, which may be many. */
+  findGroup(name: string): Promise<Group | undefined>
+  /** Throws CONFLICT when there is such a group with other attributes. */
+  createGroup(
+    name: string,
+    attributes: Readonly<Record<string, readonly string[]>>,
+    request: TargetRequest,
+    options?: CreateOptions,
+  ): Promise<void>
+  /**
+   * Without a change, only the version is compared, and a new one given, so that of two who expect the same one loses.
+   * Throws NOT_FOUND, CONFLICT when the new name is taken, VERSION_MISMATCH.
+   */
+  updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void>
+  deleteGroup(name: string, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
+  /**
+   * Only where groups nest. Throws NOT_FOUND when one of the groups doesn't exist under this name and id, and CONFLICT
+   * when a group would contain itself. Removing a group that isn't a member changes nothing.
+   */
+  changeMemberGroups?(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void>
+}
+
+export interface MemberGroupChange {
+  readonly add: readonly NamedGroup[]
+  readonly remove: readonly NamedGroup[]
+  /** The id of the group that changes, where the caller knows it. NOT_FOUND when the group of that name has another id. */
+  readonly groupId?: string
+}
+
+export interface GroupChange {
+  readonly newName?: string
+  /** An empty list clears one; all others stay. */
+  readonly attributes?: Readonly<Record<string, readonly string[]>>
+  readonly expectedVersion?: string
+}
+
+export const hasLookups = (target: Target): target is LookupTarget => 'lookupUserByLogin' in target
+export const hasGroups = (target: Target): target is GroupTarget => 'createGroup' in target
+export const nestsGroups = (
+  target: Target,
+): target is GroupTarget & Required<Pick<GroupTarget, 'changeMemberGroups'>> => 'changeMemberGroups' in target
+export const hasPasswords = (target: Target): target is PasswordTarget => 'setUserPassword' in target
+
+export type PreparedTarget = Prepared<Target>
+export type TargetModule = Module<Target>
+
+export const defineTarget = <C>(definition: ModuleDefinition<C, Target>): TargetModule => defineModule(definition)

@@ -1,0 +1,85 @@
+import type { KeyObject } from 'node:crypto'
+import * as errors from 'jose/errors'
+import { SignJWT } from 'jose/jwt/sign'
+import { jwtVerify } from 'jose/jwt/verify'
+import { type Identity, storedIdentity } from '#identity/identity.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { KeySource } from '#sdk/module/host.ts'
+
+/** What a link in a mail entitles to: one decision, on one approval as it stood then, by one approver. */
+export interface ApprovalLinkClaims {
+  readonly approval: string
+  readonly version: number
+  /** The approver's login, for display. */
+  readonly approver: string
+  readonly identity: Identity
+  readonly approve: boolean
+}
+
+/** A page that answers links. */
+export interface ApprovalLinkPage {
+  /** As people reach it, without a token. */
+  readonly url: string
+  readonly validMillis: number
+}
+
+export type ReadApprovalLink =
+  | { readonly kind: 'valid'; readonly claims: ApprovalLinkClaims }
+  | { readonly kind: 'expired' }
+  | { readonly kind: 'forged' }
+
+const purpose = 'gatehouse approval links'
+const type = 'approval-link+jwt'
+const maxTokenLength = 2048
+
+/** The installation's keys for links; whoever has one can decide every approval. */
+export const approvalLinkKeys = (keys: Pick<KeySource, 'secretKeys'>): Promise<readonly KeyObject[]> =>
+  keys.secretKeys(purpose)
+
+/** The one that new links are signed with. */
+export async function approvalLinkKey(keys: Pick<KeySource, 'secretKeys'>): Promise<KeyObject> {
+  const [first] = await approvalLinkKeys(keys)
+  if (first === undefined) throw new GatewayError('INTERNAL', 'there is no key for approval links')
+  return first
+}
+
+export function signApprovalLink(claims: ApprovalLinkClaims, expires: Date, key: KeyObject): Promise<string> {
+  const { approval, version, approver, identity, approve } = claims
+  return new SignJWT({ apr: approval, ver: version, who: identity, act: approve ? 'approve' : 'deny' })
+    .setProtectedHeader({ alg: 'HS256', typ: type })
+    .setSubject(approver)
+    .setExpirationTime(expires)
+    .sign(key)
+}
+
+/** Says whether the token is ours and its time has not passed; whether the approval is still that, others must see. */
+export async function readApprovalLink(
+  token: string,
+  keys: readonly KeyObject[],
+  now: Date,
+): Promise<ReadApprovalLink> {
+  if (token.length > maxTokenLength) return { kind: 'forged' }
+  for (const key of keys) {
+    const read = await readWithKey(token, key, now)
+    if (read.kind !== 'forged') return read
+  }
+  return { kind: 'forged' }
+}
+
+async function readWithKey(token: string, key: KeyObject, now: Date): Promise<ReadApprovalLink> {
+  try {
+    const options = { algorithms: ['HS256'], typ: type, currentDate: now, requiredClaims: ['exp', 'sub'] }
+    const { payload } = await jwtVerify(token, key, options)
+    const { sub, apr, ver, act, who } = payload
+    if (typeof sub !== 'string' || typeof who !== 'string') return { kind: 'forged' }
+    if (typeof apr !== 'string' || typeof ver !== 'number') return { kind: 'forged' }
+    if (act !== 'approve' && act !== 'deny') return { kind: 'forged' }
+    const identity = storedIdentity(who)
+    const claims = { approval: apr, version: ver, approver: sub, identity, approve: act === 'approve' }
+    return { kind: 'valid', claims }
+  } catch (error) {
+    if (error instanceof errors.JWTExpired) return { kind: 'expired' }
+    if (error instanceof errors.JOSEError || error instanceof TypeError) return { kind: 'forged' }
+    throw error
+  }
+}

@@ -1,0 +1,74 @@
+import type { Run, RunPage, RunQuery, RunState, StoredStep } from '#domain/run.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+
+/** A call that may be repeated and gets the same answer as the first time. */
+export interface CallKey {
+  /** Caller and workflow. Keys of different callers are independent. */
+  readonly scope: string
+  readonly key: string
+  /** The hash of the request. */
+  readonly bodyHash: string
+}
+
+export type RunStart =
+  | { readonly kind: 'started' | 'repeated'; readonly result: WorkflowResult }
+  /** The first call has not been answered yet. */
+  | { readonly kind: 'under-way'; readonly run: string }
+  /** The key was used for another request. */
+  | { readonly kind: 'other-body' }
+
+/** A call that requested more than its caller may; only audit entries about it are stored. */
+export interface RefusedCall {
+  /** The workflow. */
+  readonly name: string
+  readonly caller: string
+  /** The user that the call was about. */
+  readonly subject: string
+  readonly requestId: string
+  /** One entry each. */
+  readonly refused: readonly { readonly kind: 'entry' | 'group'; readonly attribute: string; readonly value: string }[]
+}
+
+/** A task gave a bound run another user than the one it was called for; `value` names that user. */
+export class AnotherSubject extends GatewayError {
+  readonly value: string
+
+  constructor(detail: string, value: string) {
+    super('ACCESS_DENIED', `a run may only write the user it was called for: ${detail}`, {
+      publicText: 'The workflow would have written another user than the one it was called for, so it was ended.',
+    })
+    this.value = value
+  }
+}
+
+export interface RunIntervention {
+  readonly id: string
+  /** The fence of the run as it was shown; VERSION_MISMATCH when the run has changed since. */
+  readonly fence: number
+  /** The administrator; appears in the audit. */
+  readonly by: string
+  readonly reason?: string
+}
+
+/** The runs of this installation, in all processes. The caller has checked the user's permission. */
+export interface RunAccess {
+  /** As `WorkflowStarter.run`, but once only for a key. If it throws, the key is free again. */
+  start(call: WorkflowCall, key?: CallKey): Promise<RunStart>
+  /** Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused anyway. */
+  refuse(call: RefusedCall): Promise<void>
+  get(id: string): Promise<Run | undefined>
+  /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
+  list(query: RunQuery): Promise<RunPage>
+  /** In order, at most 500 after the one with that id. */
+  steps(id: string, after?: number): Promise<readonly StoredStep[]>
+  /** Tries an incident again. Throws NOT_FOUND, CONFLICT when it is not an incident, VERSION_MISMATCH. */
+  retry(intervention: RunIntervention): Promise<void>
+  /** Continues an incident after the task that failed. Throws as `retry` does. */
+  skip(intervention: RunIntervention): Promise<void>
+  /**
+   * Ends a run before its next task; it stays `running` until then. `onlyUntouched`: only while no target was changed,
+   * CONFLICT otherwise. Throws NOT_FOUND, CONFLICT when it has ended, VERSION_MISMATCH.
+   */
+  cancel(intervention: RunIntervention & { readonly onlyUntouched?: boolean }): Promise<RunState>
+}
