@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { sidecarScript } from '#modules/filters/sts-injector/sidecar-script.ts'
+import { sidecarScript } from '#modules/filters/sts-injector/sts-injector.ts'
 import { until } from '#testing/gateway-process.ts'
 import { findShell, type Shell, startSidecar } from '#testing/sidecar-process.ts'
 import { startTokenEndpoint, tokenLike } from '#testing/token-endpoint.ts'

@@ -5,7 +5,7 @@ import { mainApi } from '#modules/filters/main/api-description.ts'
 import { approvalRoutes, portalRoutes } from '#modules/filters/main/main.ts'
 import type { MainParts } from '#modules/filters/main/main-parts.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
-import { tokenApiDescription } from '#modules/filters/token-api/api-description.ts'
+import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
 
 const place = { origin: 'https://x', base: '/portal', prefix: '/api' }
 const apis = Object.entries({

@@ -1,34 +1,37 @@
 import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
-import { checkAccessEnds } from '#config/access-ends.ts'
 import { checkInserts } from '#config/build/directory-insert.ts'
 import { trustNames } from '#config/build/issuer.ts'
+import { buildWorkflow } from '#config/build/provisioning.ts'
 import { buildSts } from '#config/build/sts.ts'
-import type { LoadState } from '#config/build-context.ts'
+import { BuildContext, type LoadState } from '#config/build-context.ts'
 import { checkCallableWorkflows } from '#config/callable-workflows.ts'
-import { type ConfigDocument, FixedPlace } from '#config/config-document.ts'
+import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
 import { checkClaims, checkCycles, checkDuplicates, checkLogins, checkTrusts } from '#config/cross-check.ts'
 import { checkDataFlow } from '#config/data-flow.ts'
-import { readDirectoryRoot } from '#config/directory-root.ts'
 import { Draft } from '#config/draft.ts'
 import { kinds } from '#config/kinds.ts'
+import { readYaml } from '#config/locate.ts'
 import { type LocatedIssue, locateIssues } from '#config/located-issue.ts'
 import { NamedFiles } from '#config/named-files.ts'
 import { type ParsedFiles, parseFiles } from '#config/parse.ts'
-import { checkReferences } from '#config/references.ts'
+import { checkReferences, type Reference } from '#config/references.ts'
+import { readSchema } from '#config/schema-issues.ts'
 import { certificateIn, type SecretLookup, SecretSource } from '#config/secrets.ts'
 import { readDirectory, type Sources } from '#config/sources/directory-source.ts'
-import { type KnownNames, restoreWorkflow } from '#config/stored-workflow.ts'
 import { type Environment, Substitution } from '#config/substitute.ts'
-import { collectValues } from '#config/values.ts'
-import type { Dn } from '#identity/dn.ts'
+import { Dn } from '#identity/dn.ts'
 import { Issues, type Path } from '#kernel/issues.ts'
+import { isJsonObject } from '#kernel/json.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { workflowSchema } from '#model/workflow.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
+import type { Configuration, RestoredWorkflow, StoredWorkflow } from '#sdk/module/configuration.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 import { defaultNotifier, standsForDefault } from '#sdk/notifier/notifier.ts'
+import { accessEndKey } from '#sdk/workflow/access-end.ts'
 
 export interface LoadOptions {
   readonly folder: string
@@ -241,3 +244,124 @@ export const secretsFolder = (options: Pick<LoadOptions, 'folder' | 'secretsFold
   options.secretsFolder === undefined ? join(resolve(options.folder), 'secrets') : resolve(options.secretsFolder)
 
 const within = (path: Path, outer: Path): boolean => outer.every((step, i) => path[i] === step)
+
+/** The scalars of all values documents, by name. Two documents may not say the same name. */
+function collectValues(documents: readonly ConfigDocument[], issues: Issues): Map<string, string> {
+  const values = new Map<string, string>()
+  const places = new Map<string, string>()
+  for (const document of documents) {
+    const filed = issues.for(document)
+    const top = document.yaml.toValue({ text: (text) => text, report: (path, message) => filed.error(path, message) })
+    for (const [name, value] of Object.entries(isJsonObject(top) ? top : {})) {
+      if (name !== 'sts' && typeof value === 'object' && value !== null) {
+        const hint = suggestion(name, ['sts'])
+        filed.error([name], `expected a value for #[${name}], found a block; the only block is "sts"${hint}`)
+        continue
+      }
+      const earlier = places.get(name)
+      if (earlier !== undefined) filed.error([name], `"${name}" is given twice (first in ${earlier})`)
+      places.set(name, earlier ?? document.at([name]))
+      if (name !== 'sts') values.set(name, document.yaml.scalarText([name]) ?? '')
+    }
+  }
+  return values
+}
+
+/** The value that names the root of the virtual directory; as `#[directoryRoot]` it can be used like any other value. */
+const directoryRootValue = 'directoryRoot'
+
+/** The root of the virtual directory unless the values say another, as in every configuration of the predecessor. */
+const defaultRoot = 'o=Tremolo'
+
+/** The environment goes first, as for every value. What is no name, or the empty one, is reported where it stands. */
+function readDirectoryRoot(
+  documents: readonly ConfigDocument[],
+  values: ReadonlyMap<string, string>,
+  environment: Environment,
+  issues: Issues,
+): Dn {
+  const given = environment[directoryRootValue] ?? values.get(directoryRootValue)
+  if (given === undefined) return Dn.parse(defaultRoot)
+  const report = (message: string): Dn => {
+    const said = documents.find(({ yaml }) => yaml.scalarText([directoryRootValue]) !== undefined)
+    if (said === undefined) issues.for(new FixedPlace('.')).error([directoryRootValue], message)
+    else issues.for(said).error([directoryRootValue], message)
+    return Dn.parse(defaultRoot)
+  }
+  try {
+    const root = Dn.parse(given)
+    return root.rdns.length === 0 ? report('the root of the directory needs a name, such as o=Tremolo') : root
+  } catch (error) {
+    return report(`"${given}" is not a name: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Warns where people choose an end of access that nothing keeps to, and where an end is read that nobody can choose. */
+function checkAccessEnds({ workflows }: Draft, references: readonly Reference[], issues: Issues): void {
+  const calls = callsOf(workflows, references)
+  const offered = new Set<string>()
+  for (const [name, { config, document }] of workflows) {
+    if (config.accessEnds === undefined) continue
+    const reached = reachedFrom(name, calls)
+    for (const one of reached) offered.add(one)
+    const isRead = [...reached].some((one) => workflows.get(one)?.config.parameters.includes(accessEndKey))
+    if (isRead) continue
+    const message = `people choose when the access ends, but no task reads it: give one "expiresAt: $${accessEndKey}$", or name ${accessEndKey} among the parameters`
+    issues.for(document).warning(['spec', 'accessEnds'], message)
+  }
+  for (const [name, { document, readsEndAt, declaresEnd }] of workflows) {
+    if (readsEndAt === undefined || declaresEnd || offered.has(name)) continue
+    const message = `$${accessEndKey}$ is empty unless a caller passes it: neither this workflow nor one that calls it has accessEnds`
+    issues.for(document).warning(readsEndAt, message)
+  }
+}
+
+/** By workflow, those that it calls or starts, as far as they are named. */
+function callsOf(workflows: Draft['workflows'], references: readonly Reference[]): Map<string, string[]> {
+  const names = new Map(Array.from(workflows, ([name, { document }]) => [document, name]))
+  const calls = new Map<string, string[]>()
+  for (const { kind, name, document } of references) {
+    const caller = kind === 'workflow' ? names.get(document) : undefined
+    if (caller !== undefined) calls.set(caller, [...(calls.get(caller) ?? []), name])
+  }
+  return calls
+}
+
+/** With itself. */
+function reachedFrom(start: string, calls: ReadonlyMap<string, readonly string[]>): Set<string> {
+  const reached = new Set([start])
+  for (const name of reached) for (const called of calls.get(name) ?? []) reached.add(called)
+  return reached
+}
+
+/** Told of names that the stored workflow refers to, so that those that are gone are found. */
+type KnownNames = (references: readonly Reference[]) => ReadonlyMap<ReferenceKind, ReadonlySet<string>>
+
+/**
+ * Reads a definition that a run was started with against the modules and objects of the present configuration. It reads
+ * no file but those that tasks name, and says every problem instead of throwing.
+ */
+function restoreWorkflow(stored: StoredWorkflow, state: LoadState, known: KnownNames): RestoredWorkflow {
+  const { name, hash, source } = stored
+  const issues = new Issues()
+  const { documents, problems } = readYaml(source)
+  const [yaml] = documents
+  if (yaml === undefined || documents.length > 1 || problems.length + yaml.problems.length > 0) {
+    return { problems: ['its stored text is damaged'] }
+  }
+  const document = new ConfigDocument(`stored workflow ${name}`, yaml)
+  const own: LoadState = { ...state, issues, references: [], draft: new Draft(), ignoreLater: () => {} }
+  const filed = issues.for(document)
+  const value = yaml.toValue({ text: (text) => text, report: (path, message) => filed.error(path, message) })
+  const spec = readSchema(workflowSchema, isJsonObject(value) ? value['spec'] : undefined, ['spec'], filed)
+  if (spec !== undefined) {
+    buildWorkflow(spec, new BuildContext(own, document, name, undefined))
+    checkReferences(own.references, known(own.references), issues)
+  }
+  const config = own.draft.workflows.get(name)?.config
+  const errors = issues.list.filter(({ level }) => level === 'error')
+  if (config === undefined || errors.length > 0) {
+    return { problems: errors.map(({ path, message }) => `${path.join('.')}: ${message}`) }
+  }
+  return { config: { ...config, hash, source } }
+}

@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CronField, cronFields, readCronField } from '#kernel/cron-field.ts'
-import { readSchedule, type Schedule, type ScheduleFields } from '#kernel/schedule.ts'
+import {
+  type CronField,
+  cronFields,
+  readCronField,
+  readSchedule,
+  type Schedule,
+  type ScheduleFields,
+} from '#kernel/schedule.ts'
 
 const daily: ScheduleFields = {
   seconds: '0',

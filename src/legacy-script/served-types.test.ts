@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { javaMembers } from '#legacy-script/java/java-global.ts'
-import { returnedType } from '#legacy-script/java-returns.ts'
+import { returnedType } from '#legacy-script/java-inference.ts'
 import { givenTypes, type ServedType, servedTypes } from '#legacy-script/served-types.ts'
 
 const guide = readFileSync(new URL('../../../docs/guides/legacy-scripts.md', import.meta.url), 'utf8')

@@ -3,7 +3,7 @@ import { createRequire, findPackageJSON } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
-import { fileNamed } from '#server/find-files.ts'
+import { fileNamed } from '#server/main.ts'
 
 const namedIn = (file: string): string[] =>
   Array.from(

@@ -1,23 +1,27 @@
 import type { LoadResult } from '#config/load.ts'
+import { escalationTimer } from '#engine/approvals/approval-desk.ts'
 import { AuditAnchors } from '#engine/audit/audit-anchors.ts'
 import { AuditSinks } from '#engine/audit/audit-sinks.ts'
+import { GrantLoop } from '#engine/grants/grant-loop.ts'
 import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { MailWorker } from '#engine/mail/mail-worker.ts'
 import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
-import { createRuntime, type Runtime } from '#engine/runtime.ts'
+import { createRuntime, type Runtime, type RuntimeServices } from '#engine/runtime.ts'
 import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
 import { chaosLease } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
+import { registerRunTimers } from '#engine/workflow/run-timers.ts'
+import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
+import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { type Clock, systemClock } from '#kernel/clock.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isLoopbackHost } from '#kernel/loopback.ts'
-import { buildScoped, type Scope } from '#kernel/scope.ts'
+import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { ConfigurationSource } from '#server/configuration-source.ts'
-import { DurableWork } from '#server/durable-work.ts'
 import type { ConnectionLimits } from '#server/http-limits.ts'
 import { openListeners } from '#server/listeners.ts'
 import type { AccessLog } from '#server/log.ts'
@@ -29,6 +33,8 @@ import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
+import type { RunWakeUp } from '#storage/runs/wake-up.ts'
+import type { TimerStore } from '#storage/timer-store.ts'
 
 export interface GatewayOptions {
   /** Closed with the gateway, or if it does not start. */
@@ -225,4 +231,67 @@ function deleteExpiredRows(storage: Storage, clock: Clock, log: Logger, scope: S
   }, deleteExpiredEveryMillis)
   timer.unref()
   scope.defer(() => clearInterval(timer))
+}
+
+interface DurableParts {
+  readonly services: RuntimeServices
+  readonly running: RunningConfiguration
+  readonly timers: TimerStore
+  readonly dispatcher: Pick<RunWakeUp, 'start' | 'close'>
+  readonly limits: Partial<WorkerLimits>
+  /** The lease of timers, if it differs from the default. */
+  readonly lease?: { readonly leaseMillis?: number }
+}
+
+const dispatcherAgainMillis = 30_000
+
+/** The background work of this process: stored runs, timers, expiring access. */
+class DurableWork implements Closable {
+  readonly #parts: DurableParts
+  readonly #worker: RunWorker
+  readonly #timers: TimerLoop
+  readonly #grants: GrantLoop
+  #again: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(parts: DurableParts) {
+    const { services, running, timers, limits, lease = {} } = parts
+    const { log } = services
+    this.#parts = parts
+    this.#worker = new RunWorker(services, (work) => running.use(({ workflows }) => work(workflows.workflows)), limits)
+    this.#timers = new TimerLoop({ store: timers, log, ...lease })
+    registerRunTimers(this.#timers, services.runs)
+    this.#timers.on(escalationTimer, (timer) => running.use(({ workflows }) => workflows.approvals.escalate(timer)))
+    const revokeDue = (signal: AbortSignal) => running.use(({ workflows }) => workflows.revokeDue(signal))
+    this.#grants = new GrantLoop({ revokeDue, log })
+  }
+
+  async start(): Promise<void> {
+    const { services } = this.#parts
+    const freed = await services.runs.recover()
+    if (freed > 0) services.log.info('runs are taken up that the last process left', { runs: freed })
+    void this.#dispatch()
+    this.#worker.start()
+    this.#timers.start()
+    this.#grants.start()
+  }
+
+  /** Aborts running steps. Another process, or the next start, continues the rest. */
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#again)
+    await Promise.all([this.#worker.close(), this.#timers.close(), this.#grants.close()])
+    await this.#parts.dispatcher.close()
+  }
+
+  /** The workers look by themselves as well, so nothing waits for it. */
+  async #dispatch(): Promise<void> {
+    const { dispatcher, services } = this.#parts
+    try {
+      await dispatcher.start(() => this.#worker.wake())
+    } catch (err) {
+      services.log.warn('other processes cannot be notified; they poll for runs', { err })
+      if (!this.#closed) this.#again = setTimeout(() => void this.#dispatch(), dispatcherAgainMillis)
+    }
+  }
 }

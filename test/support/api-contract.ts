@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { callWorkflowApi } from '#modules/filters/call-workflow/api-description.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
-import { tokenApiDescription } from '#modules/filters/token-api/api-description.ts'
+import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
 import type { ApiAnswer, ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
 
 /** The described APIs, by the part of a path that they begin with. */

@@ -1,5 +1,4 @@
-import { customTasks } from '#catalog/custom-tasks.ts'
-import { tasks as taskModules } from '#catalog/workflow-tasks.ts'
+import { customTasks, tasks as taskModules } from '#catalog/catalog.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import { noCrash } from '#engine/workflow/crash-point.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { issuerParameters, trustParameters, unusedIssuerParameters } from '#config/build/issuer-parameters.ts'
+import { issuerParameters, trustParameters, unusedIssuerParameters } from '#config/build/issuer.ts'
 
 const guide = readFileSync('docs/guides/own-issuer.md', 'utf8')
 

@@ -1,12 +1,20 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { AuditRecord } from '#domain/audit.ts'
+import { auditJsonLines } from '#engine/audit/audit-json-lines.ts'
 import type { AuditMeter } from '#engine/audit/audit-meter.ts'
-import { SinkDelivery } from '#engine/audit/sink-delivery.ts'
-import type { DeliveryTimes } from '#engine/events/leased-delivery.ts'
+import {
+  type DeliveryFailure,
+  type DeliveryTimes,
+  type DeliveryTurn,
+  LeasedDelivery,
+} from '#engine/events/leased-delivery.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import type { AuditSinkConfig } from '#sdk/module/configuration.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
-import type { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
+import type { AuditSinkStore, SinkPositions, SinkTurn } from '#storage/audit/audit-sink-store.ts'
 
 export interface AuditSinksParts extends OwnPlaces {
   readonly store: AuditSinkStore
@@ -101,4 +109,120 @@ export class AuditSinks {
     this.#deliveries = []
     await Promise.all(deliveries.map((delivery) => delivery.close()))
   }
+}
+
+interface SinkDeliveryParts {
+  readonly name: string
+  readonly sink: AuditSink
+  /** Identifies this process among others that feed the same sink. */
+  readonly owner: string
+  readonly store: AuditSinkStore
+  readonly clock: Clock
+  readonly log: Logger
+  readonly meter: AuditMeter
+}
+
+const sinkTimes: DeliveryTimes = { idleMillis: 1000, pushMillis: 15_000, leaseMillis: 45_000 }
+/** Records that are read and sent at once, and about how many characters of them. */
+const batchRecords = 200
+const batchChars = 1_000_000
+
+/** Records that the sink took and may still lose. */
+interface Unsettled {
+  readonly positions: SinkPositions
+  readonly at: number
+}
+
+/**
+ * Feeds one sink from the audit, in order and at least once; of all processes, one does so at a time. The position in the
+ * database moves when the sink has settled. After a failure, or in another process, everything behind it is sent again.
+ */
+class SinkDelivery {
+  readonly #parts: SinkDeliveryParts
+  readonly #delivery: LeasedDelivery<SinkTurn>
+  #isFailing = false
+
+  constructor(parts: SinkDeliveryParts, times: Partial<DeliveryTimes> = {}) {
+    const { name, owner, store, clock, log, meter } = parts
+    this.#parts = parts
+    this.#delivery = new LeasedDelivery({
+      clock,
+      times: { ...sinkTimes, ...times },
+      hasWork: async () => (await store.lag(name)).records > 0,
+      claim: (lease) => store.claim(name, owner, lease),
+      release: (outcome) => store.release(name, owner, outcome),
+      deliver: (turn) => this.#deliver(turn),
+      failed: ({ reason }, failures, rest) => {
+        meter.failed(name)
+        this.#isFailing = true
+        const nextSeconds = Math.ceil(rest / 1000)
+        log.warn('an audit sink did not take records; they are sent again', {
+          sink: name,
+          reason,
+          failures,
+          nextSeconds,
+        })
+      },
+      broke: (err) => log.error('an audit sink could not be fed', { sink: name, err }),
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#delivery.close()
+    await this.#parts.sink.close?.()
+  }
+
+  async #deliver(turn: DeliveryTurn<SinkTurn>): Promise<DeliveryFailure | undefined> {
+    const { name, sink, owner, store, clock, log, meter } = this.#parts
+    let sent = turn.claimed.positions
+    const unsettled: Unsettled[] = []
+    // Records lost before this turn were sent again since, or are sent now.
+    sink.hasLost?.()
+    while (!turn.closing.aborted) {
+      if (!(await turn.isOurs())) return undefined
+      if (sink.hasLost?.() === true && unsettled.length > 0) {
+        return { reason: 'the connection broke soon after records were sent' }
+      }
+      const settled = unsettled.findLast(({ at }) => clock().getTime() - at >= sink.settleMillis)
+      if (settled !== undefined) {
+        if (!(await store.advance(name, owner, settled.positions))) return undefined
+        unsettled.splice(0, unsettled.indexOf(settled) + 1)
+      }
+      const batch = cut(await store.read(sent, batchRecords))
+      if (batch.length === 0) {
+        if (unsettled.length === 0) return undefined
+        await delay(Math.min(sink.settleMillis, 250), undefined, { signal: turn.closing }).catch(() => {})
+        continue
+      }
+      const outcome = await sink.send(batch, turn.attempt())
+      if (outcome.kind === 'failed') return outcome
+      sent = behind(sent, batch)
+      turn.succeeded()
+      if (this.#isFailing) log.info('an audit sink takes records again', { sink: name })
+      this.#isFailing = false
+      meter.sent(name, batch.length)
+      if (sink.settleMillis > 0) unsettled.push({ positions: sent, at: clock().getTime() })
+      else if (!(await store.advance(name, owner, sent))) return undefined
+    }
+    return undefined
+  }
+}
+
+/** As many as fit, at least one. */
+function cut(found: readonly AuditRecord[]): SinkRecord[] {
+  const records: SinkRecord[] = []
+  let chars = 0
+  for (const record of found) {
+    const lines = auditJsonLines(record)
+    chars += lines.reduce((sum, line) => sum + line.length, 0)
+    if (records.length > 0 && chars > batchChars) break
+    records.push({ link: record.link, lines, time: record.rows[0]?.time ?? new Date(0) })
+  }
+  return records
+}
+
+function behind(positions: SinkPositions, records: readonly SinkRecord[]): SinkPositions {
+  const moved = new Map(positions)
+  for (const { link } of records) moved.set(link.chain, link.number)
+  return moved
 }

@@ -1,9 +1,14 @@
-import { MappedInsert } from '#engine/directory/mapped-insert.ts'
 import { type Mount, VirtualDirectory } from '#engine/directory/virtual-directory.ts'
-import type { Dn } from '#identity/dn.ts'
+import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
+import { entryId } from '#identity/directory-link.ts'
+import { Dn } from '#identity/dn.ts'
+import { isAttributeType } from '#identity/dn-syntax.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import { changedName, holdsNames, withNames } from '#identity/name-attributes.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
-import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 
@@ -36,4 +41,112 @@ export function targetBranches(root: Dn, targets: ReadonlyMap<string, Target>): 
     }
     return [{ name, suffix, insert: new AccountsInsert(target, layout, name) }]
   })
+}
+
+/**
+ * An insert whose attributes have other names in the directory. They are renamed everywhere: in filters, in what is asked
+ * for, in entries, and below the suffix in names, those that stand in attributes included.
+ */
+export class MappedInsert implements DirectoryInsert {
+  readonly #insert: DirectoryInsert
+  readonly #suffix: Dn
+  readonly #toInner: ReadonlyMap<string, string>
+  readonly #toOuter: ReadonlyMap<string, string>
+  readonly bind?: NonNullable<DirectoryInsert['bind']>
+  readonly setEntryPassword?: NonNullable<DirectoryInsert['setEntryPassword']>
+
+  /** `mapping`: names in the directory, and the insert's own. */
+  constructor(insert: DirectoryInsert, suffix: Dn, mapping: ReadonlyMap<string, string>) {
+    this.#insert = insert
+    this.#suffix = suffix
+    this.#toInner = new Map(Array.from(mapping, ([outer, inner]) => [outer.toLowerCase(), inner]))
+    this.#toOuter = new Map(Array.from(mapping, ([outer, inner]) => [inner.toLowerCase(), outer]))
+    if (insert.bind !== undefined) {
+      this.bind = async (dn, password, caller) => (await insert.bind?.(this.#inner(dn), password, caller)) ?? false
+    }
+    if (insert.setEntryPassword !== undefined) {
+      this.setEntryPassword = async (dn, password, id) => insert.setEntryPassword?.(this.#inner(dn), password, id)
+    }
+  }
+
+  async search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
+    const { attributes } = search
+    const page = await this.#insert.search({
+      ...search,
+      base: this.#inner(search.base),
+      filter: this.#innerFilter(withNames(search.filter, (dn) => this.#inner(dn))),
+      ...(attributes === undefined ? {} : { attributes: attributes.map((name) => rename(name, this.#toInner)) }),
+    })
+    return { ...page, entries: page.entries.map((entry) => this.#outerEntry(entry)) }
+  }
+
+  isMember(group: Dn, member: Dn): Promise<boolean> {
+    return this.#insert.isMember(this.#inner(group), this.#inner(member))
+  }
+
+  async members(group: Dn, limit: number): Promise<readonly Dn[]> {
+    return (await this.#insert.members(this.#inner(group), limit)).map((dn) => this.#outer(dn))
+  }
+
+  entryOf(account: TargetAccount): Dn | undefined {
+    const dn = this.#insert.entryOf?.(account)
+    return dn && this.#outer(dn)
+  }
+
+  async close(): Promise<void> {
+    await this.#insert.close?.()
+  }
+
+  #innerFilter(filter: Filter): Filter {
+    switch (filter.kind) {
+      case 'and':
+      case 'or':
+        return { ...filter, filters: filter.filters.map((part) => this.#innerFilter(part)) }
+      case 'not':
+        return { ...filter, filter: this.#innerFilter(filter.filter) }
+      default:
+        return { ...filter, attribute: rename(filter.attribute, this.#toInner) }
+    }
+  }
+
+  #outerEntry({ dn, attributes, id = entryId(attributes) }: InsertEntry): InsertEntry {
+    const renamed = new Attributes()
+    for (const [name, values] of attributes) {
+      // Its name is another one's in the directory, and whoever decides by that one must not be told this one's values.
+      if (this.#toInner.has(name.toLowerCase()) && !this.#toOuter.has(name.toLowerCase())) continue
+      const outer = rename(name, this.#toOuter)
+      renamed.add(
+        outer,
+        holdsNames(outer) ? values.map((value) => changedName(value, (one) => this.#outer(one))) : values,
+      )
+    }
+    return { dn: this.#outer(dn), attributes: renamed, ...(id === undefined ? {} : { id }) }
+  }
+
+  #inner(dn: Dn): Dn {
+    return this.#renamed(dn, this.#toInner)
+  }
+
+  #outer(dn: Dn): Dn {
+    return this.#renamed(dn, this.#toOuter)
+  }
+
+  /** Names of other parts of the tree are not this insert's to change, nor is the suffix. */
+  #renamed(dn: Dn, names: ReadonlyMap<string, string>): Dn {
+    if (!dn.isWithin(this.#suffix)) return dn
+    const depth = dn.rdns.length - this.#suffix.rdns.length
+    return new Dn(
+      dn.rdns.map((rdn, i) =>
+        i < depth ? rdn.map(({ type, value }) => ({ type: renameType(type, names), value })) : rdn,
+      ),
+    )
+  }
+}
+
+const rename = (name: string, names: ReadonlyMap<string, string>): string => names.get(name.toLowerCase()) ?? name
+
+/** A name that cannot stand in a distinguished name leaves the type there as it is. */
+function renameType(type: string, names: ReadonlyMap<string, string>): string {
+  const renamed = rename(type, names)
+  return isAttributeType(renamed) ? renamed : type
 }

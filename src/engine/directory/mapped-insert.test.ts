@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MappedInsert } from '#engine/directory/mapped-insert.ts'
+import { MappedInsert } from '#engine/directory/create-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MappedInsert } from '#engine/directory/mapped-insert.ts'
+import { MappedInsert } from '#engine/directory/create-directory.ts'
 import { type Mount, VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectorySearch, InsertEntry } from '#identity/directory.ts'

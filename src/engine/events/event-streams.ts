@@ -1,11 +1,16 @@
-import { Delivery } from '#engine/events/delivery.ts'
 import type { EventMeter } from '#engine/events/event-meter.ts'
-import type { DeliveryTimes } from '#engine/events/leased-delivery.ts'
-import { StreamWaiters } from '#engine/events/stream-waiters.ts'
+import {
+  type DeliveryFailure,
+  type DeliveryTimes,
+  type DeliveryTurn,
+  defaultTimes,
+  LeasedDelivery,
+} from '#engine/events/leased-delivery.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { EventPusher } from '#protocols/secevent/event-pusher.ts'
+import { EventPusher, type PushOutcome } from '#protocols/secevent/event-pusher.ts'
 import { eventClaims, signEventToken } from '#protocols/secevent/event-token.ts'
 import type {
   EventPoll,
@@ -15,7 +20,7 @@ import type {
   SecurityEvent,
 } from '#sdk/filter/event-stream.ts'
 import type { KeySource } from '#sdk/module/host.ts'
-import type { EventStore } from '#storage/event-store.ts'
+import type { EventStore, StoredEvent } from '#storage/event-store.ts'
 
 export interface EventStreamParts {
   readonly store: EventStore
@@ -162,5 +167,171 @@ export class EventStreams {
         for (const { pusher } of openers) pusher?.close()
       }),
     )
+  }
+}
+
+/** Who may wait for one stream at a time. */
+const maxWaiters = 16
+/** How often to look for what another process has appended. */
+const lookEveryMillis = 1000
+
+/** Those who wait for something new in a stream. */
+class StreamWaiters {
+  readonly #waiting = new Map<string, Set<() => void>>()
+  #closed = false
+
+  /** What `look` finds, at once or as soon as there is something; undefined when the time is up or the signal fires. */
+  async until<T>(
+    stream: string,
+    look: () => Promise<T | undefined>,
+    millis: number,
+    signal: AbortSignal,
+  ): Promise<T | undefined> {
+    const deadline = performance.now() + millis
+    const waiting = this.#waiting.get(stream) ?? new Set()
+    this.#waiting.set(stream, waiting)
+    let wake: () => void = () => {}
+    const waiter = () => wake()
+    if (millis > 0 && waiting.size >= maxWaiters) {
+      throw new GatewayError('TOO_MANY_REQUESTS', `${waiting.size} wait for stream ${stream}`, { retryAfter: 5 })
+    }
+    waiting.add(waiter)
+    try {
+      for (;;) {
+        let woken = false
+        const next = new Promise<void>((resolve) => {
+          wake = () => {
+            woken = true
+            resolve()
+          }
+        })
+        const found = await look()
+        const left = deadline - performance.now()
+        if (found !== undefined || left <= 0 || this.#closed || signal.aborted) return found
+        if (!woken) await nap(next, Math.min(left, lookEveryMillis), signal)
+      }
+    } finally {
+      waiting.delete(waiter)
+      if (waiting.size === 0) this.#waiting.delete(stream)
+    }
+  }
+
+  wake(stream: string): void {
+    for (const waiter of this.#waiting.get(stream) ?? []) waiter()
+  }
+
+  /** All who wait look once more and then go. */
+  close(): void {
+    this.#closed = true
+    for (const stream of this.#waiting.keys()) this.wake(stream)
+  }
+}
+
+function nap(woken: Promise<void>, millis: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, millis)
+    signal.addEventListener('abort', end)
+    void woken.then(end)
+  })
+}
+
+/** One receiver of pushed tokens. */
+export interface Receiver {
+  push(token: string, signal: AbortSignal, now: Date): Promise<PushOutcome>
+}
+
+interface DeliveryParts {
+  readonly stream: string
+  /** Tells this process from others that deliver the same stream. */
+  readonly owner: string
+  readonly store: EventStore
+  readonly keys: KeySource
+  readonly clock: Clock
+  readonly log: Logger
+  readonly meter: EventMeter
+  /** Asked anew for each turn, since a configuration may change it. */
+  receiver(): Receiver | undefined
+}
+
+/** Tokens that are pushed before they are removed together; as many may be pushed again after a crash. */
+const batchSize = 20
+
+/** Pushes the events of one stream, one at a time and in their order; of all processes, one does so at a time. */
+export class Delivery {
+  readonly #parts: DeliveryParts
+  readonly #delivery: LeasedDelivery<{ readonly failures: number }>
+
+  constructor(parts: DeliveryParts, times: Partial<DeliveryTimes> = {}) {
+    const { stream, owner, store, clock, log, meter } = parts
+    this.#parts = parts
+    this.#delivery = new LeasedDelivery({
+      clock,
+      times: { ...defaultTimes, ...times },
+      hasWork: async () => parts.receiver() !== undefined && (await store.read(stream, 1)).length > 0,
+      claim: (lease) => store.claim(stream, owner, lease),
+      release: (outcome) => store.release(stream, owner, outcome),
+      deliver: (turn) => this.#deliver(turn),
+      failed: ({ reason }, failures, rest) => {
+        meter.counted(stream, 'failed', 1)
+        const nextSeconds = Math.ceil(rest / 1000)
+        log.warn('the receiver of events did not take one', { stream, reason, failures, nextSeconds })
+      },
+      broke: (err) => log.error('events could not be delivered', { stream, err }),
+    })
+  }
+
+  /** Something was appended. */
+  wake(): void {
+    this.#delivery.wake()
+  }
+
+  /** A push under way is cut off; its event stays. */
+  close(): Promise<void> {
+    return this.#delivery.close()
+  }
+
+  async #deliver(turn: DeliveryTurn<unknown>): Promise<DeliveryFailure | undefined> {
+    const { stream, store } = this.#parts
+    const receiver = this.#parts.receiver()
+    if (receiver === undefined) return undefined
+    for (;;) {
+      const events = await store.read(stream, batchSize)
+      if (events.length === 0) return undefined
+      const end = await this.#pushAll(events, receiver, turn)
+      if (end === 'stopped') return undefined
+      if (end !== undefined) return end
+      turn.succeeded()
+    }
+  }
+
+  /** Pushes events in their order and removes those that are dealt with; the failure that stopped it, if any. */
+  async #pushAll(
+    events: readonly StoredEvent[],
+    receiver: Receiver,
+    turn: DeliveryTurn<unknown>,
+  ): Promise<DeliveryFailure | 'stopped' | undefined> {
+    const { stream, store, clock, log, meter } = this.#parts
+    const done: string[] = []
+    try {
+      for (const { id, key, claims } of events) {
+        if (!(await turn.isOurs())) return 'stopped'
+        const token = await signEventToken(claims, await this.#parts.keys.signingKey(key))
+        const outcome = await receiver.push(token, turn.attempt(), clock())
+        if (outcome.kind === 'failed') return turn.closing.aborted ? 'stopped' : outcome
+        if (outcome.kind === 'refused')
+          log.warn('an event was refused and dropped', { stream, id, reason: outcome.reason })
+        meter.counted(stream, outcome.kind === 'accepted' ? 'delivered' : 'refused', 1)
+        done.push(id)
+        if (turn.closing.aborted) return 'stopped'
+      }
+      return undefined
+    } finally {
+      await store.remove(stream, done)
+    }
   }
 }

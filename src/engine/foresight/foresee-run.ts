@@ -1,6 +1,6 @@
 import { ForesightEnds, ForesightNotes } from '#engine/foresight/foresight-notes.ts'
 import { maskHeld, maskRun } from '#engine/foresight/masked-secrets.ts'
-import { paperTarget } from '#engine/foresight/paper-target.ts'
+import { type PaperParts, PaperUsers } from '#engine/foresight/paper-users.ts'
 import { accountOrigin, withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import { branchPlace } from '#engine/workflow/definition.ts'
 import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
@@ -13,12 +13,25 @@ import {
   type Position,
   positionText,
 } from '#engine/workflow/walk.ts'
+import { Attributes } from '#identity/attributes.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
+import { groupChanges } from '#identity/entry-changes.ts'
+import type { Group } from '#identity/group.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { checkMail } from '#sdk/notifier/mail.ts'
-import type { Target, TargetRequest } from '#sdk/target/target.ts'
+import {
+  type CreateOptions,
+  type GroupChange,
+  type GroupTarget,
+  hasGroups,
+  hasPasswords,
+  type MemberGroupChange,
+  nestsGroups,
+  type Target,
+  type TargetRequest,
+} from '#sdk/target/target.ts'
 import type { Foreseen } from '#sdk/workflow/foreseen.ts'
 import type { ForesightContext } from '#sdk/workflow/foresight.ts'
 import type { StepEffects } from '#sdk/workflow/step-effects.ts'
@@ -218,3 +231,119 @@ class PaperRun {
 }
 
 const masked = (entry: DirectoryEntry): DirectoryEntry => ({ ...entry, attributes: maskHeld(entry.attributes) })
+
+/**
+ * A target as it would be after what was written to it: reads come from the real one, writes are noted and change this
+ * one alone. It has the abilities of the real one, so that tasks behave as they would.
+ */
+function paperTarget(target: Target, parts: PaperParts): Target {
+  const users = new PaperUsers(target, parts)
+  const groups = hasGroups(target) ? new PaperGroups(target, parts) : undefined
+  return {
+    renamesUsers: target.renamesUsers ?? false,
+    keepsVersions: target.keepsVersions ?? false,
+    findUser: (userID, attributes, request) => users.findUser(userID, attributes, request),
+    createUser: (user, attributes, request) => users.createUser(user, attributes, request),
+    syncUser: (user, options, request) => users.syncUser(user, options, request),
+    deleteUser: (user, request) => users.deleteUser(user, request),
+    ...(hasPasswords(target) && { setUserPassword: users.setUserPassword.bind(users) }),
+    ...(groups && {
+      findGroup: groups.findGroup.bind(groups),
+      createGroup: groups.createGroup.bind(groups),
+      updateGroup: groups.updateGroup.bind(groups),
+      deleteGroup: groups.deleteGroup.bind(groups),
+      ...(nestsGroups(target) && { changeMemberGroups: groups.changeMemberGroups.bind(groups) }),
+    }),
+  }
+}
+
+type Values = Readonly<Record<string, readonly string[]>>
+
+/** The groups of a target on paper. The target itself is asked once for each, and never written. */
+class PaperGroups {
+  readonly #target: GroupTarget
+  readonly #parts: PaperParts
+  readonly #known = new Map<string, Group | undefined>()
+
+  constructor(target: GroupTarget, parts: PaperParts) {
+    this.#target = target
+    this.#parts = parts
+  }
+
+  async findGroup(name: string): Promise<Group | undefined> {
+    const key = name.toLowerCase()
+    if (!this.#known.has(key)) {
+      this.#parts.ask()
+      this.#known.set(key, await this.#target.findGroup(name))
+    }
+    return this.#known.get(key)
+  }
+
+  async createGroup(name: string, attributes: Values, _: unknown, options: CreateOptions = {}): Promise<void> {
+    const found = await this.findGroup(name)
+    if (found !== undefined && options.mustBeNew === true) {
+      throw new GatewayError('CONFLICT', `there is a group "${name}" already`)
+    }
+    if (found === undefined) {
+      this.#note('create', name, Object.entries(attributes), () => [])
+      this.#put(name, { id: name, name, members: [], attributes: Attributes.from(attributes) })
+    } else if (groupChanges(found, found.name, Object.entries(attributes)).length > 0) {
+      throw new GatewayError('CONFLICT', `there is another group "${name}" already`)
+    }
+  }
+
+  async updateGroup(name: string, { newName, attributes = {} }: GroupChange): Promise<void> {
+    const found = await this.findGroup(name)
+    if (found === undefined) throw new GatewayError('NOT_FOUND', `there is no group "${name}"`)
+    const wanted = Object.entries(attributes)
+    this.#note('change', found.name, wanted, (attribute, values) => heldBy(found, attribute, values), newName)
+    const changed = (found.attributes ?? new Attributes()).clone()
+    for (const [attribute, values] of wanted) changed.set(attribute, values)
+    const { description: _, ...rest } = found
+    if (newName !== undefined) this.#put(name, undefined)
+    this.#put(newName ?? name, { ...rest, name: newName ?? found.name, attributes: changed })
+  }
+
+  async deleteGroup(name: string): Promise<void> {
+    const found = await this.findGroup(name)
+    if (found === undefined) return
+    this.#note('delete', found.name, [], () => [])
+    this.#put(name, undefined)
+  }
+
+  /** Who the members are is not read for a preview, so what is asked for counts as a change. */
+  async changeMemberGroups(name: string, { add, remove }: MemberGroupChange): Promise<void> {
+    const found = await this.findGroup(name)
+    if (found === undefined) throw new GatewayError('NOT_FOUND', `there is no group "${name}"`)
+    this.#note('change', found.name, [['members', add.map((group) => group.name)]], () =>
+      remove.map((group) => group.name),
+    )
+  }
+
+  #put(name: string, group: Group | undefined): void {
+    this.#known.set(name.toLowerCase(), group)
+  }
+
+  #note(
+    action: 'create' | 'change' | 'delete',
+    name: string,
+    wanted: readonly (readonly [string, readonly string[]])[],
+    held: (attribute: string, values: readonly string[]) => readonly string[],
+    newName?: string,
+  ): void {
+    this.#parts.notes.addEntry({
+      kind: 'group',
+      action,
+      target: this.#parts.name,
+      name,
+      attributes: wanted.map(([attribute, values]) => [attribute, held(attribute, values), values]),
+      ...(newName === undefined || newName === name ? {} : { newName }),
+    })
+  }
+}
+
+/** Attributes that the target does not tell count as they should be. */
+function heldBy({ attributes, description }: Group, name: string, values: readonly string[]): readonly string[] {
+  if (name.toLowerCase() === 'description' && description !== undefined) return [description]
+  return attributes === undefined ? values : attributes.values(name)
+}

@@ -1,8 +1,8 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { inject } from 'light-my-request'
-import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import type { ExternalSigningKey, JWKS, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { Handler } from '#engine/issuer/issuer-bridge.ts'
 import { presentCall } from '#engine/issuer/issuer-call.ts'
-import { providerKeys } from '#engine/issuer/issuer-keys.ts'
 import { IssuerPages } from '#engine/issuer/issuer-pages.ts'
 import { IssuerRecords, type RecordParts } from '#engine/issuer/issuer-records.ts'
 import { isStep, takeStep } from '#engine/issuer/issuer-steps.ts'
@@ -11,7 +11,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 import type { KeySource } from '#sdk/module/host.ts'
-import type { TokenKeys } from '#sdk/sts/token-keys.ts'
+import type { PublicTokenKey, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'
 
 export interface Mounted {
   readonly provider: Provider
@@ -142,4 +142,30 @@ function nameRefusedGrant(ctx: { status: number; body?: unknown }): void {
   const { error, error_description: description } = ctx.body as { error?: unknown; error_description?: unknown }
   if (error !== 'invalid_request' || !String(description).endsWith('is not allowed for this client')) return
   ctx.body = { ...ctx.body, error: 'unauthorized_client' }
+}
+
+/** The keys of a ring as the provider takes them: the first signs; the others only verify what they signed before. */
+function providerKeys(signer: TokenKey, published: readonly PublicTokenKey[], Key: typeof ExternalSigningKey): JWKS {
+  const { kid } = signer
+  class RingKey extends Key {
+    readonly #public: KeyObject
+
+    constructor(jwk: PublicTokenKey) {
+      super()
+      this.#public = createPublicKey({ key: { ...jwk }, format: 'jwk' })
+      Object.assign(this, { kid: jwk['kid'], alg: jwk['alg'] })
+    }
+
+    override keyObject(): KeyObject {
+      return this.#public
+    }
+
+    override async sign(data: Uint8Array): Promise<Uint8Array> {
+      if (this.kid !== kid) throw new Error('a key that no longer signs was asked to')
+      return signer.sign(Buffer.from(data))
+    }
+  }
+  const active = published.filter((jwk) => jwk['kid'] === kid)
+  const others = published.filter((jwk) => jwk['kid'] !== kid)
+  return { keys: [...active, ...others].map((jwk) => new RingKey(jwk)) }
 }

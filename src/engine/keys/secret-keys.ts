@@ -1,7 +1,11 @@
 import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { fileOnce } from '#engine/keys/file-once.ts'
-import { checkTransit, hasTransit, isWrapped, makeWrappedKey, unwrapKey } from '#engine/keys/wrapped-key.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { readSmallFileSync } from '#kernel/small-file.ts'
+import { TransitClient, type TransitLogin, TransitRefusal } from '#protocols/transit/transit-client.ts'
 
 const variable = 'GATEHOUSE_SECRET_KEY'
 
@@ -65,3 +69,116 @@ const namedKey = (bytes: Buffer): SecretKey => ({
   id: hash('sha256', Buffer.concat([Buffer.from('gatehouse key'), bytes]), 'base64url').slice(0, 12),
   key: createSecretKey(bytes),
 })
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const podTokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token'
+/** No request waits for it: it is used at the start only. */
+const startMillis = 10_000
+
+/** Whether a text is a key that Transit encrypted, and not the key itself. */
+const isWrapped = (text: string): boolean => /^\s*vault:v\d+:/.test(text)
+
+/** Whether new keys are wrapped. */
+const hasTransit = ({ GATEHOUSE_TRANSIT_KEY: key }: Environment): boolean => key !== undefined && key !== ''
+
+interface Place {
+  readonly client: TransitClient
+  readonly mount: string
+  readonly key: string
+}
+
+/** What was unwrapped by this process; it needs the service at its start only. */
+const unwrapped = new Map<string, Promise<string>>()
+
+/** The key in base64. Rejects with TARGET_UNREACHABLE while Transit is away, and with an Error that names the variable at fault. */
+function unwrapKey(text: string, environment: Environment): Promise<string> {
+  const ciphertext = text.trim()
+  let opened = unwrapped.get(ciphertext)
+  if (opened === undefined) {
+    opened = decrypt(ciphertext, environment)
+    unwrapped.set(ciphertext, opened)
+    opened.catch(() => unwrapped.delete(ciphertext))
+  }
+  return opened
+}
+
+async function decrypt(ciphertext: string, environment: Environment): Promise<string> {
+  const data = await use(environment, ({ client, mount, key }) =>
+    client.call('decrypt', 'POST', `${mount}/decrypt/${key}`, { ciphertext }),
+  )
+  if (typeof data?.['plaintext'] === 'string') return data['plaintext']
+  throw new GatewayError('INTERNAL', 'Transit gave no key for the wrapped one')
+}
+
+/** A new key of 256 bits, as Transit encrypted it. */
+async function makeWrappedKey(environment: Environment): Promise<string> {
+  const data = await use(environment, ({ client, mount, key }) =>
+    client.call('datakey', 'POST', `${mount}/datakey/wrapped/${key}`, { bits: 256 }),
+  )
+  if (typeof data?.['ciphertext'] === 'string') return data['ciphertext']
+  throw new GatewayError('INTERNAL', 'Transit gave no wrapped key')
+}
+
+/** Throws an Error that names the variable that is missing or wrong. */
+function checkTransit(environment: Environment): void {
+  openPlace(environment).client.close()
+}
+
+async function use<T>(environment: Environment, work: (place: Place) => Promise<T>): Promise<T> {
+  const place = openPlace(environment)
+  try {
+    return await work(place)
+  } catch (error) {
+    if (!(error instanceof TransitRefusal)) throw error
+    const problem = `Transit refused to use ${place.mount}/${place.key} for the secret key: ${error.message}`
+    throw new GatewayError('INTERNAL', problem, { cause: error })
+  } finally {
+    place.client.close()
+  }
+}
+
+function openPlace(environment: Environment): Place {
+  const given = (name: string): string | undefined => environment[`GATEHOUSE_TRANSIT_${name}`] || undefined
+  const path = given('KEY') ?? ''
+  const slash = path.lastIndexOf('/')
+  if (!/^[A-Za-z0-9_./-]+$/.test(path) || slash < 1) {
+    throw new Error(
+      'GATEHOUSE_TRANSIT_KEY: a wrapped secret key needs the mount and the key, such as transit/gatehouse',
+    )
+  }
+  let address: string
+  try {
+    address = parseTrustedUrl(given('ADDRESS') ?? '').origin
+  } catch (error) {
+    throw new Error(`GATEHOUSE_TRANSIT_ADDRESS: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  const caFile = given('CA_FILE')
+  const place = {
+    address,
+    namespace: given('NAMESPACE'),
+    ca: caFile === undefined ? undefined : readText('CA_FILE', caFile),
+    login: readLogin(given),
+  }
+  const client = new TransitClient(place, { clock: systemClock, timeoutMillis: startMillis })
+  return { client, mount: path.slice(0, slash), key: path.slice(slash + 1) }
+}
+
+function readLogin(given: (name: string) => string | undefined): TransitLogin {
+  const [token, tokenFile, role] = [given('TOKEN'), given('TOKEN_FILE'), given('ROLE')]
+  if (token !== undefined) return { type: 'token', token }
+  if (tokenFile !== undefined) return { type: 'token', token: readText('TOKEN_FILE', tokenFile) }
+  if (role === undefined) {
+    throw new Error('GATEHOUSE_TRANSIT_ROLE: set it, or GATEHOUSE_TRANSIT_TOKEN_FILE, so that the gateway can log in')
+  }
+  return { type: 'jwt', mount: given('LOGIN') ?? 'kubernetes', role, jwtFile: given('JWT_FILE') ?? podTokenFile }
+}
+
+function readText(name: string, file: string): string {
+  try {
+    return readSmallFileSync(file).trim()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new Error(`GATEHOUSE_TRANSIT_${name}: ${code === undefined ? message : `${file} cannot be read (${code})`}`)
+  }
+}

@@ -1,17 +1,16 @@
 import { readDevices } from '#engine/login/device-cookie.ts'
 import type { LoginAudit } from '#engine/login/login-audit.ts'
 import { LoginCompletion } from '#engine/login/login-completion.ts'
-import { readLoginCookie, writeLoginCookie } from '#engine/login/login-cookie.ts'
 import { createGuard } from '#engine/login/login-guard.ts'
 import type { LoginMeter } from '#engine/login/login-meter.ts'
 import { foreignPost, signedOut, signedOutPath, takenStep, unknownLogin } from '#engine/login/login-pages.ts'
 import { type LoginRecord, restoreLogin, storeLogin } from '#engine/login/login-record.ts'
-import { type LoginRoutes, pathBelow } from '#engine/login/login-routes.ts'
+import { type LoginRoutes, loginPrefix, pathBelow } from '#engine/login/login-routes.ts'
 import { addressOf, isNavigation, isOwnPost } from '#engine/login/navigation.ts'
-import { wayBack } from '#engine/login/way-back.ts'
 import type { Chain, ChainCall, ChainLink, ChainOutcome, ChainRunner, ChainStanding } from '#engine/pipeline/chain.ts'
 import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
 import type { Routes } from '#engine/pipeline/routes.ts'
+import { readSecretCookie } from '#engine/session/session-cookie.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { networkOf } from '#kernel/address-network.ts'
@@ -22,7 +21,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import type { LoginStep } from '#sdk/auth/login.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { htmlErrors } from '#sdk/filter/page.ts'
 import type { LoginFailureStore } from '#storage/login-failure-store.ts'
 import type { Login, LoginStore } from '#storage/login-store.ts'
@@ -255,3 +254,48 @@ function asked(outcome: AuthOutcome, mayAsk: boolean, passage: Passage): AuthOut
 const samePlace = (one: ChainStanding, other: ChainStanding): boolean =>
   one.place.length === other.place.length &&
   one.place.every(({ chain, link }, i) => other.place[i]?.chain === chain && other.place[i]?.link === link)
+
+type CookieRequest = Pick<GatewayRequest, 'headers' | 'origin'>
+
+const isSecure = ({ origin }: CookieRequest): boolean => origin.startsWith('https:')
+const nameFor = (request: CookieRequest): string => (isSecure(request) ? '__Host-gatehouse-login' : 'gatehouse-login')
+
+/** The secret that binds logins to this browser. */
+const readLoginCookie = (request: CookieRequest): string | undefined => readSecretCookie(nameFor(request), request)
+
+/** `Lax`, since an outside issuer's redirect back must bring it; a form of another site never does. */
+function writeLoginCookie(request: CookieRequest, secret: string, seconds: number): string {
+  const parts = [`${nameFor(request)}=${secret}`, 'Path=/', 'HttpOnly', 'SameSite=Lax', `Max-Age=${seconds}`]
+  if (isSecure(request)) parts.push('Secure')
+  return parts.join('; ')
+}
+
+type Asked = Pick<GatewayRequest, 'headers' | 'host' | 'origin'>
+
+/**
+ * Where somebody can go on from a page that ends something: the page of this very host that the browser says it came from,
+ * or the start of the only application that people log in to here. Undefined when neither is known.
+ */
+const wayBack = (request: Asked, routes: Routes): string | undefined =>
+  pageBefore(request, routes) ?? onlyStart(request, routes)
+
+/** A path without its query, which may do something or hold a secret. */
+function pageBefore(request: Asked, routes: Routes): string | undefined {
+  const before = URL.parse(header(request, 'referer') ?? '')
+  if (before === null || before.origin !== request.origin) return undefined
+  const { pathname: path } = before
+  // Two slashes at the beginning would name another host.
+  if (/^[/\\]{2}/.test(path) || path.startsWith(loginPrefix)) return undefined
+  const cookies = routes.find(request.host, path)?.application.cookies
+  return cookies === undefined || cookies.logoutUri === path ? undefined : path
+}
+
+function onlyStart({ host }: Asked, routes: Routes): string | undefined {
+  const [application, another] = routes.at(host).filter(({ cookies }) => cookies !== undefined)
+  if (application === undefined || another !== undefined) return undefined
+  const start = application.urls.find(
+    ({ chain, pattern, hosts }) =>
+      chain !== undefined && pattern === undefined && (hosts.includes(host) || hosts.includes('*')),
+  )
+  return start === undefined || start.uri.startsWith(loginPrefix) ? undefined : start.uri
+}

@@ -1,22 +1,25 @@
 import { LoginDesk, type LoginServices } from '#engine/login/login-desk.ts'
 import { type LoginRoutes, loginPrefix } from '#engine/login/login-routes.ts'
-import { createLogout } from '#engine/login/logout.ts'
-import { authenticate } from '#engine/pipeline/authenticate.ts'
-import { authorize } from '#engine/pipeline/authorize.ts'
+import { createLogout, type Logout } from '#engine/login/logout.ts'
+import { addressOf, isNavigation } from '#engine/login/navigation.ts'
+import { authenticate, refusal } from '#engine/pipeline/authenticate.ts'
 import type { ChainRunner } from '#engine/pipeline/chain.ts'
-import { loadSession } from '#engine/pipeline/load-session.ts'
-import { matchUrl } from '#engine/pipeline/match-url.ts'
 import { serveOpenPath } from '#engine/pipeline/open-path.ts'
-import type { Passage, Step } from '#engine/pipeline/passage.ts'
-import type { Routes } from '#engine/pipeline/routes.ts'
+import { addHeader, type Passage, type Step } from '#engine/pipeline/passage.ts'
+import { applyResults } from '#engine/pipeline/result-actions.ts'
+import type { Routes, Url } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
-import { runFilterChain } from '#engine/pipeline/run-filter-chain.ts'
-import { requireSameOrigin } from '#engine/pipeline/same-origin.ts'
 import { requireSamePerson } from '#engine/pipeline/same-person.ts'
 import type { SessionRenewal } from '#engine/session/session-renewal.ts'
-import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { seeOther } from '#sdk/auth/login.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
-import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 
 export interface PipelineParts extends LoginServices {
   readonly routes: Routes
@@ -91,4 +94,188 @@ function withHeaders(response: GatewayResponse, { headers: added }: Passage): Ga
     return { ...response, headers }
   }
   return response
+}
+
+const matchUrl =
+  (routes: Routes): Step =>
+  (passage) => {
+    const match = routes.find(passage.request.host, passage.request.path)
+    if (match === undefined) {
+      throw new GatewayError('NOT_FOUND', `no URL for host ${passage.request.host} and path ${passage.request.path}`, {
+        publicText: 'No application is configured for this path.',
+      })
+    }
+    passage.application = match.application
+    passage.url = match
+    passage.errors = match.url.errors
+    return undefined
+  }
+
+/**
+ * Reads the application's session from its cookie, as the directory has its owner now; applications without cookies have
+ * none. Answers the logout address, for which nobody has to be there any more.
+ */
+const loadSession =
+  (sessions: Sessions, renewal: Pick<SessionRenewal, 'current'>, logout: Logout): Step =>
+  (passage) => {
+    const { application, request, url } = passage
+    const cookies = application?.cookies
+    if (application === undefined || cookies === undefined) return undefined
+    return (async () => {
+      const session = await sessions.find(application, request, { use: url?.url.extendsSession !== false })
+      if (request.path === cookies.logoutUri) {
+        // A browser that loads pages ahead was not told to log out.
+        if (/prefetch/i.test(header(request, 'sec-purpose') ?? header(request, 'purpose') ?? '')) {
+          return { status: 204, headers: { 'cache-control': 'no-store' } }
+        }
+        const location = await logout(session, passage)
+        const headers = { 'set-cookie': sessions.clearing(cookies), 'cache-control': 'no-store' }
+        if (!isNavigation(request)) return { status: 204, headers }
+        return { status: 303, headers: { ...headers, location } }
+      }
+      if (session === undefined) return undefined
+      const found = renewal.current(session, request)
+      const current = found instanceof Promise ? await found : found
+      if (current !== undefined) passage.session = current
+      return undefined
+    })()
+  }
+
+/**
+ * Any rule of the URL passes; no rule denies. Decisions are remembered for azTimeoutMillis per subject and URL. The
+ * subject is the very object the mechanism gave, so a decision never outlives the credential it was made for.
+ */
+const authorize = (rules: RuleEvaluator, clock: Clock): Step => {
+  const remembered = new WeakMap<Url, WeakMap<Subject, { allowed: boolean; until: number }>>()
+  return async (passage) => {
+    const { url: match, subject, application } = passage
+    if (match === undefined || subject === undefined || application === undefined) {
+      throw new Error('authorization needs a matched, authenticated request')
+    }
+    const { url } = match
+    let decisions = remembered.get(url)
+    if (decisions === undefined) {
+      decisions = new WeakMap()
+      remembered.set(url, decisions)
+    }
+    const now = clock().getTime()
+    const earlier = decisions.get(subject)
+    let allowed = earlier !== undefined && earlier.until > now ? earlier.allowed : undefined
+    if (allowed === undefined) {
+      const decision = await rules.decide(subject, url.rules)
+      allowed = decision.allowed
+      decisions.set(subject, { allowed, until: now + application.azTimeoutMillis })
+    }
+    if (allowed) return applyResults(url.results.azSuccess, passage)
+    const instead = applyResults(url.results.azFail, passage)
+    if (instead !== undefined) return instead
+    throw new GatewayError('ACCESS_DENIED', `no rule of ${url.at} allows ${subject.dn}`)
+  }
+}
+
+const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+const jsonContent = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
+const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
+
+/**
+ * Browsers send a session's cookie whoever made the page. So a change that only the cookie speaks for must come from a
+ * page of this very origin, be JSON, which no form can send, and carry a header that no page of another site can add
+ * without being asked first. A form of a URL that is made for forms can be neither, and needs the first alone.
+ */
+const requireSameOrigin: Step = ({ request, session, subject, url }) => {
+  if (session === undefined || subject !== session.subject || readingMethods.has(request.method)) return undefined
+  if (!isSameOrigin(request)) {
+    throw new GatewayError('ACCESS_DENIED', 'a change by cookie without proof of the same origin', {
+      publicText: 'Changes by cookie must come from a page of this site, with a header X-Requested-With.',
+    })
+  }
+  const contentType = header(request, 'content-type')
+  if (url?.url.takesForms === true && formContent.test(contentType ?? '')) return undefined
+  if (contentType !== undefined && !jsonContent.test(contentType)) {
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `a change by cookie with content type "${contentType}"`)
+  }
+  if (!hasOwnHeader(request)) {
+    throw new GatewayError('ACCESS_DENIED', 'a change by cookie without X-Requested-With', {
+      publicText: 'Changes by cookie must have a header X-Requested-With.',
+    })
+  }
+  return undefined
+}
+
+/** Pages cannot choose these headers. Where the browser says how page and address relate, that counts. */
+function isSameOrigin(request: GatewayRequest): boolean {
+  const site = header(request, 'sec-fetch-site')
+  if (site !== undefined) return site === 'same-origin'
+  const origin = header(request, 'origin')
+  return origin === undefined ? hasOwnHeader(request) : origin === request.origin
+}
+
+const hasOwnHeader = (request: GatewayRequest): boolean => header(request, 'x-requested-with') !== undefined
+
+interface FilterChainParts {
+  readonly chains: ChainRunner
+  readonly desk: LoginDesk
+  readonly sessions: Sessions
+  readonly clock: Clock
+}
+
+/** Filters run in the order of the YAML; a request that none of them answers is not found. */
+const runFilterChain =
+  (parts: FilterChainParts): Step =>
+  (passage) => {
+    const { request, url, subject, session, application } = passage
+    if (url === undefined || subject === undefined)
+      throw new Error('the filter chain needs a matched, authorized request')
+    const exchange: Exchange = {
+      request,
+      application: url.application.name,
+      mount: url.mount,
+      pathInfo: request.path.slice(url.mount.length),
+      subject,
+      identify: (caller) => {
+        passage.caller = caller
+      },
+      ...(session === undefined ? {} : { session: session.handle }),
+      ...(application?.cookies === undefined
+        ? {}
+        : { requireLogin: (chain, options) => requireLogin(parts, passage, chain, options?.maxAgeSeconds) }),
+    }
+    return runFrom(0, url.url.filters, exchange)
+  }
+
+async function runFrom(index: number, filters: readonly Filter[], exchange: Exchange): Promise<GatewayResponse> {
+  const filter = filters[index]
+  if (filter === undefined) throw new GatewayError('NOT_FOUND', 'no filter answered the request')
+  return filter.handle(exchange, () => runFrom(index + 1, filters, exchange))
+}
+
+async function requireLogin(
+  { chains, desk, sessions, clock }: FilterChainParts,
+  passage: Passage,
+  name: string,
+  maxAgeSeconds: number | undefined,
+): Promise<GatewayResponse | undefined> {
+  const chain = chains.get(name)
+  if (chain === undefined) throw new GatewayError('INTERNAL', `there is no chain "${name}"`)
+  const { session, application, request } = passage
+  const age = session === undefined ? 0 : clock().getTime() - session.handle.authenticated.getTime()
+  const isFresh = maxAgeSeconds === undefined || age <= maxAgeSeconds * 1000
+  if (session !== undefined && session.subject.level >= chain.level && isFresh) return undefined
+  const outcome = await desk.begin(chain, passage)
+  if (outcome.kind === 'answered') return outcome.response
+  if (outcome.kind === 'rejected') throw refusal(outcome)
+  if (application === undefined) throw new Error('a login needs a matched request')
+  const { subject, sessionId, session: contribution, renewals } = outcome
+  const isSame = session?.subject.identity === subject.identity
+  const id = sessionId === undefined || (session !== undefined && !isSame) ? {} : { id: sessionId }
+  const started = await sessions.start(application, {
+    request,
+    subject,
+    before: session,
+    contribution,
+    renewals,
+    ...id,
+  })
+  addHeader(passage, 'set-cookie', started.cookie)
+  return seeOther(addressOf(request))
 }

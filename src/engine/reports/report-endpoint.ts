@@ -1,9 +1,7 @@
 import { Readable } from 'node:stream'
 import { reportCsv } from '#engine/reports/report-csv.ts'
-import { reportJson } from '#engine/reports/report-json.ts'
 import type { ReportMeter } from '#engine/reports/report-meter.ts'
 import { type ReportFormat, type ReportValues, readReportQuery } from '#engine/reports/report-query.ts'
-import { ReportReferences } from '#engine/reports/report-reference.ts'
 import { ReportTable } from '#engine/reports/report-table.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
 import type { ServedReport } from '#engine/reports/served-report.ts'
@@ -11,11 +9,13 @@ import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isJsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
-import type { ReportReader } from '#storage/reports/report-store.ts'
+import { reportParameters } from '#sdk/report/report-statement.ts'
+import type { ReportReader, ReportRow } from '#storage/reports/report-store.ts'
 
 export interface ReportParts {
   readonly reports: readonly ServedReport[]
@@ -238,5 +238,78 @@ function decoded(part: string): string {
     return decodeURIComponent(part)
   } catch (cause) {
     throw new GatewayError('BAD_REQUEST', 'a path that does not decode', { cause })
+  }
+}
+
+/** The predecessor's form, written while rows come in. */
+async function* reportJson(report: ServedReport, table: ReportTable): AsyncGenerator<string> {
+  const { name, description, headerFields, dataFields } = report
+  const head = JSON.stringify({ name, description, headerFields, dataFields })
+  const grouped = report.groupBy !== undefined
+  const members = [memberWriter(headerFields), memberWriter(dataFields)] as const
+  // Without groups there is one that has everything, also when that is nothing.
+  let text = `${head.slice(0, -1)},"grouping":[${grouped ? '' : '{"header":{},"data":['}`
+  let inGroup = !grouped
+  let first = true
+  for (let rows = await table.next(); rows !== undefined; rows = await table.next()) {
+    for (const { opens, header, data } of rows) {
+      if (opens) {
+        text += `${inGroup ? ']},' : ''}{"header":${members[0](header)},"data":[`
+        inGroup = true
+        first = true
+      }
+      text += `${first ? '' : ','}${members[1](data)}`
+      first = false
+    }
+    yield text
+    text = ''
+  }
+  yield `${text}${inGroup ? ']}' : ''}]${table.truncated ? ',"truncated":true' : ''}}`
+}
+
+/** An object with these members; those without a value are left out. */
+function memberWriter(fields: readonly string[]): (row: ReportRow) => string {
+  const names = fields.map((field) => `${JSON.stringify(field)}:`)
+  return (row) => {
+    const members = row.flatMap((value, i) => (value === null ? [] : [`${names[i]}${JSON.stringify(value)}`]))
+    return `{${members.join(',')}}`
+  }
+}
+
+interface ReferredReport {
+  readonly name: string
+  readonly values: ReportValues
+}
+
+const lifeMillis = 10 * 60_000
+const maxLength = 4_000
+
+/** Names for reports with their values, each for one user and for a while. Any gateway of the installation reads them. */
+class ReportReferences {
+  readonly #secrets: Pick<SecretBox, 'seal' | 'open'>
+  readonly #clock: Clock
+
+  constructor(secrets: Pick<SecretBox, 'seal' | 'open'>, clock: Clock) {
+    this.#secrets = secrets
+    this.#clock = clock
+  }
+
+  async make({ name, values }: ReferredReport, user: Identity): Promise<string> {
+    const until = this.#clock().getTime() + lifeMillis
+    return await this.#secrets.seal({ name, values: { ...values }, until }, user)
+  }
+
+  /** Undefined for one that is too old, another's, or none. */
+  async read(reference: string, user: Identity): Promise<ReferredReport | undefined> {
+    if (reference.length > maxLength) return undefined
+    const opened = await this.#secrets.open(reference, user).catch(() => undefined)
+    const { name, values, until } = opened ?? {}
+    if (typeof name !== 'string' || typeof until !== 'number' || !isJsonObject(values)) return undefined
+    if (until < this.#clock().getTime()) return undefined
+    const given = reportParameters.flatMap((parameter) => {
+      const value = values[parameter]
+      return typeof value === 'string' ? [[parameter, value] as const] : []
+    })
+    return { name, values: Object.fromEntries(given) }
   }
 }

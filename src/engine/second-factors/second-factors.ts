@@ -1,6 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import type { AuditEntry } from '#domain/audit.ts'
 import { type NewSecondFactor, type SecondFactor, secondFactorKinds } from '#domain/second-factor.ts'
-import { newRecoveryCodes, recoveryCodeHash } from '#engine/second-factors/recovery-codes.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
@@ -119,3 +119,24 @@ const ownerKey = ({ identity }: FactorOwner): string => secretHash(identity)
 
 /** Of bounded length, however long the name is. */
 export const nameKey = ({ dn }: Pick<FactorOwner, 'dn'>): string => secretHash(dn.key)
+
+const howMany = 10
+/** Letters and digits that are not mistaken for one another: 32 of them, five bits each. */
+const alphabet = 'abcdefghjkmnpqrstuvwxyz023456789'
+const length = 16
+
+/** Codes of 80 bits, so that their hashes tell nothing, in groups that can be copied by hand. */
+const newRecoveryCodes = (): readonly string[] => Array.from({ length: howMany }, newCode)
+
+function newCode(): string {
+  const letters = Array.from(randomBytes(length), (byte) => alphabet[byte & 31] ?? '').join('')
+  return letters.replaceAll(/(.{4})(?=.)/g, '$1-')
+}
+
+/** What is kept of a code; undefined for a text that cannot be one. */
+function recoveryCodeHash(owner: string, written: string): string | undefined {
+  if (written.length > 64) return undefined
+  const code = written.toLowerCase().replaceAll(/[\s-]/g, '')
+  if (code.length !== length || [...code].some((letter) => !alphabet.includes(letter))) return undefined
+  return secretHash(JSON.stringify(['recovery code', owner, code]))
+}

@@ -2,15 +2,16 @@ import { type Session, sessionExpiry, touchEverySeconds } from '#domain/session.
 import type { ChainStep } from '#engine/pipeline/chain.ts'
 import type { LiveSession, SessionHolder } from '#engine/session/live-session.ts'
 import { readSessionCookie, writeSessionCookie } from '#engine/session/session-cookie.ts'
-import { lookedOf, restoreSessionData, storeSessionData } from '#engine/session/session-data.ts'
-import { SessionSlots } from '#engine/session/session-slots.ts'
+import { lookedOf, restoreSessionData, slotsOf, storeSessionData } from '#engine/session/session-data.ts'
 import { storeSubject } from '#engine/session/stored-subject.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
+import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
 import type { SessionContribution, SessionView } from '#sdk/auth/session.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import type { CookieConfig } from '#sdk/module/configuration.ts'
@@ -290,3 +291,48 @@ const viewOf = (
   address,
   agent,
 })
+
+const maxSlotBytes = 64 * 1024
+const maxSlots = 32
+const slotName = /^[\w.:-]{1,100}$/
+
+/** What modules keep in sessions, sealed so that the database alone does not give it away. */
+class SessionSlots {
+  readonly #store: Pick<SessionStore, 'find' | 'update'>
+  readonly #secrets: SecretBox
+  readonly #clock: Clock
+
+  constructor(store: Pick<SessionStore, 'find' | 'update'>, secrets: SecretBox, clock: Clock) {
+    this.#store = store
+    this.#secrets = secrets
+    this.#clock = clock
+  }
+
+  async read(hashedId: string, publicId: string, slot: string): Promise<JsonValue | undefined> {
+    const session = await this.#store.find(hashedId, this.#clock())
+    const sealed = session === undefined ? undefined : slotsOf(session.data)[slot]
+    return sealed === undefined ? undefined : (await this.#secrets.open(sealed, ownerOf(publicId, slot)))['value']
+  }
+
+  async write(hashedId: string, publicId: string, slot: string, value: JsonValue | undefined): Promise<void> {
+    const sealed = value === undefined ? undefined : await this.seal(publicId, slot, value)
+    await this.#store.update(hashedId, this.#clock(), ({ data, idleSeconds }) => {
+      const slots = slotsOf(data)
+      if (sealed === undefined) delete slots[slot]
+      else slots[slot] = sealed
+      if (Object.keys(slots).length > maxSlots) throw new GatewayError('BAD_REQUEST', 'a session with too many slots')
+      return { data: { ...data, slots: { ...slots } }, idleSeconds }
+    })
+  }
+
+  /** Bound to the session's public id and the slot: a text that is moved elsewhere does not open. */
+  async seal(publicId: string, slot: string, value: JsonValue): Promise<string> {
+    if (!slotName.test(slot) || isForbiddenKey(slot)) throw new GatewayError('BAD_REQUEST', `a slot named "${slot}"`)
+    if (Buffer.byteLength(JSON.stringify(value)) > maxSlotBytes) {
+      throw new GatewayError('BAD_REQUEST', `the slot "${slot}" would have more than ${maxSlotBytes} bytes`)
+    }
+    return await this.#secrets.seal({ value }, ownerOf(publicId, slot))
+  }
+}
+
+const ownerOf = (publicId: string, slot: string): string => JSON.stringify([publicId, slot])

@@ -1,11 +1,15 @@
-import { withBoundSubject } from '#engine/workflow/bound-subject.ts'
-import { withTimeLimit } from '#engine/workflow/time-limit.ts'
+import type { Attributes } from '#identity/attributes.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
 import type { WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
+import type { TargetRequest } from '#sdk/target/target.ts'
 import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
-import type { PreparedTask, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
+import { AnotherSubject } from '#sdk/workflow/runs.ts'
+import type { BoundSubject } from '#sdk/workflow/workflow.ts'
+import type { PreparedTask, TaskOutcome, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { copyUser, sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /** One task of a definition, created and ready to run. */
 export interface Step {
@@ -60,4 +64,70 @@ export async function createDefinition(config: WorkflowConfig, host: ModuleHost,
     ...(accessEnds === undefined ? {} : { accessEnds }),
     ...(deadline === undefined ? {} : { deadline }),
   }
+}
+
+/**
+ * The task, failing with TARGET_TIMEOUT when one execution of it takes longer. Calls to targets are told; a task that does
+ * not listen is not waited for.
+ */
+export function withTimeLimit(task: WorkflowTask, millis: number): WorkflowTask {
+  const { foresee } = task
+  return {
+    ...(foresee && { foresee: (context) => foresee.call(task, context) }),
+    async run(context): Promise<TaskOutcome> {
+      const limit = new AbortController()
+      const late = Promise.withResolvers<never>()
+      const timer = setTimeout(() => {
+        const error = new GatewayError('TARGET_TIMEOUT', `the task took longer than ${millis} ms`)
+        limit.abort(error)
+        late.reject(error)
+      }, millis)
+      const forTarget = (name: string): TargetRequest => {
+        const request = context.forTarget(name)
+        const { signal } = request
+        return { ...request, signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]) }
+      }
+      try {
+        return await Promise.race([task.run({ ...context, forTarget }), late.promise])
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+  }
+}
+
+/**
+ * The task, refused with ACCESS_DENIED when it makes the user of a bound run another one. The step ends with that, so no
+ * later task calls a target or starts a run for that user.
+ */
+function withBoundSubject(task: WorkflowTask): WorkflowTask {
+  const { foresee } = task
+  return {
+    ...(foresee && { foresee: (context) => foresee.call(task, context) }),
+    async run(context) {
+      const { bound, user } = context
+      if (bound === undefined) return await task.run(context)
+      const before = copyUser(user)
+      const outcome = await task.run(context)
+      requireSameUser(before, user, bound)
+      return outcome
+    },
+  }
+}
+
+/** Logins may change in letter case, and login attributes may lose values or get the login. */
+function requireSameUser(before: WorkflowUser, after: WorkflowUser, { attributes }: BoundSubject): void {
+  if (!sameLogin(before.userID, after.userID)) {
+    throw new AnotherSubject(`the task changed the login from "${before.userID}" to "${after.userID}"`, after.userID)
+  }
+  const names = attributes === 'any' ? after.attributes.names() : attributes
+  const changed = names.find((name) => !isKept(name, before, after.attributes))
+  if (changed === undefined) return
+  const detail = `the task set the attribute "${changed}" of "${before.userID}", which logins are made of`
+  throw new AnotherSubject(detail, after.attributes.values(changed).join(', '))
+}
+
+function isKept(name: string, { userID, attributes }: WorkflowUser, after: Attributes): boolean {
+  const own = [userID, ...attributes.values(name)]
+  return after.values(name).every((value) => own.some((one) => sameLogin(one, value)))
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withTimeLimit } from '#engine/workflow/time-limit.ts'
+import { withTimeLimit } from '#engine/workflow/definition.ts'
 import type { ForesightContext } from '#sdk/workflow/foresight.ts'
 import type { TaskContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 

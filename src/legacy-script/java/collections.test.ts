@@ -4,7 +4,7 @@ import { ArrayList } from './array-list.ts'
 import { HashMap, type MapEntry } from './hash-map.ts'
 import { HashSet } from './hash-set.ts'
 import { IllegalStateException, IndexOutOfBoundsException, NoSuchElementException } from './java-exception.ts'
-import { UUID } from './uuid.ts'
+import { UUID } from './java-types.ts'
 
 /** As a script uses it, without types. */
 const loose = (value: object): Record<string, unknown> & Iterable<unknown> => value as never

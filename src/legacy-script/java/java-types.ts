@@ -1,8 +1,10 @@
+import { matches } from '#identity/filter/evaluate.ts'
 import { ArrayList } from './array-list.ts'
 import { Attribute } from './attribute.ts'
 import { AuthInfo } from './auth-info.ts'
-import { Base64, Decoder, Encoder } from './base64.ts'
-import { Charset, StandardCharsets } from './bytes.ts'
+import { Base64, Decoder, Encoder, fromBase64 } from './base64.ts'
+import { askBridge } from './bridge.ts'
+import { type Bytes, bytesOf, Charset, decodeText, encodeText, StandardCharsets, signed } from './bytes.ts'
 import { Duration } from './duration.ts'
 import { Group } from './group.ts'
 import { HashMap, MapEntry } from './hash-map.ts'
@@ -11,12 +13,12 @@ import * as http from './http-client.ts'
 import { BodyPublisher, BodyPublishers, HttpRequest, RequestBuilder } from './http-request.ts'
 import { JavaEnum } from './java-enum.ts'
 import * as exceptions from './java-exception.ts'
+import { IllegalArgumentException, NumberFormatException } from './java-exception.ts'
 import { JavaIterator } from './java-iterator.ts'
-import { Integer, JavaBoolean, Long } from './java-number.ts'
-import { JavaString } from './java-string.ts'
-import { JSUtils } from './js-utils.ts'
-import { Filter, FilterNode, FilterType } from './ldap-filter.ts'
-import { Logger } from './logger.ts'
+import { TextValue } from './java-key.ts'
+import { itemsOf, javaText, javaValue } from './java-value.ts'
+import { Filter, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
+import { Logger, type LogLevel, writeLog } from './logger.ts'
 import { Optional } from './optional.ts'
 import {
   ConfigManager,
@@ -27,10 +29,216 @@ import {
   WorkflowTask,
 } from './provisioning-engine.ts'
 import { StringBuffer } from './string-buffer.ts'
-import { PrintStream, System } from './system.ts'
 import { URI, URLDecoder, URLEncoder } from './uri.ts'
 import { User } from './user.ts'
-import { UUID } from './uuid.ts'
+
+/** java.lang.String. `new` gives an object that holds the text, since that is all JavaScript can give. */
+export class JavaString {
+  constructor(source?: unknown, charset?: unknown) {
+    const plain = javaValue(source ?? '')
+    // biome-ignore lint/correctness/noConstructorReturn: a text takes the place of the object
+    return new String(typeof plain === 'object' ? decodeText(bytesOf(plain), charset) : javaText(plain))
+  }
+
+  static valueOf(value: unknown): string {
+    return javaText(value)
+  }
+
+  static join(separator: unknown, ...parts: unknown[]): string {
+    const [first] = parts
+    const items = parts.length === 1 && typeof first === 'object' ? itemsOf(first) : parts
+    return items.map(javaText).join(javaText(separator))
+  }
+
+  /** Knows `%s`, `%d`, `%n` and `%%`. */
+  static format(template: unknown, ...values: unknown[]): string {
+    return formatText(javaText(template), values)
+  }
+}
+
+function formatText(template: string, values: readonly unknown[]): string {
+  let used = 0
+  return template.replace(/%(.?)/g, (form, letter: string) => {
+    if (letter === '%') return '%'
+    if (letter === 'n') return '\n'
+    if (letter !== 's' && letter !== 'd') throw new IllegalArgumentException(`the format ${form} is not served`)
+    if (used >= values.length) throw new IllegalArgumentException(`Format specifier '${form}'`)
+    return javaText(values[used++])
+  })
+}
+
+/** com.tremolosecurity.util.JSUtils. */
+export const JSUtils = {
+  string2bytes(text: unknown): Bytes {
+    return signed(encodeText(javaText(text)))
+  },
+
+  bytes2string(bytes: unknown): string {
+    return decodeText(bytesOf(bytes))
+  },
+
+  base64Decode(text: unknown): string {
+    return decodeText(fromBase64(javaText(text)))
+  },
+
+  /** A form with each `%s` in turn replaced by a value, encoded. */
+  formEncode(template: unknown, ...values: unknown[]): BodyPublisher {
+    const encoded = values.map((value) => URLEncoder.encode(value))
+    return BodyPublishers.ofString(formatText(javaText(template), encoded))
+  },
+
+  checkUserAgainstFilter(user: unknown, memberOf: unknown, filter: unknown): boolean {
+    if (!(user instanceof User)) throw new IllegalArgumentException('a User is needed')
+    const entry = entryOf(user.getAttribs())
+    entry.set('objectclass', ['inetOrgPerson'])
+    entry.set(javaText(memberOf).toLowerCase(), user.getGroups().toArray().map(javaText))
+    return check(entry, filter)
+  },
+
+  checkGroupAgainstFilter(group: unknown, filter: unknown): boolean {
+    if (!(group instanceof Group)) throw new IllegalArgumentException('a Group is needed')
+    const entry = entryOf(group.getAttributes())
+    entry.set('cn', [group.getName() ?? ''])
+    entry.set('objectclass', ['groupOfUniqueNames'])
+    entry.set('uniquemember', group.getMembers().toArray().map(javaText))
+    return check(entry, filter)
+  },
+}
+
+function entryOf(attribs: HashMap): Map<string, readonly string[]> {
+  const entry = new Map<string, readonly string[]>()
+  for (const [name, attribute] of attribs) {
+    if (attribute instanceof Attribute)
+      entry.set(javaText(name).toLowerCase(), attribute.getValues().toArray().map(javaText))
+  }
+  return entry
+}
+
+const check = (entry: ReadonlyMap<string, readonly string[]>, filter: unknown): boolean =>
+  matches(filterTree(javaText(filter)), { values: (name) => entry.get(name.toLowerCase()) ?? [] })
+
+const maxInteger = 2_147_483_647
+
+/** java.lang.Integer. */
+export const Integer = {
+  MAX_VALUE: maxInteger,
+  MIN_VALUE: -2_147_483_648,
+
+  parseInt(source: unknown, radix: unknown = 10): number {
+    return wholeNumber(source, Number(radix), maxInteger)
+  },
+
+  valueOf(source: unknown): number {
+    return wholeNumber(source, 10, maxInteger)
+  },
+
+  toString(value: unknown): string {
+    return javaText(value)
+  },
+}
+
+/** java.lang.Long. What JavaScript cannot count to is refused. */
+export const Long = {
+  parseLong(source: unknown): number {
+    return wholeNumber(source, 10, Number.MAX_SAFE_INTEGER)
+  },
+
+  valueOf(source: unknown): number {
+    return wholeNumber(source, 10, Number.MAX_SAFE_INTEGER)
+  },
+
+  toString(value: unknown): string {
+    return javaText(value)
+  },
+}
+
+/** java.lang.Boolean. */
+const JavaBoolean = {
+  TRUE: true,
+  FALSE: false,
+
+  parseBoolean(source: unknown): boolean {
+    return javaText(source).toLowerCase() === 'true'
+  },
+
+  valueOf(source: unknown): boolean {
+    return JavaBoolean.parseBoolean(source)
+  },
+}
+
+function wholeNumber(source: unknown, radix: number, limit: number): number {
+  const text = javaText(source)
+  const digits = /^[+-]?[0-9a-z]+$/i.test(text) ? text.replace(/^[+-]/, '').toLowerCase() : ''
+  const valid = digits !== '' && [...digits].every((digit) => Number.parseInt(digit, 36) < radix)
+  const value = valid ? Number.parseInt(text, radix) : Number.NaN
+  if (value <= limit && value >= -limit - 1) return value
+  throw new NumberFormatException(`For input string: "${text}"`)
+}
+
+/** java.io.PrintStream, into the log. */
+class PrintStream {
+  readonly #level: LogLevel
+
+  constructor(level: LogLevel) {
+    this.#level = level
+  }
+
+  println(value: unknown = ''): void {
+    writeLog(this.#level, value)
+  }
+
+  print(value: unknown): void {
+    writeLog(this.#level, value)
+  }
+}
+
+/** java.lang.System. There are no properties, and nothing of the gateway's environment. */
+const System = {
+  out: new PrintStream('info'),
+  err: new PrintStream('warn'),
+
+  currentTimeMillis(): number {
+    return Date.now()
+  },
+
+  getenv(_name: unknown): null {
+    return null
+  },
+
+  getProperty(_name: unknown, fallback: unknown = null): unknown {
+    return fallback
+  },
+
+  lineSeparator(): string {
+    return '\n'
+  },
+}
+
+/** java.util.UUID. */
+export class UUID extends TextValue {
+  readonly #text: string
+
+  constructor(text: string) {
+    super()
+    this.#text = text
+  }
+
+  static randomUUID(): UUID {
+    return new UUID(javaText(askBridge('random', null)))
+  }
+
+  static fromString(source: unknown): UUID {
+    const text = javaText(source).toLowerCase()
+    if (!/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)) {
+      throw new IllegalArgumentException(`Invalid UUID string: ${javaText(source)}`)
+    }
+    return new UUID(text)
+  }
+
+  override toString(): string {
+    return this.#text
+  }
+}
 
 /** A type that scripts may name. */
 export interface JavaType {

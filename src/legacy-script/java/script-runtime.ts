@@ -1,12 +1,11 @@
 import { type Bridge, connectBridge } from './bridge.ts'
-import { freezeRealm } from './freeze-realm.ts'
+import { decodeText, encodeText } from './bytes.ts'
 import { HashMap } from './hash-map.ts'
 import { JavaException } from './java-exception.ts'
 import { scriptGlobals } from './java-global.ts'
 import { javaTypes, namelessTypes } from './java-types.ts'
 import { ConfigManager, WorkflowTask } from './provisioning-engine.ts'
 import { javaArgument, plainData, type ScriptParameter } from './script-value.ts'
-import { provideTextDecoder } from './text-decoder.ts'
 
 export interface ScriptSettings {
   /** What each function is given; one that is not listed gets the gateway's own arguments as they are. */
@@ -109,3 +108,60 @@ const ownFrames = (stack: string): string =>
     .split(/\n.*(?:outcomeOf|realm-process|data:)/, 1)
     .join('')
     .slice(0, maxTextLength)
+
+/** As much of the web's TextDecoder as the gateway's own modules use, for a realm that has none. */
+class StrictDecoder {
+  /** Throws when the bytes are not UTF-8. */
+  decode(bytes: Uint8Array): string {
+    const text = decodeText(bytes)
+    const again = encodeText(text)
+    const isSame = again.length === bytes.length && again.every((byte, i) => byte === bytes[i])
+    if (!isSame) throw new TypeError('not UTF-8')
+    return text
+  }
+}
+
+function provideTextDecoder(): void {
+  if ('TextDecoder' in globalThis) return
+  Object.defineProperty(globalThis, 'TextDecoder', { value: StrictDecoder })
+}
+
+/**
+ * Freezes the realm's own objects, and everything that can be reached from those given, so that a script changes
+ * nothing for the next one. Instances keep their state, which is private.
+ */
+function freezeRealm(roots: readonly unknown[]): void {
+  letErrorsBeNamed()
+  const own = Object.getOwnPropertyNames(globalThis).map((name) => Reflect.get(globalThis, name))
+  const hidden = [function* () {}, async () => {}, async function* () {}, [][Symbol.iterator](), new Map().entries()]
+  const queue: unknown[] = [...own, ...hidden, ...roots]
+  const seen = new Set<unknown>([globalThis])
+  while (queue.length > 0) {
+    const item = queue.pop()
+    if ((typeof item !== 'object' && typeof item !== 'function') || item === null || seen.has(item)) continue
+    seen.add(item)
+    queue.push(Object.getPrototypeOf(item))
+    for (const name of Reflect.ownKeys(item)) {
+      const { value, get, set } = Object.getOwnPropertyDescriptor(item, name) ?? {}
+      queue.push(value, get, set)
+    }
+    freeze(item)
+  }
+}
+
+/** A frozen `name` could not be assigned to on an error either; through a setter it can. */
+function letErrorsBeNamed(): void {
+  Object.defineProperty(Error.prototype, 'name', {
+    get: () => 'Error',
+    set(this: Error, value: unknown) {
+      Object.defineProperty(this, 'name', { value, writable: true, configurable: true })
+    },
+  })
+}
+
+/** Collections refuse it, being proxies; their handlers keep them closed. */
+function freeze(item: object): void {
+  try {
+    Object.freeze(item)
+  } catch {}
+}

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync,
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { auditSinks } from '#catalog/audit-sinks.ts'
+import { auditSinks } from '#catalog/catalog.ts'
 import type { AuditSink, SinkRecord } from '#sdk/audit/audit-sink.ts'
 import { ownFile } from '#sdk/module/own-file.ts'
 import { batchServer, syslogServer } from '#testing/audit-receiver.ts'

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { type AgentOptions, Agent as HttpsAgent, type RequestOptions } from 'node:https'
 import { dirname } from 'node:path'
 import type { KubeConfig } from '@kubernetes/client-node'
@@ -6,7 +7,6 @@ import { Agent as HttpAgent } from '#kernel/node-http.ts'
 import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import type { ApiCredentials } from '#protocols/kubernetes/api-transport.ts'
 import { inClusterConnection, type KubernetesConnection } from '#protocols/kubernetes/connection.ts'
-import { TokenFile } from '#protocols/kubernetes/token-file.ts'
 
 /** An API server's address, and what to show it with each call. */
 export interface ApiServer {
@@ -81,3 +81,25 @@ async function openByKubeConfig(
 
 const defined = (options: { [name: string]: unknown }): AgentOptions =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+
+/** A bearer token in a file that its owner replaces from time to time. */
+class TokenFile {
+  readonly #path: string
+  #version = ''
+  #token = ''
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** The token as it stands now; the file is read again only when it was replaced or rewritten. */
+  async read(): Promise<string> {
+    const { ino, mtimeMs, size } = await stat(this.#path)
+    const version = `${ino} ${mtimeMs} ${size}`
+    if (version !== this.#version) {
+      this.#token = (await readSmallFile(this.#path)).trim()
+      this.#version = version
+    }
+    return this.#token
+  }
+}

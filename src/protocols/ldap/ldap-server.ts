@@ -1,12 +1,10 @@
-import { Attribute, Change, type Client, DN } from 'ldapts'
+import { Attribute, BerWriter, Change, type Client, Control, DN } from 'ldapts'
 import { GatewayError } from '#kernel/errors.ts'
-import { AssertionControl } from './assertion-control.ts'
 import { asBytes, type LdapEntry, readEntry } from './ldap-entry.ts'
 import { resultCodeOf, resultCodes } from './ldap-failure.ts'
 import { type LdapFilter, toWireFilter } from './ldap-filter.ts'
 import { LdapPool, type LdapPoolOptions } from './ldap-pool.ts'
 import { passwordModifyOid, passwordModifyValue } from './password-modify.ts'
-import { withWholeLists } from './ranged-values.ts'
 
 export interface LdapServerOptions extends LdapPoolOptions {
   /** Entries of a page (RFC 2696). */
@@ -210,4 +208,73 @@ async function noneWithoutBase<T>(search: () => Promise<T>): Promise<T | undefin
     if (resultCodeOf(error) === resultCodes.noSuchObject) return undefined
     throw error
   }
+}
+
+/** RFC 4528: the operation happens only while the entry matches. Critical, so a server that cannot do it refuses. */
+class AssertionControl extends Control {
+  readonly #filter: LdapFilter
+
+  constructor(filter: LdapFilter) {
+    super('1.3.6.1.1.12', { critical: true })
+    this.#filter = filter
+  }
+
+  protected override writeControl(writer: BerWriter): void {
+    const value = new BerWriter()
+    toWireFilter(this.#filter).write(value)
+    writer.writeBuffer(value.buffer, 0x04)
+  }
+}
+
+interface Range {
+  readonly attribute: string
+  /** Undefined for the last part. */
+  readonly end: number | undefined
+}
+
+/** A list of more parts than these has no end. */
+const maxParts = 1000
+
+/**
+ * The entry with its lists whole: Active Directory gives long ones in parts, as `member;range=0-1499` (MS-ADTS
+ * 3.1.1.3.1.3.3). `read` gives the entry with another part. TARGET_FAILED where one is missing: a part is never told for
+ * the whole.
+ */
+export async function withWholeLists(
+  entry: LdapEntry,
+  read: (attribute: string) => Promise<LdapEntry | undefined>,
+): Promise<LdapEntry> {
+  if (!entry.attributes.some(([name]) => rangeOf(name) !== undefined)) return entry
+  const attributes: [string, readonly Buffer[]][] = []
+  for (const [name, values] of entry.attributes) {
+    const range = rangeOf(name)
+    attributes.push(range === undefined ? [name, values] : [range.attribute, await whole(range, values, read)])
+  }
+  return { dn: entry.dn, attributes }
+}
+
+async function whole(
+  { attribute, end: first }: Range,
+  values: readonly Buffer[],
+  read: (attribute: string) => Promise<LdapEntry | undefined>,
+): Promise<readonly Buffer[]> {
+  const all = [...values]
+  let end = first
+  for (let parts = 1; end !== undefined; parts++) {
+    const entry = parts > maxParts ? undefined : await read(`${attribute};range=${end + 1}-*`)
+    const part = entry?.attributes.find(([name]) => rangeOf(name)?.attribute === attribute)
+    const next = part === undefined ? undefined : rangeOf(part[0])
+    if (part === undefined || next === undefined || (next.end !== undefined && next.end <= end)) {
+      throw new GatewayError('TARGET_FAILED', `search: the values of "${attribute}" cannot be read to their end`)
+    }
+    for (const value of part[1]) all.push(value)
+    end = next.end
+  }
+  return all
+}
+
+function rangeOf(name: string): Range | undefined {
+  const [, attribute, end] = /^(.+);range=\d{1,9}-(\d{1,9}|\*)$/i.exec(name) ?? []
+  if (attribute === undefined) return undefined
+  return { attribute, end: end === '*' ? undefined : Number(end) }
 }

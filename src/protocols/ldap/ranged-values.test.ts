@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withWholeLists } from '#protocols/ldap/ranged-values.ts'
+import { withWholeLists } from '#protocols/ldap/ldap-server.ts'
 
 const bytes = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => Buffer.from(String(from + i)))
 const entryOf = (name: string, from: number, to: number) => ({

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import type { Duplex, Readable } from 'node:stream'
@@ -7,8 +8,6 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { watchMemory } from '#protocols/plugin/memory-watch.ts'
-import { readLines } from '#protocols/plugin/message-lines.ts'
 import { died, interrupted, overrun, thrownFailure } from '#protocols/plugin/plugin-failure.ts'
 import {
   type HostMessage,
@@ -281,4 +280,56 @@ function spawnProcess(options: PluginOptions): ChildProcess {
   child.stdin?.end(programText('./plugin-process.js'))
   watchMemory(child, options.memoryMegabytes, options.log)
   return child
+}
+
+/** What a process of Node.js needs beside the JavaScript heap that its own limit bounds. */
+const baseMegabytes = 128
+const everyMillis = 200
+
+/**
+ * Ends a process that holds far more memory than its heap limit allows, as buffers do. Only where the system tells
+ * (Linux); elsewhere the heap limit alone holds.
+ */
+function watchMemory(child: ChildProcess, heapMegabytes: number, log: Logger): void {
+  const limit = (heapMegabytes + baseMegabytes) * 1024
+  if (process.platform !== 'linux' || child.pid === undefined) return
+  const status = `/proc/${child.pid}/status`
+  const timer = setInterval(async () => {
+    const kilobytes = await readFile(status, 'utf8').then(
+      (text) => Number(/^VmRSS:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0),
+      () => 0,
+    )
+    if (kilobytes <= limit || child.exitCode !== null) return
+    log.error('plug-in holds too much memory and is stopped', { kilobytes, limit })
+    child.kill('SIGKILL')
+  }, everyMillis)
+  timer.unref()
+  child.once('exit', () => clearInterval(timer))
+}
+
+/** Calls `onLine` for each line of the stream, and `onTooLong` once, for good, when a line passes the limit. */
+function readLines(stream: Readable, limit: number, onLine: (line: string) => void, onTooLong: () => void): void {
+  let parts: string[] = []
+  let length = 0
+  let over = false
+  stream.setEncoding('utf8')
+  stream.on('data', (chunk: string) => {
+    if (over) return
+    let from = 0
+    for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', from)) {
+      parts.push(chunk.slice(from, end))
+      const line = parts.join('')
+      parts = []
+      length = 0
+      from = end + 1
+      onLine(line)
+    }
+    parts.push(chunk.slice(from))
+    length += chunk.length - from
+    if (length > limit) {
+      over = true
+      parts = []
+      onTooLong()
+    }
+  })
 }

@@ -3,8 +3,7 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeCertificate } from '#protocols/x509/certificate.ts'
-import { integer, oid, time } from '#protocols/x509/der.ts'
+import { integer, makeCertificate, oid, time } from '#protocols/x509/certificate.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 
 const authority = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -1,7 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { createAuditMetrics } from '#server/metrics/audit-metrics.ts'
+import type { AuditMeter } from '#engine/audit/audit-meter.ts'
+import type { Logger } from '#kernel/logger.ts'
 import { createPeopleMetrics } from '#server/metrics/people-metrics.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** The process's numbers, in a registry of their own so that two servers in one process do not mix. */
 export function createMetrics() {
@@ -240,3 +242,72 @@ export function createMetrics() {
 }
 
 export type Metrics = ReturnType<typeof createMetrics>
+
+interface AuditMetrics extends AuditMeter {
+  /** From now on the size of this audit is a metric. */
+  watch(audit: Pick<AuditStore, 'size'>, log: Logger): void
+}
+
+/** Metrics of the audit, its sinks and its anchors. */
+function createAuditMetrics(registry: Registry): AuditMetrics {
+  const registers = [registry]
+  const sent = new Counter({
+    name: 'gatehouse_audit_sink_records_total',
+    help: 'Records that this process sent to an audit sink, repetitions included.',
+    labelNames: ['sink'],
+    registers,
+  })
+  const failures = new Counter({
+    name: 'gatehouse_audit_sink_failures_total',
+    help: 'Attempts of this process to send records to an audit sink that failed.',
+    labelNames: ['sink'],
+    registers,
+  })
+  const lagRecords = new Gauge({
+    name: 'gatehouse_audit_sink_lag_records',
+    help: 'Records that an audit sink has not received yet.',
+    labelNames: ['sink'],
+    registers,
+  })
+  const lagSeconds = new Gauge({
+    name: 'gatehouse_audit_sink_lag_seconds',
+    help: 'Age of the oldest record that an audit sink has not received yet; 0 when it has all.',
+    labelNames: ['sink'],
+    registers,
+  })
+  const anchors = new Counter({
+    name: 'gatehouse_audit_anchors_total',
+    help: 'Anchors of the audit, by AuditAnchor (or log) and outcome: kept or failed.',
+    labelNames: ['anchor', 'outcome'],
+    registers,
+  })
+  return {
+    sent: (sink, records) => sent.inc({ sink }, records),
+    failed: (sink) => failures.inc({ sink }),
+    lag: (sink, records, seconds) => {
+      lagRecords.set({ sink }, records)
+      lagSeconds.set({ sink }, seconds)
+    },
+    forget: (sink) => {
+      lagRecords.remove({ sink })
+      lagSeconds.remove({ sink })
+    },
+    anchored: (anchor, outcome) => anchors.inc({ anchor, outcome }),
+    watch: (audit, log) => {
+      new Gauge({
+        name: 'gatehouse_audit_records',
+        help: 'Records of the audit: of tokens, and others.',
+        labelNames: ['part'],
+        registers,
+        async collect() {
+          const unknown = { tokens: Number.NaN, others: Number.NaN }
+          const size = await audit.size().catch((err: unknown) => {
+            log.warn('the size of the audit cannot be read', { err })
+            return unknown
+          })
+          for (const part of ['tokens', 'others'] as const) this.set({ part }, size[part])
+        },
+      })
+    },
+  }
+}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { type Migration, migrate, migration, readMigrations } from '#storage/client/migrate.ts'
+import { type Migration, migrate, migration, readMigrations } from '#storage/client/databases.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
 import { connectTo, onEachDatabase } from '#testing/databases.ts'

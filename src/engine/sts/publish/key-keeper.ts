@@ -1,6 +1,5 @@
 import { advance, type KeyRing, keyIn, observe, type Sighting } from '#engine/keys/key-ring.ts'
 import { documentsOf, servedMaxAgeSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
-import { invalidate } from '#engine/sts/publish/invalidation.ts'
 import { fingerprint, type IssuerFile, issuerFiles } from '#engine/sts/publish/issuer-files.ts'
 import {
   destinationName,
@@ -14,11 +13,15 @@ import {
   succeeded,
 } from '#engine/sts/publish/publication.ts'
 import type { Publisher } from '#engine/sts/publish/publisher.ts'
-import { type ReadBack, readBack } from '#engine/sts/publish/read-back.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { unknownLifetimeSeconds } from '#protocols/sts/cache-lifetime.ts'
-import type { PublishDestination, TokenIssuer } from '#sdk/sts/token-keys.ts'
+import { openExchange } from '#protocols/http/http-client.ts'
+import { type FetchLimits, fetchJsonAnswer } from '#protocols/jwt/fetch-json.ts'
+import { cacheLifetime, unknownLifetimeSeconds } from '#protocols/sts/cache-lifetime.ts'
+import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
+import type { IssuerDocuments, PublicTokenKey, PublishDestination, TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 /** Counts what becomes of publishing, for metrics. */
@@ -268,3 +271,65 @@ function repair(publications: Map<string, Publication>, now: number): void {
     if (name !== readBackName && name !== sourceName && old) publications.set(name, { ...publication, documents: null })
   }
 }
+
+type Hook = NonNullable<PublishDestination['invalidate']>
+
+/**
+ * Sends a cache by POST which addresses are new: `{"issuer": ..., "paths": [...]}`. Any answer of 200 to 299 will do;
+ * redirects are not followed, since the header may hold a secret. Throws a plain Error otherwise.
+ */
+export async function invalidate(
+  { url, header, secret }: Hook,
+  issuer: string,
+  files: readonly IssuerFile[],
+  signal: AbortSignal,
+): Promise<void> {
+  const base = new URL(issuer).pathname.replace(/\/$/, '')
+  const body = JSON.stringify({ issuer, paths: files.map(({ path }) => `${base}/${path}`) })
+  const address = parseTrustedUrl(url)
+  const headers = {
+    'content-type': 'application/json',
+    ...(secret === undefined ? {} : { [header ?? 'authorization']: secret }),
+  }
+  const answer = await openExchange({ method: 'POST', url: address, headers, body }, {}, signal)
+  answer.destroy()
+  const { statusCode: status = 0 } = answer
+  if (status < 200 || status > 299) throw new Error(`${address.origin} answered ${status}`)
+}
+
+const limits: FetchLimits = { bytes: 256 * 1024, millis: 10_000 }
+/** Azure reads no more. */
+const mostKeys = 100
+
+type ReadBack = (issuer: TokenIssuer, documents: IssuerDocuments, clock: Clock) => Promise<Sighting>
+
+/**
+ * What a consumer finds at the issuer URL now, read as one reads it: no redirects, bounded. A key counts when all of it
+ * is there as we would publish it, and its algorithm is announced. Throws a plain Error, for people, when the documents are not those of the issuer.
+ */
+const readBack: ReadBack = async (issuer, documents, clock) => {
+  const base = issuer.issuer
+  parseIssuerUrl(base)
+  const discovery = await fetchJsonAnswer(new URL(base + discoveryPath), limits)
+  if (!isJsonObject(discovery.body)) throw new Error('the discovery document is not a JSON object')
+  if (discovery.body['issuer'] !== base) throw new Error('the discovery document names another issuer')
+  if (discovery.body['jwks_uri'] !== base + keysPath) throw new Error('the discovery document names other keys')
+  const keys = await fetchJsonAnswer(new URL(base + keysPath), limits)
+  const found = isJsonObject(keys.body) ? keys.body['keys'] : undefined
+  if (!Array.isArray(found)) throw new Error('the key document has no "keys"')
+  if (found.length > mostKeys) throw new Error(`the key document has more than ${mostKeys} keys`)
+  const algorithms = discovery.body['id_token_signing_alg_values_supported']
+  const announced = (alg: string | undefined) => Array.isArray(algorithms) && algorithms.includes(alg ?? '')
+  const seen = documents.keys.keys.filter(
+    (key) => announced(key['alg']) && found.some((other) => isSameKey(key, other)),
+  )
+  const lifetimes = [discovery, keys].map(({ headers }) => cacheLifetime(headers, issuer.cdnSeconds))
+  return {
+    at: clock().getTime(),
+    kids: new Set(seen.flatMap(({ kid }) => (kid === undefined ? [] : [kid]))),
+    cacheSeconds: Math.max(...lifetimes),
+  }
+}
+
+const isSameKey = (key: PublicTokenKey, other: unknown): boolean =>
+  isJsonObject(other) && Object.entries(key).every(([name, value]) => other[name] === value)

@@ -1,8 +1,8 @@
-import type { Socket } from 'node:net'
+import { once } from 'node:events'
+import { connect as connectPlain, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import process from 'node:process'
-import { connect, type SyslogReceiver, sendAndEnd } from '#modules/audit-sinks/syslog/syslog-connection.ts'
-import { type SyslogOrigin, syslogFrame } from '#modules/audit-sinks/syslog/syslog-message.ts'
+import { connect as connectTls } from 'node:tls'
 import {
   type AuditSink,
   defineAuditSink,
@@ -134,4 +134,88 @@ class SyslogSink implements AuditSink {
       this.#lost = true
     })
   }
+}
+
+/** Who sends, as RFC 5424 names it. */
+interface SyslogOrigin {
+  readonly facility: number
+  readonly hostName: string
+  readonly appName: string
+  readonly processId: number
+}
+
+const notice = 5
+const warning = 4
+/** Marks the text as UTF-8 (RFC 5424, 6.4). */
+const byteOrderMark = '\ufeff'
+
+/** One message of RFC 5424 in the octet-counting frame of RFC 6587 and 5425. */
+function syslogFrame({ facility, hostName, appName, processId }: SyslogOrigin, time: Date, text: string): string {
+  const severity = text.includes('"action":"refuse"') ? warning : notice
+  const header = `<${facility * 8 + severity}>1 ${time.toISOString()} ${printable(hostName, 255)} ${printable(appName, 48)}`
+  const message = `${header} ${processId} audit - ${byteOrderMark}${text}`
+  return `${Buffer.byteLength(message)} ${message}`
+}
+
+/** Header fields hold printable ASCII without spaces; a missing value is a hyphen. */
+const printable = (text: string, length: number): string => text.replace(/[^\x21-\x7e]/g, '').slice(0, length) || '-'
+
+interface SyslogReceiver {
+  readonly host: string
+  readonly port: number
+  /** Undefined for plain TCP. `authority` is PEM text; the system's own when absent. */
+  readonly tls: { readonly authority: string | undefined; readonly serverName: string | undefined } | undefined
+}
+
+/** Connects; over TLS, the receiver's certificate is verified. Rejects when the signal fires. */
+async function connect({ host, port, tls }: SyslogReceiver, signal: AbortSignal): Promise<Socket> {
+  signal.throwIfAborted()
+  const socket =
+    tls === undefined
+      ? connectPlain({ host, port })
+      : connectTls({
+          host,
+          port,
+          minVersion: 'TLSv1.2',
+          ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
+          ...(tls.authority === undefined ? {} : { ca: tls.authority }),
+        })
+  try {
+    await once(socket, tls === undefined ? 'connect' : 'secureConnect', { signal })
+  } catch (error) {
+    socket.on('error', () => {})
+    socket.destroy()
+    throw error
+  }
+  // Reads and drops what the receiver sends: otherwise the end of the stream would not be seen.
+  socket.setKeepAlive(true, 10_000).resume()
+  return socket
+}
+
+/**
+ * Sends the text and ends our side. Resolves when the receiver ends its side after that: it has then read everything,
+ * since a stream's end is read last. A receiver that dies before resets the connection, or ends it too early.
+ */
+function sendAndEnd(socket: Socket, text: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let isSent = false
+    const finish = (error?: Error): void => {
+      signal.removeEventListener('abort', stop)
+      socket.destroy()
+      if (error === undefined) resolve()
+      else reject(error)
+    }
+    const stop = (): void => finish(new Error('the receiver did not read everything in time'))
+    const early = (): void => finish(new Error('the receiver closed the connection before it had read everything'))
+    signal.addEventListener('abort', stop)
+    socket.on('error', finish)
+    socket.once('end', () => (isSent ? finish() : early()))
+    socket.once('close', early)
+    if (signal.aborted) stop()
+    else if (socket.destroyed || socket.readableEnded) early()
+    else
+      socket.end(text, () => {
+        isSent = true
+      })
+  })
 }

@@ -1,6 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { choicePage } from '#modules/auth-mechanisms/login-service/choice-page.ts'
 import {
   type AuthAttempt,
   type AuthMechanism,
@@ -9,7 +8,8 @@ import {
   type LoginAttempt,
 } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { html, page } from '#sdk/filter/page.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
@@ -127,4 +127,25 @@ class LoginService implements AuthMechanism {
     const maxAge = cookieDays * 24 * 3600
     return `${cookieName}=${encodeURIComponent(chain)}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${secure}`
   }
+}
+
+interface ChoicePage {
+  readonly title: string
+  readonly labels: readonly string[]
+  readonly action: string
+  readonly remembers: boolean
+}
+
+/** One button for each way to log in. */
+function choicePage({ title, labels, action, remembers }: ChoicePage): GatewayResponse {
+  const remember = html`<p><label class="check"><input type="checkbox" name="remember" value="true"> Remember my choice on this computer</label></p>`
+  return page(
+    200,
+    title,
+    html`<form method="post" action="${action}">
+${remembers ? remember : ''}
+${labels.map((label) => html`<button type="submit" name="chain" value="${label}">${label}</button>\n`)}
+</form>`,
+    { narrow: true, formsLeadAnywhere: true },
+  )
 }

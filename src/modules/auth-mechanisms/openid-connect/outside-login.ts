@@ -1,16 +1,21 @@
+import { decodeJwt } from 'jose/jwt/decode'
 import type { Configuration, IDToken, TokenEndpointResponse } from 'openid-client'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
+import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonObject } from '#kernel/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { IssuerClient } from '#modules/auth-mechanisms/openid-connect/issuer-client.ts'
-import { IssuerLogouts } from '#modules/auth-mechanisms/openid-connect/issuer-logouts.ts'
-import { contributionOf, idTokenIn } from '#modules/auth-mechanisms/openid-connect/outside-session.ts'
 import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/parameters.ts'
 import { claimAttributes } from '#modules/shared/login/claim-attributes.ts'
 import { linkSubject } from '#modules/shared/login/linked-subject.ts'
+import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
+import type { KeySet } from '#protocols/jwt/key-set.ts'
+import { createTokenVerifier, longestToken, TokenRejected, type TokenVerifier } from '#protocols/jwt/token-verifier.ts'
 import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import type { SessionHandle } from '#sdk/auth/session.ts'
+import type { SessionContribution, SessionHandle } from '#sdk/auth/session.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { readForm } from '#sdk/filter/read-form.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** By how much the issuer's clock may be behind, in seconds. */
@@ -179,3 +184,170 @@ export class OutsideLogin implements AuthMechanism {
 }
 
 const rejected = (reason: string): AuthOutcome => ({ kind: 'rejected', reason })
+
+const backChannelPath = '/backchannel-logout'
+const frontChannelPath = '/frontchannel-logout'
+
+const longestSid = 255
+
+/** Ends sessions when the issuer says that theirs ended. Undefined is answered to what is for another client. */
+class IssuerLogouts {
+  readonly #config: OpenIdConnectConfig
+  readonly #host: Pick<ModuleHost, 'sessions' | 'log'>
+  readonly #tokens: LogoutTokens | undefined
+
+  constructor(config: OpenIdConnectConfig, host: ModuleHost) {
+    this.#config = config
+    this.#host = host
+    if (config.endpoints !== undefined) return
+    const keys = new DiscoveredKeySet({ issuer: config.issuer, clock: host.clock, log: host.log })
+    this.#tokens = new LogoutTokens(config, keys, host.clock)
+  }
+
+  async serve(request: GatewayRequest, pathInfo: string): Promise<GatewayResponse | undefined> {
+    if (pathInfo === backChannelPath) return this.#backChannel(request)
+    return pathInfo === frontChannelPath ? this.#frontChannel(request) : undefined
+  }
+
+  async #backChannel(request: GatewayRequest): Promise<GatewayResponse | undefined> {
+    const tokens = this.#tokens
+    if (tokens === undefined) return undefined
+    if (request.method !== 'POST') {
+      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
+    }
+    const sent = (await readForm(request, 2 * longestToken)).getAll('logout_token')
+    const [token = ''] = sent
+    if (sent.length > 1 || !tokens.isOurs(token)) return undefined
+    try {
+      const { kind, value } = await tokens.read(token)
+      await this.#end(kind, value, request)
+      return answer(200)
+    } catch (error) {
+      if (!(error instanceof TokenRejected)) throw error
+      this.#host.log.warn('a logout token of an issuer was rejected', {
+        requestId: request.id,
+        reason: error.message,
+      })
+      return answer(400, { error: 'invalid_request', error_description: error.description })
+    }
+  }
+
+  /** A session id is known to the issuer and the browser alone, and whoever knows it can do no more with it than this. */
+  async #frontChannel(request: GatewayRequest): Promise<GatewayResponse | undefined> {
+    if (request.method !== 'GET') {
+      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET' } })
+    }
+    const [issuer, sid] = [request.query.get('iss'), request.query.get('sid')]
+    if (issuer !== this.#config.issuer || sid === null || sid === '' || sid.length > longestSid) return undefined
+    await this.#end('sid', sid, request)
+    return answer(200)
+  }
+
+  async #end(kind: 'sid' | 'sub', value: string, request: GatewayRequest): Promise<void> {
+    const ended = await this.#host.sessions.endMarked(sessionMark(this.#config, kind, value))
+    const { issuer } = this.#config
+    this.#host.log.info('an issuer ended sessions with a logout token', {
+      requestId: request.id,
+      issuer,
+      sessions: ended,
+    })
+  }
+}
+
+const answer = (status: number, body?: object): GatewayResponse => ({
+  status,
+  headers: { 'cache-control': 'no-store', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+  ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+})
+
+interface LogoutClient {
+  readonly issuer: string
+  readonly clientId: string
+}
+
+type LogoutToken = { readonly kind: 'sid' | 'sub'; readonly value: string }
+
+const event = 'http://schemas.openid.net/event/backchannel-logout'
+const rememberedTokens = 10_000
+
+/** Reads logout tokens (OpenID Connect Back-Channel Logout 1.0, section 2.6). */
+class LogoutTokens {
+  readonly #client: LogoutClient
+  readonly #verifier: TokenVerifier
+  readonly #seen: BoundedCache<true>
+
+  constructor(client: LogoutClient, keys: KeySet, clock: Clock) {
+    this.#client = client
+    const rules = { issuer: client.issuer, audiences: [client.clientId], allowNoIat: false, notBeforeMinutes: 0 }
+    this.#verifier = createTokenVerifier(rules, keys, clock)
+    this.#seen = new BoundedCache(rememberedTokens, clock)
+  }
+
+  /** Whether the token claims to be for this client; several clients may share an address. Nothing is verified. */
+  isOurs(token: string): boolean {
+    try {
+      const { iss, aud } = decodeJwt(token)
+      return iss === this.#client.issuer && [aud].flat().includes(this.#client.clientId)
+    } catch {
+      return false
+    }
+  }
+
+  /** Whose sessions end. Throws TokenRejected, and TARGET_UNREACHABLE when the issuer's keys cannot be had. */
+  async read(token: string): Promise<LogoutToken> {
+    const { claims, expires } = await this.#verifier.verify(token)
+    const { events, nonce, jti, sid, sub } = claims
+    if (typeof events !== 'object' || events === null || !Object.hasOwn(events, event)) {
+      throw refused('the token has no logout event')
+    }
+    if (nonce !== undefined) throw refused('an id_token is not a logout token')
+    if (typeof jti !== 'string' || jti === '') throw refused('the token has no jti')
+    if (this.#seen.get(jti) !== undefined) throw refused('the token was used before')
+    const named = { sid, sub }
+    for (const kind of ['sid', 'sub'] as const) {
+      const value = named[kind]
+      if (value === undefined) continue
+      if (typeof value !== 'string' || value === '') throw refused(`"${kind}" is not a text`)
+      this.#seen.set(jti, true, expires)
+      return { kind, value }
+    }
+    throw refused('the token names neither a session nor a person')
+  }
+}
+
+const refused = (reason: string): TokenRejected => new TokenRejected(reason, 'The token is not valid')
+
+interface OutsideSession {
+  readonly issuer: string
+  readonly clientId: string
+  readonly sub: string
+  readonly sid: string | undefined
+  readonly idToken: string
+}
+
+/** By which sessions are found that the issuer ends. */
+const sessionMark = (
+  { issuer, clientId }: Pick<OutsideSession, 'issuer' | 'clientId'>,
+  kind: 'sid' | 'sub',
+  value: string,
+): string => JSON.stringify(['openid', issuer, clientId, kind, value])
+
+const slotOf = (mechanism: string): string => `openid:${mechanism.replaceAll(/[^\w.-]/g, '_').slice(0, 80)}`
+
+/** What the session remembers of the login elsewhere. */
+function contributionOf(mechanism: string, outside: OutsideSession): SessionContribution {
+  const { sub, sid, idToken } = outside
+  const marks = [sessionMark(outside, 'sub', sub)]
+  if (sid !== undefined) marks.push(sessionMark(outside, 'sid', sid))
+  return { slots: { [slotOf(mechanism)]: { idToken } satisfies JsonObject }, marks }
+}
+
+/** The id_token of a login by that mechanism; undefined when the session has none. */
+async function idTokenIn(
+  session: { read(slot: string): Promise<JsonValue | undefined> },
+  mechanism: string,
+): Promise<string | undefined> {
+  const slot = await session.read(slotOf(mechanism))
+  const token = slot !== undefined && isJsonObject(slot) ? slot['idToken'] : undefined
+  return typeof token === 'string' ? token : undefined
+}

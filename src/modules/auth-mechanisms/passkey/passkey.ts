@@ -1,7 +1,24 @@
 import { readFileSync } from 'node:fs'
-import { passkeyDialogue } from '#modules/auth-mechanisms/passkey/passkey-dialogue.ts'
-import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#modules/shared/login/second-factor-login.ts'
+import type { JsonObject } from '#kernel/json.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { passkeyUser, readPasskey } from '#modules/shared/login/passkey-factor.ts'
+import {
+  type FactorDialogue,
+  SecondFactorLogin,
+  withoutFactor,
+  withoutFactorParameters,
+} from '#modules/shared/login/second-factor-login.ts'
+import {
+  creationOptions,
+  type RelyingParty,
+  readCredential,
+  requestOptions,
+  verifyCreation,
+  verifyRequest,
+} from '#protocols/webauthn/passkeys.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import type { GatewayRequest } from '#sdk/filter/http.ts'
+import { html, type Markup } from '#sdk/filter/page.ts'
 import { choice, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -36,3 +53,87 @@ export default defineAuthMechanism({
     )
   },
 })
+
+interface PasskeyParts {
+  readonly rpId: string | undefined
+  readonly rpName: string
+  readonly userVerification: RelyingParty['userVerification']
+  /** What the page runs. */
+  readonly script: string
+  readonly log: Logger
+}
+
+const scriptPath = '/passkey.js'
+
+/** Pages whose script asks the browser for a passkey, and puts its answer into a form. */
+function passkeyDialogue({ rpId, rpName, userVerification, script, log }: PasskeyParts): FactorDialogue {
+  const siteOf = ({ host, origin }: GatewayRequest): RelyingParty => ({
+    id: rpId ?? host,
+    name: rpName,
+    origin,
+    userVerification,
+  })
+  const scriptAnswer = {
+    status: 200,
+    headers: {
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=3600',
+      'x-content-type-options': 'nosniff',
+    },
+    body: script,
+  }
+  return {
+    kind: 'passkey',
+    titles: { ask: 'Use your passkey', enrol: 'Create a passkey' },
+    defaultName: 'Passkey',
+    async ask({ request, action, state: before }, factors) {
+      const state = await prepared(before, 'get', () => requestOptions(siteOf(request), factors.map(readPasskey)))
+      const content = html`<p>Your browser asks for the passkey or security key that you set up.</p>
+${form(action, state, 'Use passkey')}`
+      return { content, state, script: scriptPath }
+    },
+    async check({ request, state }, sent, factors) {
+      const response = readCredential(sent.get('response') ?? '')
+      if (response === undefined || state['action'] !== 'get') return undefined
+      const known = factors.map((factor) => ({ ...readPasskey(factor), counter: factor.counter, factor }))
+      const verified = await verifyRequest(siteOf(request), String(state['challenge']), response, known)
+      if (verified.ok) return { factor: verified.credential.factor, counter: verified.counter }
+      log.info('a passkey was refused', { requestId: request.id, reason: verified.reason })
+      return undefined
+    },
+    async enrol({ request, action, state: before, owner }) {
+      const state = await prepared(before, 'create', () => creationOptions(siteOf(request), passkeyUser(owner), []))
+      const content = html`<p>From now on you sign in with your password and a passkey. The passkey is stored on this device, in your password manager, or on a security key.</p>
+${form(action, state, 'Make passkey')}`
+      return { content, state, script: scriptPath }
+    },
+    async accept({ request, state }, sent) {
+      const response = readCredential(sent.get('response') ?? '')
+      if (response === undefined || state['action'] !== 'create') return undefined
+      const verified = await verifyCreation(siteOf(request), String(state['challenge']), response)
+      if (verified.ok) return { secret: { ...verified.credential }, counter: verified.counter }
+      log.info('a new passkey was refused', { requestId: request.id, reason: verified.reason })
+      return undefined
+    },
+    serve: ({ method }, pathInfo) =>
+      pathInfo === scriptPath && (method === 'GET' || method === 'HEAD') ? scriptAnswer : undefined,
+  }
+}
+
+/** The same options until they are answered, so that a page can be loaded again. */
+async function prepared(
+  before: JsonObject,
+  action: 'get' | 'create',
+  make: () => Promise<{ readonly options: JsonObject; readonly challenge: string }>,
+): Promise<JsonObject> {
+  if (before['action'] === action) return before
+  const { options, challenge } = await make()
+  return { action, options, challenge }
+}
+
+const form = (address: string, { action, options }: JsonObject, label: string): Markup =>
+  html`<form method="post" action="${address}" data-passkey="${String(action)}" data-options="${JSON.stringify(options)}">
+<input type="hidden" name="response" value="">
+<button type="submit">${label}</button>
+</form>
+<noscript><p>Your browser runs no scripts, which a passkey needs.</p></noscript>`

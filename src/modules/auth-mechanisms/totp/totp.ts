@@ -1,7 +1,14 @@
-import { authenticatorApp } from '#modules/auth-mechanisms/totp/authenticator-app.ts'
-import { SecondFactorLogin, withoutFactor, withoutFactorParameters } from '#modules/shared/login/second-factor-login.ts'
-import { openTotp } from '#protocols/otp/totp.ts'
+import type { Clock } from '#kernel/clock.ts'
+import {
+  type FactorDialogue,
+  SecondFactorLogin,
+  withoutFactor,
+  withoutFactorParameters,
+} from '#modules/shared/login/second-factor-login.ts'
+import { qrCode } from '#protocols/otp/qr-code.ts'
+import { openTotp, type Totp } from '#protocols/otp/totp.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { html, type Markup } from '#sdk/filter/page.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -22,3 +29,60 @@ export default defineAuthMechanism({
   create: async ({ issuer, without }, host) =>
     new SecondFactorLogin(authenticatorApp({ issuer, totp: await openTotp(), clock: host.clock }), without, host),
 })
+
+interface AuthenticatorAppParts {
+  readonly issuer: string
+  readonly totp: Totp
+  readonly clock: Clock
+}
+
+const codeField = html`<label for="code">Code</label>
+<input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" maxlength="16" required autofocus aria-describedby="problem">`
+
+/** A page for the code, and one that shows the secret as image, link and text. Neither needs a script. */
+const authenticatorApp = ({ issuer, totp, clock }: AuthenticatorAppParts): FactorDialogue => ({
+  kind: 'totp',
+  titles: { ask: 'Enter your code', enrol: 'Set up an authenticator app' },
+  defaultName: 'Authenticator app',
+  async ask({ action, state }) {
+    const content = html`<p>Your authenticator app shows a code of six digits.</p>
+<form method="post" action="${action}">
+${codeField}
+<button type="submit">Continue</button>
+</form>`
+    return { content, state }
+  },
+  async check(_turn, form, factors) {
+    const code = form.get('code') ?? ''
+    for (const factor of factors) {
+      const counter = totp.check(String(factor.secret['secret']), code, clock(), factor.counter)
+      if (counter !== undefined) return { factor, counter }
+    }
+    return undefined
+  },
+  async enrol({ action, state: before, owner }) {
+    const state = typeof before['secret'] === 'string' ? before : { secret: totp.newSecret() }
+    const secret = String(state['secret'])
+    const uri = totp.uri(secret, issuer, owner.uid)
+    const content = html`<p>From now on you sign in with your password and a code of an authenticator app. Scan this with the app, or type the key into it.</p>
+${await image(uri)}
+<p>Key: <code>${secret.replaceAll(/(.{4})(?=.)/g, '$1 ')}</code></p>
+<p><a href="${uri}">Open in an app on this device</a></p>
+<form method="post" action="${action}">
+${codeField}
+<button type="submit">Set up</button>
+</form>`
+    return { content, state }
+  },
+  async accept({ state: { secret } }, form) {
+    if (typeof secret !== 'string') return undefined
+    const counter = totp.check(secret, form.get('code') ?? '', clock(), 0)
+    return counter === undefined ? undefined : { secret: { secret }, counter }
+  },
+})
+
+async function image(uri: string): Promise<Markup> {
+  const { size, path } = await qrCode(uri)
+  const box = `0 0 ${size} ${size}`
+  return html`<svg role="img" aria-label="QR code with the key" width="240" height="240" viewBox="${box}" shape-rendering="crispEdges"><rect width="100%" height="100%" fill="#fff"/><path d="${path}" fill="#000"/></svg>`
+}

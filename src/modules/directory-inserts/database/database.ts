@@ -1,11 +1,24 @@
+import { readFile } from 'node:fs/promises'
+import * as z from 'zod'
+import { Attributes } from '#identity/attributes.ts'
+import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
+import type { Dn } from '#identity/dn.ts'
+import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { configuredFile } from '#modules/shared/passwords/configured-file.ts'
-import { databaseSystem, openPasswords } from '#modules/shared/passwords/passwords.ts'
-import { layoutParameters, parseLayout } from '#sdk/directory/account-layout.ts'
-import { defineDirectoryInsert } from '#sdk/directory/directory-insert.ts'
+import { databaseSystem, openPasswords, type Passwords } from '#modules/shared/passwords/passwords.ts'
+import { type AccountLayout, layoutParameters, parseLayout } from '#sdk/directory/account-layout.ts'
+import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
+import {
+  defineDirectoryInsert,
+  type InsertHost,
+  type NewPerson,
+  type PeopleInsert,
+  type PeoplePage,
+  type TargetAccount,
+} from '#sdk/directory/directory-insert.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { DatabaseInsert } from './database-insert.ts'
-import { loadDemoPasswords } from './demo-passwords.ts'
 
 const parameters = {
   directory: text({
@@ -48,3 +61,184 @@ export default defineDirectoryInsert({
     return insert
   },
 })
+
+const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
+
+/** People, groups and passwords in a database. */
+export class DatabaseInsert implements PeopleInsert {
+  readonly #users: UserDirectory
+  readonly #passwords: Passwords
+  readonly #accounts: AccountsInsert
+  /** Decides about passwords that are for demonstrations only. */
+  demo: DemoPasswords = noDemoPasswords
+  readonly #system: string | undefined
+
+  /** `system`: what targets on the same users call it (see `databaseSystem`). */
+  constructor(users: UserDirectory, passwords: Passwords, layout: AccountLayout, system?: string) {
+    this.#users = users
+    this.#passwords = passwords
+    this.#system = system
+    this.#accounts = new AccountsInsert(
+      {
+        lookupUserByLogin: (login) => users.findByLogin(login),
+        lookupUserById: (id) => users.findById(id),
+        searchUsers: (query) => users.searchUsers(query),
+        lookupGroupByName: (name, options) => users.findGroupByName(name, options),
+        searchGroups: (query) => users.searchGroups(query),
+        groupMembersAreIds: false,
+      },
+      layout,
+    )
+  }
+
+  search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>> {
+    return this.#accounts.search(search)
+  }
+
+  isMember(group: Dn, member: Dn): Promise<boolean> {
+    return this.#accounts.isMember(group, member)
+  }
+
+  members(group: Dn, limit: number): Promise<readonly Dn[]> {
+    return this.#accounts.members(group, limit)
+  }
+
+  async bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean> {
+    const login = this.#accounts.loginOf(dn)
+    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    const checked = await this.#passwords.check(user?.id, password)
+    if (checked === false || user === undefined) return false
+    if (checked !== 'demo' && !this.demo.isKnown(user.userID, password)) return true
+    return this.demo.accepts(user.userID, caller?.local !== false)
+  }
+
+  /** Somebody whose password could not be stored is taken out again, so that a second attempt finds nobody in its way. */
+  async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly UserChange[]> {
+    const hash = password === undefined ? undefined : await this.#passwords.hash(password)
+    const changes = await this.#users.create({ userID: login, attributes: Attributes.from(attributes), groups })
+    if (hash === undefined) return changes
+    try {
+      await this.#passwords.set(await this.#idOf(login), hash)
+    } catch (error) {
+      await this.#users.delete(login)
+      throw error
+    }
+    return [...changes, { ...passwordChange, action: 'add' }]
+  }
+
+  async setEntryPassword(dn: Dn, password: string, id: string | undefined): Promise<void> {
+    const login = this.#accounts.loginOf(dn)
+    const user = login === undefined ? undefined : await this.#users.findByLogin(login)
+    if (user?.id === undefined || (id !== undefined && user.id !== id)) {
+      throw new GatewayError('NOT_FOUND', `no such entry: "${dn}"`)
+    }
+    await this.#passwords.set(user.id, await this.#passwords.hash(password))
+  }
+
+  entryOf({ stored }: TargetAccount): Dn | undefined {
+    return stored !== undefined && stored.system === this.#system ? this.#accounts.nameOf(stored.name) : undefined
+  }
+
+  async setPassword(login: string, password: string, kind: 'demo' | 'real' = 'real'): Promise<readonly UserChange[]> {
+    const id = await this.#idOf(login)
+    await this.#passwords.set(id, await this.#passwords.hash(password), undefined, kind)
+    return [passwordChange]
+  }
+
+  async removePerson(login: string): Promise<readonly UserChange[]> {
+    const user = await this.#users.findByLogin(login)
+    if (user?.id !== undefined) await this.#passwords.remove(user.id)
+    return user === undefined ? [] : this.#users.delete(login)
+  }
+
+  async listPeople(limit: number, after?: string): Promise<PeoplePage> {
+    const page = await this.#users.searchUsers({ offset: 0, limit, ...(after === undefined ? {} : { after }) })
+    const people = []
+    for (const user of page.items) {
+      const hasPassword = user.id !== undefined && (await this.#passwords.has(user.id))
+      people.push({ login: user.userID, entry: this.#accounts.personEntry(user), hasPassword })
+    }
+    return { people, ...(page.next === undefined ? {} : { next: page.next }) }
+  }
+
+  async close(): Promise<void> {
+    await this.#users.close()
+    await this.#passwords.close()
+  }
+
+  async #idOf(login: string): Promise<string> {
+    const id = (await this.#users.findByLogin(login))?.id
+    if (id === undefined) throw new GatewayError('NOT_FOUND', `there is no user with the login "${login}"`)
+    return id
+  }
+}
+
+const schema = z.record(z.string(), z.string())
+
+/** Passwords that everyone who has the configuration knows. */
+interface DemoPasswords {
+  /** Whether it is the login's password in the file, however it came into the database. */
+  isKnown(login: string, password: string): boolean
+  /** Whether such a password lets a caller in; logs where it does not. */
+  accepts(login: string, local: boolean): boolean
+}
+
+/** For configurations without demo passwords: an earlier one may have left some in the database. */
+const noDemoPasswords: DemoPasswords = { isKnown: () => false, accepts: () => false }
+
+/**
+ * Sets the file's passwords, unless a user has one already, or the database does not answer now. Skips logins that no user
+ * has. They work on a loopback listener, for callers on the same machine; behind another listener none is set,
+ * and none is accepted. Throws when the file cannot be used.
+ */
+export async function loadDemoPasswords(
+  file: string,
+  people: { setPassword(login: string, password: string, kind: 'demo'): Promise<unknown> },
+  passwords: Pick<Passwords, 'any'>,
+  { log, loopbackOnly = false }: Pick<InsertHost, 'log' | 'loopbackOnly'>,
+): Promise<DemoPasswords> {
+  const wanted = await read(file)
+  const known = new Map(Object.entries(wanted).map(([login, password]) => [login.toLowerCase(), password]))
+  const demo: DemoPasswords = {
+    isKnown: (login, password) => known.get(login.toLowerCase()) === password,
+    accepts: (login, local) => {
+      if (loopbackOnly && local) return true
+      log.warn('login rejected: demo passwords work only on this machine, on a loopback listener', { login })
+      return false
+    },
+  }
+  if (!loopbackOnly) {
+    log.warn('demo passwords are off: the listener is not a loopback address', { file, logins: Object.keys(wanted) })
+    return demo
+  }
+  try {
+    if (await passwords.any()) return demo
+    await Promise.all(Object.entries(wanted).map(([login, password]) => setUnlessAbsent(people, login, password)))
+    log.warn('passwords set that everybody can read in the configuration', { file, logins: Object.keys(wanted) })
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'TARGET_UNREACHABLE') throw error
+    log.warn('demo passwords not set, since the database does not answer', { file, error: error.message })
+  }
+  return demo
+}
+
+async function setUnlessAbsent(people: Parameters<typeof loadDemoPasswords>[1], login: string, password: string) {
+  try {
+    await people.setPassword(login, password, 'demo')
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error
+  }
+}
+
+/** What is wrong is told without the values. */
+async function read(file: string): Promise<Readonly<Record<string, string>>> {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(await readFile(file, 'utf8'))
+  } catch (cause) {
+    throw new Error(`demo passwords ${file}: cannot be read as JSON`, { cause })
+  }
+  const checked = schema.safeParse(parsed)
+  if (!checked.success) throw new Error(`demo passwords ${file}: must be texts by login`)
+  return checked.data
+}

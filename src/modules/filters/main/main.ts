@@ -1,5 +1,10 @@
-import type { TimedAccess } from '#contract/main.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import type { DelegationRights, TimedAccess, WorkflowListItem } from '#contract/main.ts'
+import type { Statistics } from '#contract/main-admin.ts'
+import type { UserRef } from '#identity/identity.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { parseMoment } from '#kernel/moment.ts'
+import { parseTemplate } from '#kernel/template.ts'
+import { spanMillis } from '#kernel/time-span.ts'
 import type { ApiPlace } from '#modules/shared/http/api-description.ts'
 import { isNobodysName } from '#modules/shared/login/login-name.ts'
 import { answerJournal } from '#modules/shared/runs/journal-answer.ts'
@@ -7,24 +12,24 @@ import { RunAdministration } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
-import { answer, mainErrors, notFound } from './answer.ts'
+import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
+import { answer, badRequest, emptyAnswer, mainErrors, notFound } from './answer.ts'
 import { mainApi } from './api-description.ts'
 import { decideApproval, decideApprovals, listApprovals, showApproval } from './approvals.ts'
 import { addDelegation, endDelegation, listDelegations } from './delegations.ts'
 import { listLinks, listLinksOf, search, showConfig, showOrgs } from './front-page.ts'
-import { loginOf, type MainParts, requireOwnLogin } from './main-parts.ts'
+import { loginOf, type MainParts, requireOwnLogin, rightsOf, userOf } from './main-parts.ts'
 import { type MainSettings, parseMain } from './main-settings.ts'
 import { addFavourite, listMarks, noteUse, removeFavourite } from './marks.ts'
 import { parameters } from './parameter-table.ts'
 import { People } from './people.ts'
 import { changeProfile, showProfile } from './profile.ts'
 import { cancelRequest, listRequests, showRequest } from './requests.ts'
-import { answerRoute, mainPath, type Route } from './routes.ts'
-import { answerStatistics } from './statistics.ts'
+import { answerRoute, mainPath, type Route, readQuery } from './routes.ts'
 import { submitCart } from './submit.ts'
 import { Visibility } from './visibility.ts'
-import { listWorkflows, tellRights } from './workflow-list.ts'
 
 /** The API behind the pages of the portal: links, profile, requests, approvals. */
 export default defineFilter<MainSettings>({
@@ -159,3 +164,142 @@ async function answerAdmin(
       : await administration.answer(exchange, path.slice('/admin'.length))
   return { ...response, headers: { ...response.headers, 'cache-control': 'no-store' } }
 }
+
+const hourMillis = 3_600_000
+
+/** How long a part is, and how many there are unless it is said where they begin. */
+const lengths = {
+  hour: { millis: hourMillis, usual: 24 },
+  day: { millis: 24 * hourMillis, usual: 30 },
+} as const
+type Length = keyof typeof lengths
+
+const isLength = (word: string): word is Length => Object.hasOwn(lengths, word)
+
+/** What happened over time in the whole installation; who may see it is found out by the caller. */
+async function answerStatistics(
+  { settings, host }: Pick<MainParts, 'settings' | 'host'>,
+  { request }: Pick<Exchange, 'request'>,
+): Promise<GatewayResponse> {
+  const { method, query } = request
+  if (method !== 'GET' && method !== 'HEAD') {
+    throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: 'GET, HEAD' } })
+  }
+  const { by, from, to } = readSpan(query, host.clock())
+  const { scimJournals: journals } = settings.given
+  const counted = await host.readStatistics({
+    from,
+    to,
+    partMillis: lengths[by].millis,
+    ...(journals.length === 0 ? {} : { journals }),
+  })
+  const { parts, decisionMillis, workflows, callers } = counted
+  if (method === 'HEAD') return emptyAnswer(200)
+  return answer({
+    from: from.toISOString(),
+    to: to.toISOString(),
+    by,
+    parts: parts.map(({ from: begins, calls: scim, ...part }) => ({ ...part, from: begins.toISOString(), scim })),
+    ...(decisionMillis === undefined ? {} : { decisionMillis }),
+    workflows,
+    scimClients: callers.map(({ journal, caller, calls }) => ({ gateway: journal, client: caller, calls })),
+  } satisfies Statistics)
+}
+
+function readSpan(query: URLSearchParams, now: Date): { readonly by: Length; readonly from: Date; readonly to: Date } {
+  const given = readQuery(query, ['from', 'to', 'by'])
+  const [by = 'day'] = given.by
+  if (!isLength(by)) throw badRequest('by must be hour or day.')
+  const { millis, usual } = lengths[by]
+  const to = readMoment('to', given.to, now) ?? now
+  const from = readMoment('from', given.from, now) ?? new Date(to.getTime() - usual * millis)
+  return { by, from, to }
+}
+
+function readMoment(name: string, [text]: readonly string[], now: Date): Date | undefined {
+  if (text === undefined) return undefined
+  const moment = parseMoment(text, now)
+  if (moment === undefined) throw badRequest(`${name} must be such as 15m, 1h or 7d, or an ISO 8601 date.`)
+  return moment
+}
+
+/** Rows of all dynamic workflows of an org. */
+const maxRows = 5_000
+
+type Row = Omit<WorkflowListItem, 'uuid' | 'encryptedParams'> & { readonly parameters?: ParameterSet }
+
+/** What may be asked for in one org, by label. */
+const listWorkflows =
+  (parts: MainParts) =>
+  async (exchange: Exchange, org = ''): Promise<GatewayResponse> => {
+    const { visibility, host } = parts
+    const { subject } = exchange
+    if (!(await visibility.orgIds(subject)).has(org)) throw notFound(`no org "${org}" for "${subject.uid}"`)
+    const workflows = (await visibility.workflows(subject)).filter((one) => one.org === undefined || one.org === org)
+    const rows = (await Promise.all(workflows.map((workflow) => rowsOf(workflow, parts, exchange)))).flat()
+    if (rows.length > maxRows) host.log.warn('a list of workflows was cut', { org, rows: rows.length })
+    const shown = rows.slice(0, maxRows).sort((a, b) => (a.label < b.label ? -1 : 1))
+    return answer(await withReferences(shown, userOf(parts, subject), parts))
+  }
+
+/** A source that fails hides its own workflow and no other. */
+async function rowsOf(workflow: PortalWorkflow, { host }: MainParts, { subject }: Exchange): Promise<Row[]> {
+  const { name, label, description, dynamic } = workflow
+  const offer = endOffer(workflow, host.clock())
+  if (dynamic === undefined) return [{ name, label, description, filterAnnotations: {}, ...offer }]
+  try {
+    return (await dynamic.parameterSets(subject)).map((parameters) => ({
+      name,
+      label: filled(label, parameters),
+      description: filled(description, parameters),
+      filterAnnotations: Object.fromEntries(
+        dynamic.annotations.map((annotation) => [annotation.name, parameterIn(parameters, annotation.parameter)]),
+      ),
+      ...offer,
+      parameters,
+    }))
+  } catch (thrown) {
+    host.log.error('the source of a dynamic workflow failed', { workflow: name, err: asGatewayError(thrown) })
+    return []
+  }
+}
+
+function endOffer({ accessEnds }: PortalWorkflow, now: Date): Pick<WorkflowListItem, 'accessEnds'> {
+  if (accessEnds === undefined) return {}
+  const { required, longest } = accessEnds
+  const millis = longest && spanMillis(now, longest)
+  return { accessEnds: { required, ...(millis === undefined ? {} : { longestSeconds: Math.floor(millis / 1000) }) } }
+}
+
+const parameterIn = (parameters: ParameterSet, name: string): string =>
+  Object.hasOwn(parameters, name) ? (parameters[name] ?? '') : ''
+
+/** Values are put in and never looked at again. */
+const filled = (text: string, parameters: ParameterSet): string =>
+  parseTemplate(text, { keys: true, attributes: false }).render({ key: (name) => parameterIn(parameters, name) })
+
+async function withReferences(rows: readonly Row[], user: UserRef, { host }: MainParts): Promise<WorkflowListItem[]> {
+  const offers = rows.flatMap(({ name, parameters }) => (parameters ? [{ workflow: name, parameters }] : []))
+  const references = [...(await host.portal.memory.offer(user, offers))]
+  return rows.map(({ parameters, ...row }) => {
+    const reference = parameters === undefined ? undefined : references.shift()
+    const uuid = crypto.randomUUID()
+    return { uuid, ...row, ...(reference === undefined ? {} : { encryptedParams: reference }) }
+  })
+}
+
+const tellRights =
+  ({ settings, visibility }: MainParts) =>
+  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
+    const { workflowName, uuid } = readQuery(request.query, ['workflowName', 'uuid'])
+    const [name = ''] = workflowName
+    if (name === '') throw badRequest('workflowName is required.')
+    const sees = (await visibility.workflows(subject)).some((workflow) => workflow.name === name)
+    const rights = rightsOf(settings, subject)
+    const told: DelegationRights = {
+      canDelegate: sees && rights.delegate,
+      canPreApprove: sees && rights.preApprove,
+      ...(uuid[0] === undefined ? {} : { uuid: uuid[0] }),
+    }
+    return answer(told)
+  }

@@ -12,9 +12,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
-import { assetAnswer } from './asset-answer.ts'
-import { readBuiltPortal } from './built-portal.ts'
-import { portalPage } from './portal-page.ts'
+import { assetAnswer, portalPage, readBuiltPortal } from './portal.ts'
 
 interface Asked {
   readonly pathInfo?: string

@@ -1,12 +1,72 @@
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+import type { PortalSettings } from '#contract/portal.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { escapeHtml } from '#kernel/html.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { htmlErrors } from '#sdk/filter/page.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { assetAnswer } from './asset-answer.ts'
-import { type BuiltPortal, readBuiltPortal } from './built-portal.ts'
-import { captchas, portalPage } from './portal-page.ts'
+
+const settingsBlock = /(<script id="settings" type="application\/json">)(<\/script>)/
+const title = /<title>[^<]*<\/title>/
+
+const captchas = ['none', 'recaptcha', 'turnstile'] as const
+type Captcha = (typeof captchas)[number]
+
+/** Where the scripts and frames of the providers come from, as it stands behind other sources. */
+const captchaSources: Readonly<Record<Captcha, string>> = {
+  none: '',
+  recaptcha: ' https://www.google.com/recaptcha/ https://www.gstatic.com/recaptcha/',
+  turnstile: ' https://challenges.cloudflare.com',
+}
+
+/**
+ * The page of every address below the mount. It is made for one visit, since its styles are let in by a number that is
+ * used once; scripts are let in from here alone, and none that stand in the page.
+ */
+export function portalPage(
+  template: string,
+  settings: Omit<PortalSettings, 'nonce'>,
+  captcha: Captcha = 'none',
+): GatewayResponse {
+  const others = captchaSources[captcha]
+  const nonce = randomBytes(18).toString('base64')
+  const json = JSON.stringify({ ...settings, nonce } satisfies PortalSettings).replaceAll('<', '\\u003c')
+  const body = template
+    .replaceAll('="./', () => `="${escapeHtml(settings.base)}/`)
+    .replace(title, () => `<title>${escapeHtml(settings.title)}</title>`)
+    .replace(settingsBlock, (_, open: string, close: string) => open + json + close)
+  const policy = [
+    "default-src 'none'",
+    `script-src 'self'${others}`,
+    ...(others === '' ? [] : [`frame-src${others}`]),
+    `style-src 'self' 'nonce-${nonce}'`,
+    // Icons of links are part of the answer that lists them.
+    "img-src 'self' data:",
+    "font-src 'self'",
+    `connect-src 'self'${others}`,
+    "worker-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ]
+  return {
+    status: 200,
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': policy.join('; '),
+      'cache-control': 'no-store',
+      'referrer-policy': 'same-origin',
+      'x-content-type-options': 'nosniff',
+    },
+    body,
+  }
+}
 
 const parameters = {
   main: parsed('path', readPath, {
@@ -93,4 +153,110 @@ function assetOf(portal: BuiltPortal, request: GatewayRequest, pathInfo: string)
   const asset = portal.assets.get(name)
   if (asset === undefined) throw new GatewayError('NOT_FOUND', `no asset "${name}"`)
   return assetAnswer(asset, header(request, 'accept-encoding') ?? '')
+}
+
+/** A year: an asset's name changes with its content. */
+const cacheControl = 'public, max-age=31536000, immutable'
+
+const unpack = promisify(gunzip)
+/** Unpacked once for all who ask, so that a crowd costs no more than one. */
+const unpacked = new WeakMap<Buffer, Promise<Buffer>>()
+
+function plainOf(packed: Buffer): Promise<Buffer> {
+  const known = unpacked.get(packed) ?? unpack(packed)
+  unpacked.set(packed, known)
+  return known
+}
+
+/** The smallest copy that the browser takes. */
+export async function assetAnswer(asset: Asset, acceptEncoding: string): Promise<GatewayResponse> {
+  const accepted = acceptedCodings(acceptEncoding)
+  const [coding, body] =
+    asset.br !== undefined && accepted.has('br')
+      ? ['br', asset.br]
+      : asset.gzip !== undefined && accepted.has('gzip')
+        ? ['gzip', asset.gzip]
+        : [undefined, asset.gzip === undefined ? asset.plain : await plainOf(asset.gzip)]
+  return {
+    status: 200,
+    headers: {
+      'content-type': asset.type,
+      'cache-control': cacheControl,
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+      ...(coding === undefined ? {} : { 'content-encoding': coding }),
+    },
+    body,
+  }
+}
+
+function acceptedCodings(header: string): ReadonlySet<string> {
+  const codings = header.toLowerCase().split(',')
+  return new Set(
+    codings.flatMap((one) => {
+      const [name = '', ...parameters] = one.split(';').map((part) => part.trim())
+      return parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter)) ? [] : [name]
+    }),
+  )
+}
+
+/** What `npm ci` built, as it is served. */
+interface BuiltPortal {
+  /** The page, with addresses that start with `./` and an empty block for the settings. */
+  readonly page: string
+  /** By file name; every name has a hash of the content in it. */
+  readonly assets: ReadonlyMap<string, Asset>
+}
+
+/** Files are compressed or plain; of those that are compressed, what few ask for is unpacked for them. */
+type Asset = { readonly type: string; readonly br?: Buffer } & (
+  | { readonly gzip: Buffer }
+  | { readonly plain: Buffer; readonly gzip?: undefined }
+)
+
+const types: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+  json: 'application/json; charset=utf-8',
+  woff2: 'font/woff2',
+  png: 'image/png',
+}
+
+const built = fileURLToPath(new URL('../../../../portal/dist/', import.meta.url))
+
+/**
+ * Reads it into memory, all of it, since it is small. The page comes first: a build that is placed meanwhile leaves its
+ * assets. Throws when there is none.
+ */
+export async function readBuiltPortal(folder = built): Promise<BuiltPortal> {
+  try {
+    const page = await readFile(`${folder}index.html`, 'utf8')
+    const names = await readdir(`${folder}assets`)
+    const assets = new Map<string, Asset>()
+    for (const name of names) {
+      const type = types[name.split('.').at(-1) ?? '']
+      if (type === undefined) continue
+      const read = (end: string) => ifThere(`${folder}assets/${name}${end}`)
+      const [br, gzip] = await Promise.all([read('.br'), read('.gz')])
+      const plain = gzip === undefined ? await read('') : undefined
+      if (gzip !== undefined) assets.set(name, { type, gzip, ...(br && { br }) })
+      else if (plain !== undefined) assets.set(name, { type, plain, ...(br && { br }) })
+    }
+    return { page, assets }
+  } catch (cause) {
+    throw new GatewayError('INTERNAL', 'the portal was not built: run "npm ci" with development dependencies', {
+      cause,
+    })
+  }
+}
+
+/** An asset of a build that nobody needs any more may go while the others are read. */
+async function ifThere(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path)
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
+    throw cause
+  }
 }

@@ -1,16 +1,17 @@
 import type { InvitationOffer, InvitationView } from '#contract/register.ts'
-import { GatewayError } from '#kernel/errors.ts'
-import { draftProblems } from '#modules/filters/register/invitation-drafts.ts'
+import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { jsonAnswer } from '#modules/filters/register/json-answer.ts'
 import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest } from '#modules/filters/register/register-schemas.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import { checkValue } from '#modules/shared/forms/form-values.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { InvitationForm } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { InvitationRecord } from '#sdk/filter/registrations.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
+import { isMailAddress } from '#sdk/notifier/mail.ts'
 
 const maxBody = 64 * 1024
 const pageSize = 100
@@ -123,4 +124,24 @@ export function invitationForm(settings: RegisterSettings): InvitationForm | und
       draftProblems(settings, email, attributes).map(({ pointer, detail }) => `${pointer} ${detail}`),
     mail: new Mails(settings).invitation(),
   }
+}
+
+/** What is wrong with an invitation: it may set fields of the form only, and to what the form takes. */
+function draftProblems(
+  { attributes, given }: RegisterSettings,
+  email: string,
+  values: Readonly<Record<string, string>>,
+): FieldProblem[] {
+  const problems: FieldProblem[] = []
+  if (!isMailAddress(email)) problems.push({ pointer: '/email', detail: 'is not a mail address' })
+  for (const [name, value] of Object.entries(values)) {
+    const pointer = `/attributes/${name.slice(0, 80)}`
+    const attribute = attributes.find((one) => one.name === name)
+    if (attribute === undefined) problems.push({ pointer, detail: 'is not a field of the form' })
+    else if (name === given.emailAttribute) problems.push({ pointer, detail: 'is the mail address itself' })
+    else
+      for (const detail of checkValue({ ...attribute, required: true }, value))
+        problems.push({ pointer, detail: `: ${detail}` })
+  }
+  return problems
 }

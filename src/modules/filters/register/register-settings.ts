@@ -1,8 +1,7 @@
 import type { HumanCheckKind } from '#contract/register.ts'
-import type { Issues } from '#kernel/issues.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
 import type { Template } from '#kernel/template.ts'
 import { registerParameters } from '#modules/filters/register/register-parameters.ts'
-import { settingParams } from '#modules/filters/register/setting-params.ts'
 import { type FormAttribute, readFormAttributes } from '#modules/shared/forms/form-attribute.ts'
 import { parseRule, type Rule, ruleScopes } from '#sdk/auth/rule.ts'
 import type { PreparedValueSource } from '#sdk/mapper/value-source.ts'
@@ -176,4 +175,29 @@ function readInviters(written: readonly string[], params: Params, issues: Issues
     }
     return parseRule(scope, text.slice(semicolon + 1), path, issues, context) ?? []
   })
+}
+
+/** Parameters that are written as a list of `name=value`. A setting without an equals sign is reported and left out. */
+function settingParams(
+  settings: readonly string[],
+  path: Path,
+  settingPath: (index: number) => Path,
+  issues: Issues,
+): Params {
+  const found = new Map<string, { readonly value: string; readonly path: Path }[]>()
+  for (const [index, setting] of settings.entries()) {
+    const equals = setting.indexOf('=')
+    const name = setting.slice(0, Math.max(equals, 0)).trim()
+    if (name === '') {
+      issues.error(settingPath(index), `a setting is written "name=value", not "${setting}"`)
+      continue
+    }
+    found.set(name, [...(found.get(name) ?? []), { value: setting.slice(equals + 1), path: settingPath(index) }])
+  }
+  return {
+    names: () => found.keys(),
+    values: (name) => found.get(name)?.map(({ value }) => value) ?? [],
+    pathOf: (name, index = 0) => found.get(name)?.[index]?.path ?? path,
+    isSecret: () => false,
+  }
 }

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { sidecarScript } from '#modules/filters/sts-injector/sidecar-script.ts'
+import { sidecarScript } from '#modules/filters/sts-injector/sts-injector.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { missingPart } from '#testing/missing-part.ts'
 import {

@@ -1,9 +1,91 @@
+import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { defaultResources, injectorParameters } from '#modules/filters/sts-injector/injector-parameters.ts'
-import { sidecarScript } from '#modules/filters/sts-injector/sidecar-script.ts'
-import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
+import { type InjectorSettings, isQuantity } from '#protocols/admission/injector-settings.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+
+const quantity = (about: string) =>
+  parsed(
+    'amount',
+    (value) => {
+      if (!isQuantity(value)) throw new Error(`"${value}" is not an amount such as "10m" or "16Mi"`)
+      return value
+    },
+    { about },
+  )
+
+const injectorParameters = {
+  tokenService: parsed('address', parseTokenService, {
+    about: 'Where pods reach the token service, such as https://gatehouse.example.com.',
+    required: true,
+  }),
+  image: text({
+    about: 'The sidecar’s image, with a POSIX shell and curl 7.84 or later. Name it by its digest.',
+    fallback: 'docker.io/curlimages/curl:8.12.1',
+  }),
+  imagePullPolicy: choice(['IfNotPresent', 'Always', 'Never'], {
+    about: 'When nodes fetch the image.',
+    fallback: 'IfNotPresent',
+  }),
+  imagePullSecrets: list({ about: 'Secrets for the image, which must be in the namespace of every pod.' }),
+  trustedCertificates: text({
+    about: 'A PEM file that sidecars get for endpoints with explicit_certificate_trust.',
+  }),
+  trustConfigMap: text({
+    about: 'A ConfigMap whose ca.crt is also trusted, if the namespace of the pod has it.',
+    fallback: 'ouca',
+  }),
+  credentialSeconds: wholeNumber({
+    about: 'Lifetime of the service-account token of the sidecar.',
+    fallback: 3600,
+    min: 600,
+    max: 86_400,
+  }),
+  fileMode: choice(['auto', '0440', '0444'], {
+    about: 'Mode of the token files; auto is as strict as the users and groups of the pod allow.',
+    fallback: 'auto',
+  }),
+  nativeSidecars: flag({
+    about: 'The cluster has native sidecars (Kubernetes 1.29 and later).',
+    fallback: true,
+  }),
+  position: choice(['first', 'last'], {
+    about: 'Where among the init containers the sidecar starts.',
+    fallback: 'first',
+  }),
+  readinessProbe: flag({
+    about: 'A pod is Ready only while all its tokens are valid. Otherwise only its start waits for them.',
+    fallback: true,
+  }),
+  skipContainers: list({ about: 'Containers that get no token in any pod, unless the pod includes them.' }),
+  whenNotInjectable: choice(['admit', 'refuse'], {
+    about: 'What happens to a pod that does not get its tokens: it is admitted with a warning, or rejected.',
+    fallback: undefined,
+  }),
+  refuseFaultyPods: flag({ about: 'An older name: true is whenNotInjectable: refuse.', fallback: false }),
+  cluster: text({
+    about: 'The Kubernetes target whose pods are injected: service accounts are read there, and events created.',
+    reference: 'target',
+  }),
+  cpuRequest: quantity('The sidecar’s CPU request.'),
+  cpuLimit: quantity('The sidecar’s CPU limit.'),
+  memoryRequest: quantity('The sidecar’s memory request.'),
+  memoryLimit: quantity('Memory limit of the sidecar; curl needs up to 16Mi.'),
+}
+
+const defaultResources = { cpuRequest: '5m', cpuLimit: '200m', memoryRequest: '8Mi', memoryLimit: '32Mi' }
+
+function parseTokenService(value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  const local = url?.protocol === 'http:' && ['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)
+  if (url === undefined || !(url.protocol === 'https:' || local))
+    throw new Error('must be an https address, such as https://gatehouse.example.com')
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new Error('must have no user, query or fragment')
+  }
+  return url.href.replace(/\/$/, '')
+}
 
 export interface InjectorConfig {
   readonly settings: InjectorSettings
@@ -64,3 +146,11 @@ function readCertificates(pem: string): string {
   if (pem.length > maxCertificates) throw new Error('the file is longer than 64 KiB')
   return pem.trim()
 }
+
+const source = readFileSync(new URL('./sidecar.sh', import.meta.url), 'utf8')
+
+/** What injected sidecars run: `sidecar.sh` without its comments, since every pod carries a copy. */
+export const sidecarScript = source
+  .split('\n')
+  .filter((line) => !/^\s*(?:#.*)?$/.test(line))
+  .join('\n')

@@ -1,14 +1,251 @@
-import { type TokenUser, tokenPaths } from '#contract/token.ts'
+import * as schemas from '#contract/schemas/token.ts'
+import { type TokenConfig, type TokenUser, tokenPaths } from '#contract/token.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ApiPlace } from '#modules/shared/http/api-description.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { suggestion } from '#kernel/suggest.ts'
+import { type ApiPlace, DescribedApi } from '#modules/shared/http/api-description.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { tokenApiDescription } from './api-description.ts'
-import type { LoadedTokens, TokenLoader } from './token-loader.ts'
-import { tokenParameters } from './token-parameters.ts'
-import { readTokenSettings, type TokenSettings } from './token-settings.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type Parameter, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+import { commandValues, type KubectlSettings, kubectlLoader } from './kubectl-loader.ts'
+import { parseShellTemplate, type Shell, type ShellTemplate } from './shell-template.ts'
+import {
+  attributeLoader,
+  type LoadedTokens,
+  passwordLoader,
+  type TokenLoader,
+  totpKey,
+  totpLoader,
+} from './token-loader.ts'
+
+const colour = (fallback: string): Parameter<string | undefined> => ({
+  ...parsed(
+    'colour',
+    (value) => {
+      if (/^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(value)) return value
+      throw new Error(`must be a colour such as #ac1622, not "${value}"`)
+    },
+    { about: 'A colour of the portal.' },
+  ),
+  fallback,
+})
+
+const tokenParameters = {
+  displayNameAttribute: text({ about: 'The attribute with the name that the portal shows for users.', required: true }),
+  'frontPage.title': text({ about: 'The title of the page.', required: true }),
+  'frontPage.text': text({ about: 'The text of the page.', required: true }),
+  homeURL: text({ about: 'Where the page leads back to.', required: true }),
+  logoutURL: text({ about: 'The logout path or address.', required: true }),
+  warnMinutesLeft: wholeNumber({
+    about: 'Minutes before the end of a session at which users are warned.',
+    required: true,
+    fallback: 0,
+    max: 10_000,
+  }),
+  tokenClassName: text({
+    about: 'What is shown: `KubectlTokenLoader`, `AttributeToken`, `TOTPToken` or `LoadToken`.',
+    required: true,
+  }),
+  qrCodeAttribute: text({ about: 'The parts that are also shown as a QR code.' }),
+  idpName: text({
+    about: '`KubectlTokenLoader`: the trust whose tokens are shown; the latest tokens of the login when absent.',
+    reference: 'identity provider',
+  }),
+  trustName: text({
+    about: '`KubectlTokenLoader`: the trust of `idpName`, by the name that the mechanism has for it.',
+  }),
+  renewTokens: flag({
+    about:
+      '`KubectlTokenLoader`: `"true"` lets POST make new tokens within the session, where it has a refresh token. Otherwise a new id_token requires logging out and in.',
+  }),
+  uidAttributeName: text({
+    about: '`KubectlTokenLoader`, `TOTPToken`: the attribute with the login; the login itself when absent.',
+  }),
+  kubectlUsage: text({ about: '`KubectlTokenLoader`: a text that says what to do.' }),
+  kubectlTemplate: text({
+    about:
+      '`KubectlTokenLoader`: a command for a POSIX shell. `$name$` is replaced by a value, quoted for its place, and `\\$` by a dollar.',
+  }),
+  kubectlWinUsage: text({ about: '`KubectlTokenLoader`: the same for PowerShell.' }),
+  oulogin: text({ about: '`KubectlTokenLoader`: a text about a login plug-in.' }),
+  k8sCaCertName: text({
+    about: '`KubectlTokenLoader`: the certificate of the API server’s authority.',
+    reference: 'key',
+    absentReference: 'warning',
+  }),
+  unisonCaCertName: text({
+    about: '`KubectlTokenLoader`: the certificate of the authority of this host.',
+    reference: 'key',
+    absentReference: 'warning',
+  }),
+  k8sURL: text({ about: '`KubectlTokenLoader`: the address of the API server; with it there is a `kubeconfig`.' }),
+  k8sClusterName: text({
+    about: '`KubectlTokenLoader`: the name of the cluster in the kubeconfig.',
+    fallback: 'kubernetes',
+  }),
+  attributes: list({ about: '`AttributeToken`: the attributes that are shown.' }),
+  attributeName: text({ about: '`TOTPToken`, `LoadToken`: the attribute with the key or the password.' }),
+  encryptionKey: text({ about: 'Not used: the attribute contains the value itself.' }),
+  themePrimaryMain: colour('#AC1622'),
+  themePrimaryDark: colour('#780f17'),
+  themePrimaryLight: colour('#bc444e'),
+  themeSecondaryMain: colour('#16aca0'),
+  themeSecondaryDark: colour('#0f7870'),
+  themeSecondaryLight: colour('#44bcb3'),
+  errorColor: colour('#ff1744'),
+  headerTitle: text({ about: "The portal's title.", fallback: 'Gatehouse' }),
+}
+
+type Given = ParsedParameters<typeof tokenParameters>
+
+interface TokenSettings {
+  readonly displayNameAttribute: string
+  readonly kind: string
+  readonly config: TokenConfig
+  open(host: ModuleHost): TokenLoader
+}
+
+const loaders = ['KubectlTokenLoader', 'AttributeToken', 'TOTPToken', 'LoadToken'] as const
+type LoaderName = (typeof loaders)[number]
+
+const predecessors: Readonly<Record<string, LoaderName>> = {
+  'com.tremolosecurity.scalejs.KubectlTokenLoader': 'KubectlTokenLoader',
+  'com.tremolosecurity.scalejs.token.sdk.AttributeToken': 'AttributeToken',
+  'com.tremolosecurity.scalejs.token.totp.TOTPToken': 'TOTPToken',
+  'com.tremolosecurity.scalejs.token.password.LoadToken': 'LoadToken',
+}
+
+function readTokenSettings(params: Params, issues: Issues, context: ParseContext): TokenSettings {
+  const given = readParameters(tokenParameters, params, issues, context)
+  const kind = loaderOf(given.tokenClassName, params, issues)
+  if (given.encryptionKey !== undefined) {
+    issues.warning(params.pathOf('encryptionKey'), '"encryptionKey" is not used: the attribute holds the value itself')
+  }
+  const open = kind === undefined ? () => attributeLoader([]) : loader(kind, given, params, issues, context)
+  const qrCodeAttribute = given.qrCodeAttribute ?? (kind === 'TOTPToken' ? totpKey : undefined)
+  return {
+    displayNameAttribute: given.displayNameAttribute,
+    kind: kind ?? '',
+    config: configOf(given, qrCodeAttribute),
+    open,
+  }
+}
+
+function loaderOf(written: string, params: Params, issues: Issues): LoaderName | undefined {
+  if (written === '') return undefined
+  const found = loaders.find((name) => name === written) ?? new Map(Object.entries(predecessors)).get(written)
+  if (found !== undefined) return found
+  const hint = written.endsWith('.StsToken')
+    ? 'tokens of the token service are got at its own endpoints (sts.endpoints)'
+    : `no token loader "${written}"${suggestion(written, loaders)}`
+  issues.error(params.pathOf('tokenClassName'), `"tokenClassName": ${hint}`)
+  return undefined
+}
+
+function loader(
+  kind: LoaderName,
+  given: Given,
+  params: Params,
+  issues: Issues,
+  context: ParseContext,
+): TokenSettings['open'] {
+  const required = (name: 'attributeName'): string => {
+    const value = given[name]
+    if (value === undefined) issues.error(params.pathOf(name), `parameter "${name}" is required for ${kind}`)
+    return value ?? ''
+  }
+  switch (kind) {
+    case 'AttributeToken': {
+      if (given.attributes.length === 0) {
+        issues.error(params.pathOf('attributes'), 'parameter "attributes" is required for AttributeToken')
+      }
+      return () => attributeLoader(given.attributes)
+    }
+    case 'TOTPToken': {
+      const name = required('attributeName')
+      return () => totpLoader(name, given.uidAttributeName, given.headerTitle)
+    }
+    case 'LoadToken': {
+      const name = required('attributeName')
+      return () => passwordLoader(name)
+    }
+    case 'KubectlTokenLoader': {
+      const settings = kubectlSettings(given, params, issues, context)
+      return (host) => kubectlLoader(settings, host)
+    }
+  }
+}
+
+function kubectlSettings(given: Given, params: Params, issues: Issues, context: ParseContext): KubectlSettings {
+  const { idpName: idp, trustName: trust, k8sURL: server } = given
+  if ((idp === undefined) !== (trust === undefined)) {
+    issues.error(params.pathOf(idp === undefined ? 'idpName' : 'trustName'), '"idpName" and "trustName" go together')
+  }
+  if (idp !== undefined && trust !== undefined) {
+    context.refer('trust of an identity provider', `${idp} ${trust}`, params.pathOf('trustName'))
+  }
+  if (server !== undefined && !/^https?:/.test(URL.parse(server)?.protocol ?? '')) {
+    issues.error(params.pathOf('k8sURL'), `"k8sURL": must be a web address, not "${server}"`)
+  }
+  return {
+    from: idp === undefined || trust === undefined ? undefined : { idp, trust },
+    renews: given.renewTokens,
+    uidAttribute: given.uidAttributeName,
+    usage: given.kubectlUsage,
+    command: readCommand('kubectlTemplate', given.kubectlTemplate, 'posix', params, issues),
+    windowsCommand: readCommand('kubectlWinUsage', given.kubectlWinUsage, 'powershell', params, issues),
+    loginPlugin: given.oulogin,
+    clusterCertificate: given.k8sCaCertName,
+    ownCertificate: given.unisonCaCertName,
+    server,
+    cluster: given.k8sClusterName,
+  }
+}
+
+function readCommand(
+  name: string,
+  source: string | undefined,
+  shell: Shell,
+  params: Params,
+  issues: Issues,
+): ShellTemplate | undefined {
+  if (source === undefined) return undefined
+  try {
+    const template = parseShellTemplate(source, shell)
+    for (const used of template.names) {
+      if (commandValues.some((known) => known === used)) continue
+      issues.error(params.pathOf(name), `"${name}": there is no value "$${used}$"${suggestion(used, commandValues)}`)
+    }
+    return template
+  } catch (error) {
+    issues.error(params.pathOf(name), `"${name}": ${error instanceof Error ? error.message : String(error)}`)
+    return undefined
+  }
+}
+
+function configOf(given: Given, qrCodeAttribute: string | undefined): TokenConfig {
+  return {
+    frontPage: { title: given['frontPage.title'], text: given['frontPage.text'] },
+    homeURL: given.homeURL,
+    logoutURL: given.logoutURL,
+    ...(qrCodeAttribute === undefined ? {} : { qrCodeAttribute }),
+    warnMinutesLeft: given.warnMinutesLeft,
+    themePrimaryMain: given.themePrimaryMain ?? '',
+    themePrimaryDark: given.themePrimaryDark ?? '',
+    themePrimaryLight: given.themePrimaryLight ?? '',
+    themeSecondaryMain: given.themeSecondaryMain ?? '',
+    themeSecondaryDark: given.themeSecondaryDark ?? '',
+    themeSecondaryLight: given.themeSecondaryLight ?? '',
+    errorColor: given.errorColor ?? '',
+    headerTitle: given.headerTitle,
+  }
+}
 
 /** Tokens are kept by nobody on the way. */
 const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', pragma: 'no-cache' }
@@ -70,3 +307,43 @@ const user = ({ subject }: Exchange, { displayNameAttribute }: TokenSettings, lo
 
 const json = (body: unknown, method: string): GatewayResponse =>
   method === 'HEAD' ? { status: 200, headers } : { status: 200, headers, body: JSON.stringify(body) }
+
+/** Everything below `/token`. */
+export const tokenApiDescription = new DescribedApi({
+  title: 'Token API',
+  version: '1.0.0',
+  answers: {
+    TokenConfig: schemas.tokenConfig,
+    TokenUser: schemas.tokenUser,
+    TokenState: schemas.tokenState,
+    TokenErrors: schemas.tokenErrors,
+  },
+  bodies: {},
+  failure: { description: 'What is wrong', schema: 'TokenErrors' },
+  operations: [
+    {
+      path: '/config',
+      method: 'get',
+      id: 'getConfig',
+      summary: 'What the token page needs to know',
+      answers: { '200': { description: 'The page', schema: 'TokenConfig' } },
+    },
+    {
+      path: '/user',
+      method: 'get',
+      id: 'getTokens',
+      summary: 'The tokens of the session; reading changes nothing',
+      answers: { '200': { description: 'The tokens', schema: 'TokenUser' } },
+    },
+    {
+      path: '/user',
+      method: 'post',
+      id: 'renewTokens',
+      summary: 'Makes new tokens within the session, where that is configured',
+      answers: {
+        '200': { description: 'The new tokens', schema: 'TokenUser' },
+        '403': { description: 'New tokens require logging out and in', schema: 'TokenErrors' },
+      },
+    },
+  ],
+})

@@ -1,3 +1,7 @@
+import { hash } from 'node:crypto'
+import { ownIdentity } from '#identity/identity.ts'
+import type { JsonValue } from '#kernel/json.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import {
   loadPluginCode,
   type PluginCode,
@@ -5,10 +9,11 @@ import {
   readPluginCode,
 } from '#modules/shared/plugin/plugin-code.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import { defineJob } from '#sdk/job/job.ts'
+import { defineJob, type JobHost } from '#sdk/job/job.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { askedWorkflows, startWorkflows } from './started-workflows.ts'
+import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 
 /** A job that did nothing for so long gives its process back. */
 const idleMillis = 30_000
@@ -64,3 +69,67 @@ export default defineJob<JavaScriptJobConfig>({
     }
   },
 })
+
+const maxWorkflows = 1000
+
+/**
+ * The workflows that a job's answer asks for. Throws, and none is started, when the answer is malformed or names a
+ * workflow that the job may not start.
+ */
+function askedWorkflows(answer: JsonValue | undefined, allowed: readonly string[], job: string): WorkflowCall[] {
+  if (answer === undefined || answer === null) return []
+  const reader = new PluginAnswerReader('execute', 'WORKFLOW_FAILED')
+  const asked = reader.object(answer)['workflows'] ?? []
+  if (!Array.isArray(asked)) throw reader.malformed('workflows must be a list')
+  if (asked.length > maxWorkflows) throw reader.malformed(`workflows holds more than ${maxWorkflows}`)
+  return asked.map((one: JsonValue, i) => {
+    const at = reader.at(i)
+    const fields = at.object(one)
+    const name = at.text(fields['name'], 'name')
+    if (!allowed.includes(name)) throw at.malformed(`the workflow "${name}" is not one of allowedWorkflow`)
+    const params: Record<string, string> = Object.create(null)
+    for (const [key, value] of Object.entries(at.object(fields['params'] ?? {}, 'params'))) {
+      if (isEngineKey(key)) throw at.malformed(`the parameter "${key}" belongs to the engine`)
+      params[key] = at.text(value, `params.${key}`)
+    }
+    return {
+      name,
+      requestor: job,
+      who: { requestor: ownIdentity(`job ${job}`) },
+      user: {
+        userID: at.text(fields['userID'], 'userID'),
+        attributes: at.attributes(fields['attributes'] ?? {}),
+        groups: at.texts(fields['groups'] ?? [], 'groups'),
+      },
+      keepGroups: fields['groups'] === undefined,
+      asynchronous: true,
+      params,
+      ...at.optionalText('reason', fields['reason']),
+    }
+  })
+}
+
+/**
+ * Starts each once for the due time, however often the job is run for it and whatever else it asks for then; how many
+ * were new.
+ */
+async function startWorkflows(
+  calls: readonly WorkflowCall[],
+  due: Date,
+  host: Pick<JobHost, 'name' | 'runs'>,
+  signal: AbortSignal,
+): Promise<number> {
+  const seen = new Map<string, number>()
+  let started = 0
+  for (const call of calls) {
+    signal.throwIfAborted()
+    const body = JSON.stringify([call.name, call.user.userID])
+    const nth = seen.get(body) ?? 0
+    seen.set(body, nth + 1)
+    const bodyHash = hash('sha256', body, 'base64url')
+    const key = { scope: `job ${host.name}`, key: `${due.toISOString()} ${nth} ${bodyHash}`, bodyHash }
+    const outcome = await host.runs.start(call, key)
+    if (outcome.kind === 'started') started++
+  }
+  return started
+}

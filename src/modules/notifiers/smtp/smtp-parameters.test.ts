@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest'
-import { sendOutcome } from '#modules/notifiers/smtp/send-outcome.ts'
-import smtp from '#modules/notifiers/smtp/smtp.ts'
-import { parseSmtp } from '#modules/notifiers/smtp/smtp-parameters.ts'
+import smtp, { parseSmtp, sendOutcome } from '#modules/notifiers/smtp/smtp.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 
 function read(given: ParamValues) {

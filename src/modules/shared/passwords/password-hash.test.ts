@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { expect, test } from 'vitest'
-import { hashPassword, isPassword } from '#modules/shared/passwords/password-hash.ts'
+import { hashPassword, isPassword } from '#modules/shared/passwords/passwords.ts'
 
 test('a hash is argon2id, salted, and only its own password fits', async () => {
   const [one, two] = await Promise.all([hashPassword('tr0ub4dor & 3'), hashPassword('tr0ub4dor & 3')])

@@ -2,15 +2,33 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import * as z from 'zod'
 import { Attributes } from '#identity/attributes.ts'
-import type { UserDirectory } from '#identity/user-directory.ts'
+import { newGroupChanges } from '#identity/entry-changes.ts'
+import { timeAttributes } from '#identity/entry-times.ts'
+import type { Group } from '#identity/group.ts'
+import type { User } from '#identity/user.ts'
+import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { configuredFile } from '#modules/shared/passwords/configured-file.ts'
-import { databaseSystem, openPasswords } from '#modules/shared/passwords/passwords.ts'
-import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
+import { databaseSystem, openPasswords, type Passwords } from '#modules/shared/passwords/passwords.ts'
+import { hasCode, noUser, report } from '#modules/shared/targets/user-reconciler.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { defineTarget } from '#sdk/target/target.ts'
-import { DatabaseTarget } from './database-target.ts'
+import {
+  type ContainingGroup,
+  type CreateOptions,
+  defineTarget,
+  type GroupChange,
+  type GroupReadOptions,
+  type GroupTarget,
+  type LookupTarget,
+  type MemberGroupChange,
+  type PasswordTarget,
+  type SearchPage,
+  type SearchQuery,
+  type StoredAccount,
+  type SyncOptions,
+  type TargetRequest,
+} from '#sdk/target/target.ts'
 
 const parameters = {
   directory: text({
@@ -114,3 +132,189 @@ async function unlessExists(create: () => Promise<unknown>): Promise<void> {
     if (!hasCode(error, 'CONFLICT')) throw error
   }
 }
+
+const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'password' }
+
+/**
+ * A UserDirectory as a target. The directory compares and writes in one transaction per call, and returns what it changed,
+ * so this target does not use the shared reconcilers.
+ */
+export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget {
+  readonly groupMembersAreIds = false
+  readonly userIdIsLogin = false
+  readonly groupHasOwnId = true
+  /** Ids are random UUIDs, never reused. */
+  readonly idsAreUnique = true
+  readonly renamesUsers = true
+  readonly keepsVersions = true
+  readonly servedTimes = { users: timeAttributes, groups: timeAttributes }
+  readonly auditsWithin: boolean
+  readonly #users: UserDirectory
+  readonly #passwords: Passwords
+  readonly #system: string | undefined
+
+  /** `auditsWithin`: the users are in the database that the audit is in. `system`: see `databaseSystem`. */
+  constructor(
+    users: UserDirectory,
+    passwords: Passwords,
+    { auditsWithin = false, system }: { readonly auditsWithin?: boolean; readonly system?: string } = {},
+  ) {
+    this.#users = users
+    this.#passwords = passwords
+    this.#system = system
+    this.auditsWithin = auditsWithin
+  }
+
+  async storedAt(userID: string): Promise<StoredAccount | undefined> {
+    const user = this.#system === undefined ? undefined : await this.#users.findByLogin(userID)
+    return user === undefined || this.#system === undefined ? undefined : { system: this.#system, name: user.userID }
+  }
+
+  findUser(userID: string): Promise<User | undefined> {
+    return this.#users.findByLogin(userID)
+  }
+
+  async createUser(
+    user: User,
+    attributes: readonly string[],
+    request: TargetRequest,
+    options?: CreateOptions,
+  ): Promise<void> {
+    const wanted = { ...user, attributes: user.attributes.pick(attributes) }
+    await unlessThere(
+      async () => report(await this.#users.create(wanted, request.auditWithin), request),
+      async () => {
+        if (options?.mustBeNew === true) return false
+        const stored = await this.#users.findByLogin(user.userID)
+        return stored !== undefined && stored.userID === user.userID && isSameUser(stored, wanted)
+      },
+    )
+  }
+
+  async syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
+    const { addOnly, attributes, keepGroups, expectedVersion, expectedGroup, newUserID } = options
+    const change: UserSync = {
+      userID: user.userID,
+      attributes: new Map(attributes.map((name) => [name, user.attributes.values(name)])),
+      groups: keepGroups ? undefined : user.groups,
+      addOnly,
+      ...(expectedVersion === undefined ? {} : { expectedVersion }),
+      ...(expectedGroup === undefined ? {} : { expectedGroup }),
+      ...(newUserID === undefined ? {} : { newUserID }),
+    }
+    report(await this.#users.sync(change, request.auditWithin), request)
+  }
+
+  async deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
+    const id = (await this.#users.findByLogin(user.userID))?.id
+    report(await this.#users.delete(user.userID, options, request.auditWithin), request)
+    if (id !== undefined) await this.#passwords.remove(id)
+  }
+
+  /** Valid for a login wherever a directory insert serves the same users. BAD_REQUEST for one that is too short or too long. */
+  async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
+    const id = (await this.#users.findByLogin(user.userID))?.id
+    if (id === undefined) throw noUser(user.userID)
+    const { auditWithin } = request
+    const record = auditWithin && ((transaction: object) => auditWithin(transaction, [passwordChange]))
+    await this.#passwords.set(id, await this.#passwords.hash(password), record)
+    request.audit(passwordChange)
+  }
+
+  lookupUserByLogin(login: string): Promise<User | undefined> {
+    return this.#users.findByLogin(login)
+  }
+
+  lookupUserById(id: string): Promise<User | undefined> {
+    return this.#users.findById(id)
+  }
+
+  searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
+    return this.#users.searchUsers(query)
+  }
+
+  lookupGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined> {
+    return this.#users.findGroupByName(name, options)
+  }
+
+  lookupGroupById(id: string, options?: GroupReadOptions): Promise<Group | undefined> {
+    return this.#users.findGroupById(id, options)
+  }
+
+  searchGroups(query: SearchQuery): Promise<SearchPage<Group>> {
+    return this.#users.searchGroups(query)
+  }
+
+  findGroup(name: string): Promise<Group | undefined> {
+    return this.#users.findGroupByName(name, { members: false })
+  }
+
+  async createGroup(
+    name: string,
+    attributes: Readonly<Record<string, readonly string[]>>,
+    request: TargetRequest,
+    options?: CreateOptions,
+  ): Promise<void> {
+    const wanted = Attributes.from(attributes)
+    await unlessThere(
+      async () => {
+        const created = await this.#users.createGroup(name, new Map(wanted))
+        report(newGroupChanges(created.name, wanted), request)
+      },
+      async () => {
+        if (options?.mustBeNew === true) return false
+        const stored = await this.findGroup(name)
+        return stored?.name === name && sameAttributes(stored.attributes ?? new Attributes(), wanted)
+      },
+    )
+  }
+
+  async updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void> {
+    const { attributes, ...rest } = change
+    const values = attributes === undefined ? {} : { attributes: new Map(Object.entries(attributes)) }
+    report(await this.#users.updateGroup(name, { ...rest, ...values }, request.auditWithin), request)
+  }
+
+  async deleteGroup(
+    name: string,
+    request: TargetRequest,
+    options?: { readonly expectedVersion?: string },
+  ): Promise<void> {
+    if (await this.#users.deleteGroup(name, options)) {
+      request.audit({ subject: 'entry', action: 'delete', attribute: 'name', value: name })
+    }
+  }
+
+  async changeMemberGroups(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
+    report(await this.#users.changeMemberGroups(name, change, request.auditWithin), request)
+  }
+
+  containingGroups(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    return this.#users.containingGroups(ids)
+  }
+
+  async close(): Promise<void> {
+    await this.#users.close()
+    await this.#passwords.close()
+  }
+}
+
+/** Creating the same entry again is not a conflict: the answer of the first attempt may have been lost. */
+async function unlessThere(create: () => Promise<void>, isThere: () => Promise<boolean>): Promise<void> {
+  try {
+    await create()
+  } catch (error) {
+    if (!hasCode(error, 'CONFLICT') || !(await isThere())) throw error
+  }
+}
+
+function isSameUser(stored: User, wanted: User): boolean {
+  const keys = (groups: readonly string[]) => [...new Set(groups.map((name) => name.toLowerCase()))].sort()
+  return sameAttributes(stored.attributes, wanted.attributes) && sameTexts(keys(stored.groups), keys(wanted.groups))
+}
+
+const sameAttributes = (stored: Attributes, wanted: Attributes): boolean =>
+  stored.size === wanted.size && Array.from(wanted).every(([name, values]) => sameTexts(stored.values(name), values))
+
+const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((text, i) => text === b[i])

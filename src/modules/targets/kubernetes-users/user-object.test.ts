@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { foldLogin, objectName } from './user-object.ts'
+import { foldLogin, objectName } from './kubernetes-users-target.ts'
 
 const hash = /^u-[0-9a-f]{64}$/
 

@@ -1,13 +1,34 @@
+import type { Attributes } from '#identity/attributes.ts'
+import type { Dn } from '#identity/dn.ts'
+import { groupChanges } from '#identity/entry-changes.ts'
 import { ldapAuthorities, ldapSystem } from '#modules/shared/ldap/ldap-parameters.ts'
-import { LdapServer } from '#protocols/ldap/ldap-server.ts'
+import {
+  type GroupStore,
+  type GroupWrite,
+  reconcileGroups,
+  type StoredGroup,
+} from '#modules/shared/targets/group-reconciler.ts'
+import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { type Exclusively, report } from '#modules/shared/targets/user-reconciler.ts'
+import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
+import { type LdapChange, LdapServer, type WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import { readServerSchema } from '#protocols/ldap/server-schema.ts'
-import type { GroupTarget, LookupTarget, PasswordTarget, StorableAttributes } from '#sdk/target/target.ts'
+import type { GroupTarget, LookupTarget, PasswordTarget, StorableAttributes, TargetChange } from '#sdk/target/target.ts'
 import type { LdapLayout, LdapTargetConfig } from './ldap-config.ts'
-import { ldapGroups } from './ldap-groups.ts'
 import { LongAnswers, lookupsOf } from './ldap-lookups.ts'
 import { LdapMemberships, LdapNesting } from './ldap-memberships.ts'
 import { withNames } from './ldap-names.ts'
-import { LdapTree } from './ldap-tree.ts'
+import {
+  isSameName,
+  LdapTree,
+  nameFailure,
+  ownPart,
+  type ReadEntry,
+  renamedDn,
+  touch,
+  unfit,
+  wireValues,
+} from './ldap-tree.ts'
 import { ldapUsers } from './ldap-users.ts'
 
 export type LdapTarget = LookupTarget & GroupTarget & PasswordTarget
@@ -71,5 +92,153 @@ function storableIn(server: LdapServer, { users, groups }: LdapLayout): () => Pr
     }
     known = { storable, until: performance.now() + schemaMillis }
     return storable
+  }
+}
+
+interface StoredEntry extends StoredGroup {
+  readonly entry: ReadEntry
+}
+
+type Groups = Pick<GroupTarget, 'findGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup'>
+
+/** `forget` is called after each change, also where it failed. */
+function ldapGroups(tree: LdapTree, memberships: LdapMemberships, forget: () => void): Groups {
+  const store = new LdapGroupStore(tree, memberships)
+  const queue = new KeyedQueue()
+  const exclusively: Exclusively<LdapGroupStore> = async (name, work) => {
+    if (!name.isWellFormed() || name === '') throw unfit('name', 'is not a valid group name')
+    return queue.run(name.toLowerCase(), () => work(store)).finally(forget)
+  }
+  return {
+    ...reconcileGroups<StoredEntry>(exclusively),
+    findGroup: async (name) => (await store.read(name))?.group,
+  }
+}
+
+class LdapGroupStore implements GroupStore<StoredEntry> {
+  readonly touches = true
+  readonly rereadsConflicts = true
+  readonly #tree: LdapTree
+  readonly #memberships: LdapMemberships
+
+  constructor(tree: LdapTree, memberships: LdapMemberships) {
+    this.#tree = tree
+    this.#memberships = memberships
+  }
+
+  async read(name: string): Promise<StoredEntry | undefined> {
+    const entry = await this.#tree.groupWithoutMembers({ name })
+    return entry && { entry, group: await this.#tree.toGroup(entry, { members: false }) }
+  }
+
+  /** Attributes of the distinguished name may be there beside the wanted ones. */
+  isSame({ group }: StoredEntry, name: string, wanted: Attributes): boolean {
+    const named = this.#tree.layout.groups.dn.ownTypes
+    return (
+      groupChanges(group, name, wanted).length === 0 &&
+      (group.attributes?.names() ?? []).every((own) => wanted.has(own) || named.some((type) => isSameName(type, own)))
+    )
+  }
+
+  async isTaken(name: string, { entry }: StoredEntry): Promise<boolean> {
+    const other = await this.#tree.groupEntry(name, [])
+    return other !== undefined && other.dn !== entry.dn
+  }
+
+  async create(name: string, wanted: Attributes, { changes }: { readonly changes: readonly TargetChange[] }) {
+    const { layout, server } = this.#tree
+    const { objectClasses, placeholder } = layout.groups
+    const dn = this.#dnOf(name)
+    const entry = new Map<string, (string | Buffer)[]>([['objectClass', [...objectClasses]]])
+    if (placeholder !== undefined) entry.set(layout.groups.member, [placeholder.toString()])
+    const all = wanted.clone()
+    for (const { type, value } of dn.rdns[0] ?? []) if (!all.values(type).includes(value)) all.add(type, [value])
+    if (!all.values(layout.groups.name).includes(name)) all.add(layout.groups.name, [name])
+    for (const [attribute, values] of all) entry.set(attribute, wireValues(attribute, values, layout))
+    await server.add(dn.toString(), entry).catch((error: unknown) => {
+      throw nameFailure(error, dn, 'name')
+    })
+    try {
+      await this.#leaveAll(dn.toString())
+    } catch (error) {
+      await server.delete(dn.toString()).catch(() => {})
+      throw error
+    }
+    return changes
+  }
+
+  async write({ entry, group }: StoredEntry, { newName, attributes, changes, expectedVersion, request }: GroupWrite) {
+    const { server, layout } = this.#tree
+    let condition = this.#tree.whileVersion(expectedVersion)
+    let { dn } = entry
+    if (group.name !== newName) {
+      dn = await this.#rename(entry, newName, condition)
+      condition = {}
+      report(
+        changes.filter(({ subject }) => subject === 'entry'),
+        request,
+      )
+    }
+    const attributeChanges = changes.filter(({ subject }) => subject === 'attribute')
+    const names = new Set(attributeChanges.map(({ attribute }) => attribute))
+    const writes: LdapChange[] = Array.from(names, (attribute) => {
+      const values = wireValues(attribute, attributes.get(attribute) ?? [], layout)
+      return { operation: 'replace', attribute, values }
+    })
+    if (writes.length === 0 && condition.while !== undefined) {
+      writes.push(touch(entry))
+    }
+    if (writes.length > 0) await server.modify(dn, writes, condition)
+    return attributeChanges
+  }
+
+  async delete(
+    { entry }: StoredEntry,
+    { changes, expectedVersion, request }: Parameters<GroupStore<StoredEntry>['delete']>[1],
+  ) {
+    try {
+      await this.#tree.server.delete(entry.dn, this.#tree.whileVersion(expectedVersion))
+    } catch (error) {
+      if (resultCodeOf(error) === resultCodes.noSuchObject) return []
+      throw error
+    }
+    report(changes, request)
+    await this.#leaveAll(entry.dn)
+    return []
+  }
+
+  /** An attempt that failed may have left the group in others. An entry of its name that is not a group stays. */
+  async cleanUp(name: string): Promise<void> {
+    const dn = this.#dnOf(name).toString()
+    if ((await this.#tree.entryAt(dn, ['1.1'])) === undefined) await this.#leaveAll(dn)
+  }
+
+  /** A deleted group is no longer a member, and a new one does not inherit the memberships of another of its name. */
+  async #leaveAll(dn: string): Promise<void> {
+    if (!this.#tree.layout.groups.membersAreLogins) await this.#memberships.leaveAll(dn)
+  }
+
+  /** Groups that contain this one get its new name. */
+  async #rename(entry: ReadEntry, newName: string, condition: WriteOptions): Promise<string> {
+    const { layout, server } = this.#tree
+    const dn = renamedDn(entry.dn, this.#dnOf(newName))
+    const isOwnName = layout.groups.dn.ownTypes.some((type) => isSameName(type, layout.groups.name))
+    if (!isOwnName) {
+      const values = [newName]
+      await server.modify(entry.dn, [{ operation: 'replace', attribute: layout.groups.name, values }], condition)
+      return entry.dn
+    }
+    await server.rename(entry.dn, ownPart(dn).toString(), condition).catch((error: unknown) => {
+      throw nameFailure(error, dn, 'name')
+    })
+    if (!layout.groups.membersAreLogins) await this.#memberships.replace(entry.dn, dn.toString())
+    return dn.toString()
+  }
+
+  #dnOf(name: string): Dn {
+    const own = this.#tree.layout.groups.name
+    return this.#tree.layout.groups.dn.render((place) =>
+      place === 'name' || isSameName(place, own) ? name : undefined,
+    )
   }
 }

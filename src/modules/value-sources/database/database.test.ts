@@ -4,8 +4,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { subject } from '#testing/subjects.ts'
-import database from './database.ts'
-import { escapeLike, namePlaces } from './place-markers.ts'
+import database, { escapeLike, namePlaces } from './database.ts'
 
 const anonymous = subject('uid=anonymous,o=Tremolo', {}, 0)
 

@@ -4,7 +4,6 @@ import { defineValueSource, notInSource, type SourceItem, type ValueSource } fro
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { escapeLike, namePlaces } from './place-markers.ts'
 
 const place = 'search'
 const most = 1_000
@@ -76,3 +75,12 @@ function cell(row: QueryRow, column: string): string {
   if (name === undefined) throw new GatewayError('TARGET_FAILED', `the statement gives no column "${column}"`)
   return row[name] ?? ''
 }
+
+const tokens = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\?/g
+
+/** A statement of the predecessor's form, whose places are `?`, in ours: each place gets the name. Quoted text stays. */
+export const namePlaces = (statement: string, name: string): string =>
+  statement.replace(tokens, (token) => (token === '?' ? `:${name}` : token))
+
+/** The text as a part of what `like` matches, where the backslash is the escape character. */
+export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')

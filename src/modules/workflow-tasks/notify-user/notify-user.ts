@@ -1,12 +1,16 @@
 import type { Directory } from '#identity/directory.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { escapeHtml } from '#kernel/html.ts'
+import type { Issues } from '#kernel/issues.ts'
+import type { Template } from '#kernel/template.ts'
 import { findRequester, isAboutRequester } from '#modules/shared/tasks/find-workflow-user.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
-import { readMailTemplate } from '#modules/workflow-tasks/notify-user/mail-template.ts'
+import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
+import { textOfHtml } from '#sdk/notifier/mail-body.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
-import { noFlow } from '#sdk/workflow/flow.ts'
+import { type AttributePlace, noFlow } from '#sdk/workflow/flow.ts'
 import { onDirectory } from '#sdk/workflow/foresight.ts'
 import { next, type TaskContext, type TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
@@ -84,3 +88,39 @@ async function requesterAddress(
 }
 
 export default notifyUser
+
+/** A mail as a task writes it, with places for values. */
+interface MailTemplate {
+  /** The attributes it reads. */
+  readonly reads: readonly AttributePlace[]
+  /** Values are escaped where the text is HTML. A value that would break the subject into lines is left to `checkMail`. */
+  render(context: Pick<TaskContext, 'request' | 'user'>): MailText
+}
+
+/** The mail in the fields of these names of a task; without a field for the content type it is plain text. */
+function readMailTemplate(
+  fields: TaskFields,
+  names: { readonly subject: string; readonly text: string; readonly contentType?: string },
+  issues: Issues,
+): MailTemplate {
+  const subject = fields.template(names.subject)
+  const body = fields.template(names.text)
+  const isHtml = names.contentType !== undefined && readIsHtml(fields, names.contentType, issues)
+  return {
+    reads: [...templateReads(subject, fields.pathOf(names.subject)), ...templateReads(body, fields.pathOf(names.text))],
+    render: (context) => ({ subject: renderTask(subject, context).trim(), ...renderBody(body, isHtml, context) }),
+  }
+}
+
+function renderBody(body: Template, isHtml: boolean, context: Pick<TaskContext, 'request' | 'user'>) {
+  if (!isHtml) return { text: renderTask(body, context) }
+  const html = renderTask(body, context, escapeHtml)
+  return { text: textOfHtml(html), html }
+}
+
+function readIsHtml(fields: TaskFields, name: string, issues: Issues): boolean {
+  const type = fields.text(name).split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (type === '' || type === 'text/plain') return false
+  if (type !== 'text/html') issues.error(fields.pathOf(name), `"${name}" must be text/plain or text/html`)
+  return true
+}
