@@ -2,42 +2,42 @@ import type * as schema from './schemas/main-changes.ts'
 import type { Wire } from './wire.ts'
 
 /**
- * What approving would do, in order, as far as that can be foreseen. Steps after one of the kind `unforeseen` may differ, and
- * steps after an `approval` happen only if it is given too. Has no secrets. Moments are ISO 8601 on the wire.
+ * What approving would do, in order, as far as the preview can say. Steps after one of the kind `unforeseen` may differ, and
+ * steps after an `approval` happen only if it is given too. Has no secrets. Times are ISO 8601 on the wire.
  */
-export interface ForeseenChanges<Moment = string> {
-  readonly steps: readonly ForeseenStep<Moment>[]
+export interface ChangePreview<Time = string> {
+  readonly steps: readonly PreviewStep<Time>[]
   /** False if more steps follow than are listed. */
   readonly whole: boolean
 }
 
-export type ForeseenStep<Moment = string> =
-  | ForeseenEntry
-  /** Access that ends by itself: a membership, or the user as a whole. */
+export type PreviewStep<Time = string> =
+  | PreviewEntry
+  /** Access that expires: a membership, or the user as a whole. */
   | {
       readonly kind: 'end'
       readonly target: string
       readonly of: 'user' | 'group'
       readonly name: string
-      readonly expires: Moment
+      readonly expires: Time
     }
   | { readonly kind: 'mail'; readonly recipient: string; readonly subject: string }
   | { readonly kind: 'approval'; readonly label: string }
-  | { readonly kind: 'wait'; readonly until: Moment }
-  /** `apart`: it is started as a request of its own, and what it does is not told. */
+  | { readonly kind: 'wait'; readonly until: Time }
+  /** `apart`: it starts as a request of its own, and the preview does not show what it does. */
   | { readonly kind: 'workflow'; readonly name: string; readonly apart: boolean }
-  /** `reason`, for people, where it should have been possible. */
+  /** The preview can't show this task. `reason`, for people: why it failed. */
   | { readonly kind: 'unforeseen'; readonly task: string; readonly reason?: string }
 
-/** A user or a group that comes, changes or goes at a target. */
-export interface ForeseenEntry {
+/** A user or a group that is created, changed or deleted at a target. */
+export interface PreviewEntry {
   readonly kind: 'user' | 'group'
   readonly action: 'create' | 'change' | 'delete'
   readonly target: string
   readonly name: string
-  /** Where it is to have another name. */
+  /** The name after the change. */
   readonly newName?: string
-  readonly attributes: readonly ForeseenAttribute[]
+  readonly attributes: readonly PreviewAttribute[]
   /** Groups of a user. */
   readonly joins: readonly string[]
   readonly leaves: readonly string[]
@@ -46,7 +46,7 @@ export interface ForeseenEntry {
 }
 
 /** Values are left out where they are secret. */
-export interface ForeseenAttribute {
+export interface PreviewAttribute {
   readonly name: string
   readonly secret: boolean
   readonly before: readonly string[]
@@ -54,5 +54,5 @@ export interface ForeseenAttribute {
 }
 
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : never) : never
-/** The compiler says here where the schema on the wire differs. */
-export const schemaHolds: Same<ForeseenChanges, Wire<typeof schema.foreseenChanges>> = true
+/** Does not compile if the wire schema differs. */
+export const schemaHolds: Same<ChangePreview, Wire<typeof schema.changePreview>> = true

@@ -1,12 +1,12 @@
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { createApprovalDesk } from '#engine/approvals/create-approval-desk.ts'
 import { linksFor } from '#engine/approvals/links/links-for.ts'
-import { ApprovalForesight } from '#engine/foresight/approval-foresight.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
 import { createChores } from '#engine/jobs/chores.ts'
 import { type JobServices, startJobs } from '#engine/jobs/start-jobs.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { ApprovalPreview } from '#engine/preview/approval-preview.ts'
 import type { Runs } from '#engine/workflow/run-service.ts'
 import { RunService } from '#engine/workflow/run-service.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
@@ -58,13 +58,13 @@ export class WorkflowRuntime {
   constructor(parts: WorkflowRuntimeParts) {
     const { configuration, services } = parts
     this.#parts = parts
-    const foresight = new ApprovalForesight({ ...services, workflows: () => this.workflows })
+    const preview = new ApprovalPreview({ ...services, workflows: () => this.workflows })
     this.approvals = createApprovalDesk({
       ...parts,
       ...services,
       linksFor: linksFor(configuration, services),
-      foresee: (approval, by) => foresight.of(approval, by),
-      newAccounts: foresight,
+      preview: (approval, by) => preview.of(approval, by),
+      newAccounts: preview,
     })
     this.runs = new RunService(() => this.workflows, services)
   }

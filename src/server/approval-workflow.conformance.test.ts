@@ -198,7 +198,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     const approvalId = approval?.id ?? ''
     const before = await directory.findByLogin('ann')
     const run = await storage.runs.get(id)
-    const preview = await desk.foresee(boss, approvalId)
+    const preview = await desk.preview(boss, approvalId)
     expect(preview).toMatchObject({
       steps: [
         { kind: 'user', action: 'change', target: 'people', name: 'ann', attributes: [], joins: ['vault'], leaves: [] },
@@ -209,16 +209,16 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     })
     expect(JSON.stringify(preview)).not.toContain('hush')
     for (const login of ['chief', 'ann', 'asker', 'nobody']) {
-      expect(await desk.foresee(await refOf(login), approvalId)).toBeUndefined()
+      expect(await desk.preview(await refOf(login), approvalId)).toBeUndefined()
     }
-    expect(await desk.foresee(boss, 'none')).toBeUndefined()
+    expect(await desk.preview(boss, 'none')).toBeUndefined()
     expect([await directory.findByLogin('ann'), await storage.runs.get(id)]).toEqual([before, run])
     expect((await storage.mails.claim(10, 60_000)).map(({ recipient }) => recipient)).toEqual(['boss@x.org'])
     expect((await storage.audit.list({ workflowId: id, limit: 5 })).rows).toEqual([])
     expect((await storage.runs.getWhole(id))?.secret).toEqual(expect.any(String))
 
     await desk.decide(boss, { approval: approvalId, approve: true })
-    expect(await desk.foresee(boss, approvalId)).toBeUndefined()
+    expect(await desk.preview(boss, approvalId)).toBeUndefined()
     await until(async () => (await storage.runs.get(id))?.state === 'completed')
     const after = await directory.findByLogin('ann')
     expect([after?.groups.toSorted(), after?.attributes.values('vaultUser')]).toEqual([['staff', 'vault'], ['true']])

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import type { ForeseenChanges } from '#contract/main-changes.ts'
+import type { ChangePreview } from '#contract/main-changes.ts'
 import { hasChromium } from '#testing/chromium.ts'
 import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 
@@ -43,8 +43,8 @@ describe.skipIf(!hasChromium())('what will change', () => {
   test('every kind of step has its words, secrets none, and what is uncertain says so', async () => {
     await askFor('A new laptop', 'joan', 'Drawn')
     const { page, complaints } = await visit('/portal/approvals?q=Drawn', 'mary')
-    let answer: (changes: ForeseenChanges | undefined) => void = () => {}
-    const held = new Promise<ForeseenChanges | undefined>((resolve) => {
+    let answer: (changes: ChangePreview | undefined) => void = () => {}
+    const held = new Promise<ChangePreview | undefined>((resolve) => {
       answer = resolve
     })
     await page.route('**/approvals/*?changes=true', async (route) => {
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
 
 const values = { joins: [], leaves: [], attributes: [], cut: false }
 
-const everything: ForeseenChanges = {
+const everything: ChangePreview = {
   steps: [
     {
       ...values,

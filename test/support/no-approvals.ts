@@ -9,7 +9,7 @@ export const noApprovals: ApprovalAccess = {
   ofRun: absent,
   list: absent,
   get: absent,
-  foresee: absent,
+  preview: absent,
   existing: absent,
   decide: absent,
   delegate: absent,

@@ -103,7 +103,7 @@ function paramsOf(value: unknown, path: Path): Params {
   }
 }
 
-/** Task types of the test's own; a function is one that cannot be foreseen. */
+/** Task types of the test's own; a function is a task without a preview. */
 export type OwnTasks = Readonly<Record<string, WorkflowTask['run'] | WorkflowTask>>
 
 export interface FixtureOptions {

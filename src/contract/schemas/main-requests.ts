@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { attributeValues } from './main.ts'
-import { foreseenChanges } from './main-changes.ts'
+import { changePreview } from './main-changes.ts'
 
 /** Approvals, requests and deputies of the Main API. */
 export const approvalSummary = z.object({
@@ -67,7 +67,7 @@ export const approvalDetails = approvalSummary.extend({
   mayDecide: z.boolean(),
   version: z.int(),
   decision: decisionView.optional(),
-  changes: foreseenChanges
+  changes: changePreview
     .describe('Preview of the changes; only with `changes=true`, for approvers, if the portal shows previews.')
     .optional(),
 })

@@ -27,7 +27,7 @@ import type {
   DeputyPeriod,
   ExistingAccount,
 } from '#sdk/workflow/approvals.ts'
-import type { Foreseen } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
@@ -51,8 +51,8 @@ export interface DeskParts {
   readonly clock: Clock
   readonly log: Logger
   readonly linksFor?: LinksFor
-  /** What would follow if it was approved by that login. Without it nothing is foreseen. */
-  readonly foresee?: (approval: Approval, by: string) => Promise<Foreseen | undefined>
+  /** What would follow if that login approved it. Without it there are no previews. */
+  readonly preview?: (approval: Approval, by: string) => Promise<Preview | undefined>
   /** For registrations: checks whether the account exists, and ends a registration whose account does. */
   readonly newAccounts?: {
     existing(approval: Approval): Promise<ExistingAccount | undefined>
@@ -86,11 +86,11 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
     mailsToDeciders: (run, text) => deciderMails(run, text, all),
     get,
 
-    async foresee(user, id) {
-      const approval = parts.foresee === undefined ? undefined : await approvals.get(id)
+    async preview(user, id) {
+      const approval = parts.preview === undefined ? undefined : await approvals.get(id)
       if (approval?.state !== 'open') return undefined
       const { kind } = await standingOf(approval, user)
-      return kind === 'may' ? await parts.foresee?.(approval, user.login) : undefined
+      return kind === 'may' ? await parts.preview?.(approval, user.login) : undefined
     },
 
     async existing(user, id) {

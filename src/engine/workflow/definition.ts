@@ -71,9 +71,9 @@ export async function createDefinition(config: WorkflowConfig, host: ModuleHost,
  * not listen is not waited for.
  */
 export function withTimeLimit(task: WorkflowTask, millis: number): WorkflowTask {
-  const { foresee } = task
+  const { preview } = task
   return {
-    ...(foresee && { foresee: (context) => foresee.call(task, context) }),
+    ...(preview && { preview: (context) => preview.call(task, context) }),
     async run(context): Promise<TaskOutcome> {
       const limit = new AbortController()
       const late = Promise.withResolvers<never>()
@@ -101,9 +101,9 @@ export function withTimeLimit(task: WorkflowTask, millis: number): WorkflowTask 
  * later task calls a target or starts a run for that user.
  */
 function withBoundSubject(task: WorkflowTask): WorkflowTask {
-  const { foresee } = task
+  const { preview } = task
   return {
-    ...(foresee && { foresee: (context) => foresee.call(task, context) }),
+    ...(preview && { preview: (context) => preview.call(task, context) }),
     async run(context) {
       const { bound, user } = context
       if (bound === undefined) return await task.run(context)

@@ -9,7 +9,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
 import { DatabaseTarget } from '#modules/targets/database/database.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { readAddress } from '#storage/client/databases.ts'
 import { userRef } from '#storage/conformance/user-ref.ts'
@@ -35,7 +35,7 @@ const kept = { attributes: real.attributes, groups: real.groups }
 const nobody: EntryDirectory = { search: async () => [], isMember: async () => false }
 const asked: ApprovalRequest = { label: 'Join', approvers: [], allowSelf: false, escalations: [] }
 const tasks = {
-  ask: onPaper(
+  ask: onContext(
     ({ signal }): TaskOutcome =>
       signal?.kind !== 'approval'
         ? { kind: 'wait', approval: asked }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { withTimeLimit } from '#engine/workflow/definition.ts'
-import type { ForesightContext } from '#sdk/workflow/foresight.ts'
+import type { PreviewContext } from '#sdk/workflow/preview.ts'
 import type { TaskContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
 const context = (signal?: AbortSignal): TaskContext =>
@@ -21,10 +21,10 @@ test('a task that takes too long fails, and its calls are told', async () => {
   expect(reason).toMatchObject({ code: 'TARGET_TIMEOUT' })
 })
 
-test('what can be foreseen still can', async () => {
-  const task: WorkflowTask = { run: () => ({ kind: 'next' }), foresee: () => ({ kind: 'stop' }) }
-  expect(await withTimeLimit(task, 20).foresee?.({} as ForesightContext)).toEqual({ kind: 'stop' })
-  expect(withTimeLimit({ run: task.run }, 20).foresee).toBeUndefined()
+test('a time limit keeps the preview of a task', async () => {
+  const task: WorkflowTask = { run: () => ({ kind: 'next' }), preview: () => ({ kind: 'stop' }) }
+  expect(await withTimeLimit(task, 20).preview?.({} as PreviewContext)).toEqual({ kind: 'stop' })
+  expect(withTimeLimit({ run: task.run }, 20).preview).toBeUndefined()
 })
 
 test('whoever executes the task can still end it, and one that is in time is left alone', async () => {

@@ -1,6 +1,6 @@
 import type { NewMail } from '#domain/mail.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
-import { foreseeRun } from '#engine/foresight/foresee-run.ts'
+import { previewRun } from '#engine/preview/preview-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
 import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
 import { withChosenEnd } from '#engine/workflow/chosen-end.ts'
@@ -25,7 +25,7 @@ import type { ModuleHost, WorkflowStarter } from '#sdk/module/host.ts'
 import { accountExists, accountNamed, takenValues } from '#sdk/target/new-account.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { ExistingAccount } from '#sdk/workflow/approvals.ts'
-import type { Foreseen } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { IdempotencyKey } from '#storage/idempotency-store.ts'
@@ -155,16 +155,16 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** What would follow if the run went on from here; it is used up by that, and nothing else is changed. See `onEnd` there. */
-  foresee(
+  preview(
     state: RunProgress,
     onEnd: () => void = () => {},
     onAccountExists: (error: GatewayError) => void = () => {},
-  ): Promise<Foreseen> {
+  ): Promise<Preview> {
     const { clock, log } = this.#services
     const { directory } = this.#host
     const definitions: DefinitionOf = (name, hash) => this.#definitions.get(name, hash)
     return this.#counted(state.workflow, () =>
-      foreseeRun(state, { definitions, target: this.#target, directory, clock, log, onEnd, onAccountExists }),
+      previewRun(state, { definitions, target: this.#target, directory, clock, log, onEnd, onAccountExists }),
     )
   }
 
@@ -186,7 +186,7 @@ export class Workflows implements WorkflowStarter, Closable {
     const taken = await takenValues(this.#host.directory, newAccount.unique)
     const refused: GatewayError[] = []
     const copy = restoreRun(state, saveRun(state))
-    await this.foresee(
+    await this.preview(
       copy,
       () => {},
       (error) => refused.push(error),

@@ -2,7 +2,7 @@ import type { Approval, ApprovalPage, ApprovalPageQuery } from '#domain/approval
 import type { Dn } from '#identity/dn.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
-import type { Foreseen } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 
 /** The user who decides or reads, and where their entry was when they logged in. */
 export interface ApprovalUser extends UserRef {
@@ -61,7 +61,7 @@ export interface ApprovalAccess {
    * A preview of the changes if the user approved it now; undefined where the user may not decide it. Throws
    * TOO_MANY_REQUESTS while the user, or all users together, preview too many.
    */
-  foresee(user: ApprovalUser, id: string): Promise<Foreseen | undefined>
+  preview(user: ApprovalUser, id: string): Promise<Preview | undefined>
   /**
    * Whether the account that a registration is to create exists by now; undefined where the approval isn't for a
    * registration, is not open, or the user may not see it. Throws what the directory throws.

@@ -12,7 +12,7 @@ import type { Expiry } from '#sdk/target/expiry.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/workflow/approval.ts'
 import type { TaskFlow } from '#sdk/workflow/flow.ts'
-import type { ForesightContext } from '#sdk/workflow/foresight.ts'
+import type { PreviewContext } from '#sdk/workflow/preview.ts'
 import type { StepEffects } from '#sdk/workflow/step-effects.ts'
 import type { BoundSubject, ReadVersion } from '#sdk/workflow/workflow.ts'
 
@@ -102,9 +102,9 @@ export interface WorkflowTask extends Closable {
   run(context: TaskContext): Promise<TaskOutcome> | TaskOutcome
   /**
    * Does to the context what `run` would do, and nothing beyond it, so that approvers see what would follow. Absent for a
-   * task of which that cannot be said; see `onPaper` and its kin.
+   * task of which that cannot be said; see `onContext` and its kin.
    */
-  foresee?(context: ForesightContext): Promise<TaskOutcome> | TaskOutcome
+  preview?(context: PreviewContext): Promise<TaskOutcome> | TaskOutcome
 }
 
 /** A task of a workflow definition, parsed with its subtasks. */

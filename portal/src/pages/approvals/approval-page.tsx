@@ -16,10 +16,10 @@ import { Page } from '../../components/page.tsx'
 import { Preline } from '../../components/preline.tsx'
 import { requesterText } from '../../components/requester.ts'
 import { Failure } from '../../components/states.tsx'
+import { Preview } from './change-preview.tsx'
 import { Decided } from './decided.tsx'
 import { DecisionForm } from './decision-form.tsx'
 import { hasEnded } from './ended.ts'
-import { Foreseen } from './foreseen-changes.tsx'
 import { Subject } from './subject.tsx'
 import { useDecision } from './use-decision.ts'
 
@@ -95,7 +95,7 @@ function Change({ details }: { readonly details: ApprovalDetails }) {
       <Text mb={parameters.length === 0 ? 0 : 'sm'}>{wfDescription === '' ? details.wfLabel : wfDescription}</Text>
       <Facts facts={parameters} />
       {details.mayDecide && !hasEnded(details, gatewayNow()) && (
-        <Foreseen approval={details.approval} version={details.version} />
+        <Preview approval={details.approval} version={details.version} />
       )}
       <Subject {...details} />
     </Paper>

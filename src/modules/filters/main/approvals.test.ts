@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/workflow/approvals.ts'
-import type { Foreseen } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import { ann, openMain, person, someone, workflow } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/some-approval.ts'
@@ -166,13 +166,13 @@ describe('details', () => {
   test('tell what approving would change, where that is asked for, shown, and the caller may decide', async () => {
     const asked: [string, string][] = []
     const expires = new Date('2030-02-01T00:00:00Z')
-    const steps: Foreseen['steps'] = [
+    const steps: Preview['steps'] = [
       { kind: 'end', target: 'people', of: 'group', name: 'admins', expires },
       { kind: 'wait', until: expires },
       { kind: 'mail', recipient: 'bob@example.com', subject: 'Hello' },
     ]
     const given: Partial<ApprovalAccess> = {
-      foresee: async (user, wanted) => {
+      preview: async (user, wanted) => {
         asked.push([user.login, wanted])
         return { steps, whole: false }
       },
@@ -194,10 +194,10 @@ describe('details', () => {
     expect((await seen.send('GET', `/approvals/${id}?changes=true`)).body.changes).toBeUndefined()
     const off = await open(given, [], { showChanges: 'false' })
     expect((await off.send('GET', `/approvals/${id}?changes=true`)).body.changes).toBeUndefined()
-    const gone = await open({ foresee: async () => undefined })
+    const gone = await open({ preview: async () => undefined })
     expect((await gone.send('GET', `/approvals/${id}?changes=true`)).body).not.toHaveProperty('changes')
     const busy = await open({
-      foresee: async () => {
+      preview: async () => {
         throw new GatewayError('TOO_MANY_REQUESTS', 'others', { retryAfter: 3 })
       },
     })

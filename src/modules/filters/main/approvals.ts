@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { AttributeValues } from '#contract/main.ts'
-import type { ForeseenChanges } from '#contract/main-changes.ts'
+import type { ChangePreview } from '#contract/main-changes.ts'
 import type { ApprovalDetails, ApprovalList, ApprovalSummary, BulkResults } from '#contract/main-requests.ts'
 import type { ApprovalItem } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
@@ -13,7 +13,7 @@ import { decisionView } from '#modules/shared/runs/run-document.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { type ApprovalView, approvalUser } from '#sdk/workflow/approvals.ts'
-import type { ForeseenStep } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import { answer, emptyAnswer, notFound } from './answer.ts'
 import type { MainParts } from './main-parts.ts'
 import { attributeValues } from './profile.ts'
@@ -207,13 +207,13 @@ async function changesOf(
   { id, mayDecide }: ApprovalView,
   subject: Subject,
   { host, settings }: MainParts,
-): Promise<ForeseenChanges | undefined> {
+): Promise<ChangePreview | undefined> {
   if (!mayDecide || !settings.given.showChanges) return undefined
-  const foreseen = await host.approvals.foresee(approvalUser(subject), id)
-  return foreseen && { steps: foreseen.steps.map(stepView), whole: foreseen.whole }
+  const preview = await host.approvals.preview(approvalUser(subject), id)
+  return preview && { steps: preview.steps.map(stepView), whole: preview.whole }
 }
 
-function stepView(step: ForeseenStep): ForeseenChanges['steps'][number] {
+function stepView(step: Preview['steps'][number]): ChangePreview['steps'][number] {
   if (step.kind === 'end') return { ...step, expires: step.expires.toISOString() }
   return step.kind === 'wait' ? { ...step, until: step.until.toISOString() } : step
 }

@@ -3,7 +3,7 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {
@@ -45,7 +45,7 @@ const addAttribute: TaskModule = {
         setsValues: producesUserAttribute,
       },
       create: async () =>
-        onPaper((context) => {
+        onContext((context) => {
           const key = renderTask(name, context)
           const text = renderTask(value, context)
           if (key === '' || isForbiddenKey(key) || (addToRequest && isEngineKey(key))) {

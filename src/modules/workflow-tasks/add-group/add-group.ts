@@ -4,7 +4,7 @@ import { expiryFields, readTaskExpiry } from '#modules/shared/tasks/task-expiry.
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { renderGroupName, renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { changeGroups, timeGroup } from '#sdk/workflow/workflow-user.ts'
 
@@ -42,7 +42,7 @@ const addGroup: TaskModule = {
         takesAnyGroup: isOnlyValues(name),
       },
       create: async () =>
-        onPaper((context) => {
+        onContext((context) => {
           const group = renderGroupName(name, context)
           const answer = renderTask(remove, context)
           const removed = readFlag(answer)

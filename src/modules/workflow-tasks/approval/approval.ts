@@ -17,7 +17,7 @@ import { isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/workflow/approval.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onDirectory } from '#sdk/workflow/foresight.ts'
+import { onDirectory } from '#sdk/workflow/preview.ts'
 import type { TaskContext, TaskModule, TaskOutcome, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin, userValues } from '#sdk/workflow/workflow-user.ts'
 

@@ -6,7 +6,7 @@ import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next, type RequestMap } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
 
@@ -49,7 +49,7 @@ export default defineCustomTask({
       : { reads: [{ attribute: uidAttributeName, path: at }], loginReads: [uidAttributeName] }),
   }),
   create: ({ workflowName = constant, uidAttributeName, workflowReason }) =>
-    onPaper((task) => {
+    onContext((task) => {
       const { user, request, requestor, effects } = task
       const name = renderTask(workflowName, task)
       const [userID] = userValues(user, uidAttributeName)

@@ -1,7 +1,7 @@
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { changeGroups } from '#sdk/workflow/workflow-user.ts'
 
@@ -26,7 +26,7 @@ export default defineCustomTask({
     takesAnyGroup: true,
   }),
   create: ({ attributeName }) =>
-    onPaper(({ user }) => {
+    onContext(({ user }) => {
       changeGroups(user, user.attributes.values(attributeName), [])
       user.attributes.delete(attributeName)
       return next

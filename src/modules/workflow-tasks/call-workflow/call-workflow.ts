@@ -1,6 +1,6 @@
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {
@@ -18,7 +18,7 @@ const callWorkflow: TaskModule = {
     return {
       calls: workflow === '' ? [] : [workflow],
       flow: noFlow,
-      create: async () => onPaper(() => ({ kind: 'call', workflow })),
+      create: async () => onContext(() => ({ kind: 'call', workflow })),
     }
   },
 }

@@ -1,6 +1,6 @@
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { setGroups } from '#sdk/workflow/workflow-user.ts'
 
@@ -14,7 +14,7 @@ export default defineCustomTask({
   parse: (params, issues, context) => readParameters({}, params, issues, context),
   flow: () => noFlow,
   create: () =>
-    onPaper(({ user }) => {
+    onContext(({ user }) => {
       setGroups(user, [])
       return next
     }),

@@ -2,7 +2,7 @@ import { flag, list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 
 const parameters = {
@@ -29,7 +29,7 @@ export default defineCustomTask({
   },
   flow: ({ places }) => ({ ...noFlow, reads: places }),
   create: ({ attribute, keepInUser }) =>
-    onPaper(({ user, request }) => {
+    onContext(({ user, request }) => {
       for (const name of attribute) {
         const value = user.attributes.first(name)
         if (value === undefined) continue

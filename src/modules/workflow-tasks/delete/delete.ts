@@ -3,7 +3,7 @@ import { checkVersion, targetUser } from '#modules/shared/tasks/target-user.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onTarget } from '#sdk/workflow/foresight.ts'
+import { onTarget } from '#sdk/workflow/preview.ts'
 import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { takeVersion } from '#sdk/workflow/workflow-user.ts'
 

@@ -81,7 +81,7 @@ export default defineCustomTask({
           .audit({ subject: kind === 'user' ? 'entry' : 'group', action: 'replace', attribute: 'expires', value })
         return next
       },
-      async foresee(context) {
+      async preview(context) {
         const { userID: subject, name, kind, until, held } = await read(context)
         const at = 'at' in until ? until.at : new Date(clock().getTime() + until.inMillis)
         if (at > held.expires) context.effects.grant({ target, subject, kind, name, expires: { at } })

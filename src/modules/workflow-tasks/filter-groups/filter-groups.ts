@@ -1,7 +1,7 @@
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { rewriteGroups } from '#sdk/workflow/workflow-user.ts'
 
@@ -16,7 +16,7 @@ export default defineCustomTask({
   parse: (params, issues, context) => new Set(readParameters(parameters, params, issues, context).name),
   flow: () => noFlow,
   create: (passing) =>
-    onPaper(({ user }) => {
+    onContext(({ user }) => {
       rewriteGroups(user, (groups) => groups.filter((name) => passing.has(name)))
       return next
     }),

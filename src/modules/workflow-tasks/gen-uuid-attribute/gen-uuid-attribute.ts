@@ -30,7 +30,7 @@ export default defineCustomTask({
       return next
     },
     /** Which one it will be nobody knows. */
-    foresee({ user }) {
+    preview({ user }) {
       user.attributes.set(attributeName, ['…'])
       return next
     },

@@ -1,6 +1,6 @@
 import { renderGroupName } from '#modules/shared/tasks/task-template.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { onTarget } from '#sdk/workflow/foresight.ts'
+import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { createGroup } from './change-group.ts'
 import { attributesParameter, groupAttributes, groupFlow, readGroupAttributes } from './group-attributes.ts'

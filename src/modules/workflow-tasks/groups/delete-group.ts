@@ -1,7 +1,7 @@
 import { renderGroupName } from '#modules/shared/tasks/task-template.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onTarget } from '#sdk/workflow/foresight.ts'
+import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { deleteGroup } from './change-group.ts'
 import {

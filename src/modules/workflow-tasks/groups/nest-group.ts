@@ -5,7 +5,7 @@ import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { nestsGroups } from '#sdk/target/target.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onTarget } from '#sdk/workflow/foresight.ts'
+import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { groupTarget, readTemplates, targetParameter } from './group-task.ts'
 

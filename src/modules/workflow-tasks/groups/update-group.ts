@@ -3,7 +3,7 @@ import { renderGroupName, renderTask } from '#modules/shared/tasks/task-template
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { GroupChange, GroupTarget, TargetRequest } from '#sdk/target/target.ts'
-import { onTarget } from '#sdk/workflow/foresight.ts'
+import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { updateGroup } from './change-group.ts'
 import { attributesParameter, groupAttributes, groupFlow, readGroupAttributes } from './group-attributes.ts'

@@ -1,7 +1,7 @@
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask } from '#modules/shared/tasks/task-template.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
 
@@ -20,7 +20,7 @@ const ifAttrExists: TaskModule = {
       calls: [],
       flow: { ...noFlow, mayRead: name.keys.length === 0 && name.attributes.length === 0 ? [name.text] : 'any' },
       create: async () =>
-        onPaper((context) => {
+        onContext((context) => {
           const exists = userValues(context.user, renderTask(name, context)).length > 0
           return { kind: 'branch', branch: exists ? 'onSuccess' : 'onFailure' }
         }),

@@ -2,7 +2,7 @@ import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
 
@@ -25,7 +25,7 @@ const ifAttrHasValue: TaskModule = {
       calls: [],
       flow: { ...noFlow, reads: [...reads, ...templateReads(value, read.pathOf('value'))] },
       create: async () =>
-        onPaper((context) => {
+        onContext((context) => {
           const holds = userValues(context.user, renderTask(name, context)).includes(renderTask(value, context))
           return { kind: 'branch', branch: holds ? 'onSuccess' : 'onFailure' }
         }),

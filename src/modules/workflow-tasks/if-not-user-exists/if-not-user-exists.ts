@@ -2,7 +2,7 @@ import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { findInTarget } from '#modules/shared/tasks/find-workflow-user.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onTarget } from '#sdk/workflow/foresight.ts'
+import { onTarget } from '#sdk/workflow/preview.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {

@@ -3,7 +3,7 @@ import { findInTarget } from '#modules/shared/tasks/find-workflow-user.ts'
 import { list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onTarget } from '#sdk/workflow/foresight.ts'
+import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { noteVersion } from '#sdk/workflow/workflow-user.ts'
 

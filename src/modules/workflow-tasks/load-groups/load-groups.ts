@@ -3,7 +3,7 @@ import { findInDirectory } from '#modules/shared/tasks/find-workflow-user.ts'
 import { flag, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onDirectory } from '#sdk/workflow/foresight.ts'
+import { onDirectory } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { takeLoadedGroups } from '#sdk/workflow/workflow-user.ts'
 

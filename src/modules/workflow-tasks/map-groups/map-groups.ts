@@ -1,7 +1,7 @@
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 import { rewriteGroups, unionOfGroups } from '#sdk/workflow/workflow-user.ts'
 
@@ -24,7 +24,7 @@ export default defineCustomTask({
   },
   flow: () => noFlow,
   create: (names) =>
-    onPaper(({ user }) => {
+    onContext(({ user }) => {
       rewriteGroups(user, (groups) =>
         unionOfGroups(
           groups.map((name) => names.get(name) ?? name),

@@ -5,7 +5,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { type MappingRule, prepareMapping, sourceTypes } from '#sdk/mapper/mapping.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { assignMapped, copyUser } from '#sdk/workflow/workflow-user.ts'
 
@@ -49,7 +49,7 @@ const mapping: TaskModule = {
       },
       create: async (host) => {
         const live = await prepared.create(host)
-        const task = onPaper(async ({ user }) => {
+        const task = onContext(async ({ user }) => {
           const mapped = await live.apply(userSource(user))
           const copy = strict ? { ...copyUser(user), attributes: new Attributes() } : copyUser(user)
           assignMapped(copy, mapped)

@@ -11,7 +11,7 @@ import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { textOfHtml } from '#sdk/notifier/mail-body.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
 import { type AttributePlace, noFlow } from '#sdk/workflow/flow.ts'
-import { onDirectory } from '#sdk/workflow/foresight.ts'
+import { onDirectory } from '#sdk/workflow/preview.ts'
 import { next, type TaskContext, type TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
 

@@ -29,7 +29,7 @@ export default defineCustomTask({
       })
       return next
     },
-    foresee: () => next,
+    preview: () => next,
   }),
 })
 

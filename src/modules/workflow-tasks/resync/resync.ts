@@ -4,7 +4,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { findInDirectory } from '#modules/shared/tasks/find-workflow-user.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import { onDirectory } from '#sdk/workflow/foresight.ts'
+import { onDirectory } from '#sdk/workflow/preview.ts'
 import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
 import { setGroups } from '#sdk/workflow/workflow-user.ts'
 

@@ -66,7 +66,7 @@ export default defineCustomTask({
     }
     return {
       run: (context) => revoke((name) => targets.get(name), context),
-      foresee: (context) => revoke((name) => context.target(name), context),
+      preview: (context) => revoke((name) => context.target(name), context),
     }
   },
 })

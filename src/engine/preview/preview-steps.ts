@@ -1,49 +1,51 @@
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
-import type { Foreseen, ForeseenAttribute, ForeseenEntry, ForeseenStep } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 
-/** There is more than anybody would read, or look-ups and time are used up: what was noted so far is told. */
-export class ForesightEnds extends Error {}
+/** The preview reached a limit (steps, reads or time): the steps so far are the result. */
+export class PreviewLimit extends Error {}
 
 const maxSteps = 100
 const maxNames = 50
 const maxValues = 20
 const maxLength = 500
-/** Characters of all that is told. */
+/** Characters of all texts together. */
 const maxTotal = 64 * 1024
 
-/** A change of attributes, from what there is to what there would be. */
-export type ValueChange = readonly [name: string, before: readonly string[], after: readonly string[]]
+type PreviewStep = Preview['steps'][number]
+type PreviewEntry = Extract<PreviewStep, { kind: 'user' | 'group' }>
 
-export interface EntryChange extends Pick<ForeseenEntry, 'kind' | 'action' | 'target' | 'name' | 'newName'> {
+type ValueChange = readonly [name: string, before: readonly string[], after: readonly string[]]
+
+export interface EntryChange extends Pick<PreviewEntry, 'kind' | 'action' | 'target' | 'name' | 'newName'> {
   readonly attributes: readonly ValueChange[]
   readonly joins?: readonly string[]
   readonly leaves?: readonly string[]
 }
 
-/** What is foreseen, noted as it may be shown: secrets are named without values, long lists and texts are cut. */
-export class ForesightNotes {
-  readonly #steps: ForeseenStep[] = []
+/** Collects the steps as they may be shown: secrets without values, long lists and texts cut. */
+export class PreviewSteps {
+  readonly #steps: PreviewStep[] = []
   #left = maxTotal
   #whole = true
 
-  get foreseen(): Foreseen {
+  get preview(): Preview {
     return { steps: [...this.#steps], whole: this.#whole }
   }
 
-  /** More follows than is noted. */
+  /** More steps follow than are listed. */
   end(): void {
     this.#whole = false
   }
 
-  /** Throws ForesightEnds when there is no room for it. Of one access only the last end is told, where the first was. */
-  add(step: Exclude<ForeseenStep, ForeseenEntry>): void {
+  /** Throws PreviewLimit if there is no room. A later expiry of the same access replaces the earlier one. */
+  add(step: Exclude<PreviewStep, PreviewEntry>): void {
     const shown = this.#cutTexts(step)
     const earlier = this.#steps.findIndex((one) => isSameEnd(one, shown))
     if (earlier < 0) this.#push(shown)
     else this.#steps[earlier] = shown
   }
 
-  /** Nothing is noted where nothing would change. */
+  /** Adds nothing if nothing would change. */
   addEntry({ kind, action, target, name, newName, attributes, joins = [], leaves = [] }: EntryChange): void {
     const changed = attributes.filter(([, before, after]) => !sameValues(before, after))
     if (action === 'change' && newName === undefined && changed.length + joins.length + leaves.length === 0) return
@@ -64,19 +66,19 @@ export class ForesightNotes {
     })
   }
 
-  #push(step: ForeseenStep): void {
-    if (this.#steps.length >= maxSteps || this.#left < 0) throw new ForesightEnds('there is more than is shown')
+  #push(step: PreviewStep): void {
+    if (this.#steps.length >= maxSteps || this.#left < 0) throw new PreviewLimit('there is more than is shown')
     this.#steps.push(step)
   }
 
-  #attribute([name, before, after]: ValueChange): ForeseenAttribute {
+  #attribute([name, before, after]: ValueChange): PreviewEntry['attributes'][number] {
     const shown = { name: this.#cut(name), secret: isSecretAttribute(name) }
     if (shown.secret) return { ...shown, before: [], after: [] }
     const values = (list: readonly string[]): string[] => list.slice(0, maxValues).map((one) => this.#cut(one))
     return { ...shown, before: values(before), after: values(after) }
   }
 
-  #cutTexts<S extends ForeseenStep>(step: S): S {
+  #cutTexts<S extends PreviewStep>(step: S): S {
     const entries = Object.entries(step).map(([key, value]) => [
       key,
       typeof value === 'string' ? this.#cut(value) : value,
@@ -91,7 +93,7 @@ export class ForesightNotes {
   }
 }
 
-const isSameEnd = (a: ForeseenStep, b: ForeseenStep): boolean =>
+const isSameEnd = (a: PreviewStep, b: PreviewStep): boolean =>
   a.kind === 'end' && b.kind === 'end' && a.target === b.target && a.of === b.of && a.name === b.name
 
 const sameValues = (a: readonly string[], b: readonly string[]): boolean =>

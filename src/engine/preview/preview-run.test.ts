@@ -1,12 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { foresightLimits } from '#engine/foresight/foresee-run.ts'
+import { previewLimits } from '#engine/preview/preview-run.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { Foreseen, ForeseenStep } from '#sdk/workflow/foreseen.ts'
-import { onPaper } from '#sdk/workflow/foresight.ts'
+import { onContext, type Preview } from '#sdk/workflow/preview.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { next } from '#sdk/workflow/workflow-task.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
@@ -35,14 +34,14 @@ interface Options extends Omit<FixtureOptions, 'workflows'> {
   readonly others?: FixtureOptions['workflows']
 }
 
-/** What is foreseen for Ann from the first task on; `change` may prepare the run. */
-async function foresee(
+/** Previews a run about Ann from the first task on; `change` may prepare the run. */
+async function preview(
   tasks: readonly TaskSpec[],
   call: Call = {},
   { store = stored(), others = {}, targets = {}, ...options }: Options = {},
   change: (state: RunProgress) => void = () => {},
   onEnd: () => void = () => {},
-): Promise<Foreseen> {
+): Promise<Preview> {
   const fixture = await startWorkflows({
     ...options,
     workflows: { w: tasks, ...others },
@@ -52,10 +51,10 @@ async function foresee(
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups }
   const state = fixture.workflows.begin({ name: 'w', requestor: 'caller', params: {}, user, ...more })
   change(state)
-  const foreseen = await fixture.workflows.foresee(state, onEnd)
+  const result = await fixture.workflows.preview(state, onEnd)
   expect(fixture.audit.rows).toEqual([])
   expect(store.methods().filter((method) => method !== 'findUser')).toEqual([])
-  return foreseen
+  return result
 }
 
 const entry = (more: object) => ({
@@ -72,8 +71,8 @@ const entry = (more: object) => ({
 const value = (name: string, before: string[], after: string[]) => ({ name, secret: false, before, after })
 
 describe('accounts', () => {
-  test('a change is told by what there is and what there would be; what stays is not told', async () => {
-    const { steps, whole } = await foresee(
+  test('a change is shown with the values before and after; unchanged values are left out', async () => {
+    const { steps, whole } = await preview(
       [
         { taskType: 'addGroup', name: 'vault', expiresAfter: '8h' },
         provision({ attributes: ['mail', 'phone', 'note'] }),
@@ -91,24 +90,24 @@ describe('accounts', () => {
   })
 
   test('only memberships of the groups that the task lists change', async () => {
-    const { steps } = await foresee([provision({ attributes: ['mail'], groups: ['vault', 'interns'] })], {
+    const { steps } = await preview([provision({ attributes: ['mail'], groups: ['vault', 'interns'] })], {
       attributes: { mail: ['old@x.org'] },
       groups: ['vault', 'administrators'],
     })
     expect(steps).toEqual([entry({ joins: ['vault'], leaves: ['interns'] })])
   })
 
-  test('nothing is told where everything is as it should be', async () => {
+  test('no step is shown if nothing changes', async () => {
     expect(
-      await foresee([provision({ attributes: ['mail'] })], { attributes: { mail: ['old@x.org'] }, keepGroups: true }),
+      await preview([provision({ attributes: ['mail'] })], { attributes: { mail: ['old@x.org'] }, keepGroups: true }),
     ).toEqual({
       steps: [],
       whole: true,
     })
   })
 
-  test('they come, change by what was written on paper before, get another name and go', async () => {
-    const { steps } = await foresee(
+  test('they are created, changed based on earlier steps, renamed and deleted', async () => {
+    const { steps } = await preview(
       [
         provision({ attributes: ['mail'] }),
         { taskType: 'addAttribute', name: 'mail', value: 'second@x.org' },
@@ -134,13 +133,13 @@ describe('accounts', () => {
       entry({ attributes: [value('mail', ['first@x.org'], ['first@x.org', 'second@x.org'])] }),
       entry({ action: 'delete', leaves: ['staff'] }),
     ])
-    const renamed = await foresee([provision(), provision()], { newUserID: 'anna', keepGroups: true })
+    const renamed = await preview([provision(), provision()], { newUserID: 'anna', keepGroups: true })
     expect(renamed.steps).toEqual([entry({ newName: 'anna' })])
   })
 
-  test('a target is asked once for what it was asked already', async () => {
+  test('the preview reads the same data from a target only once', async () => {
     const store = stored()
-    await foresee(
+    await preview(
       [
         customTask('tasks.LoadAttributesFromTarget', { target: 'store', nameAttr: 'uid', name: ['mail', 'phone'] }),
         customTask('tasks.LoadGroupsFromTarget', { target: 'store', nameAttr: 'uid' }),
@@ -154,19 +153,19 @@ describe('accounts', () => {
     expect(store.calls).toHaveLength(1)
   })
 
-  test('memberships that are taken back', async () => {
+  test('revoked memberships are shown', async () => {
     const revoke = (kind: string, name: string) => customTask('tasks.RevokeAccess', { target: 'store', kind, name })
-    const { steps } = await foresee([revoke('group', 'Interns'), revoke('group', 'none'), revoke('user', 'ann')])
+    const { steps } = await preview([revoke('group', 'Interns'), revoke('group', 'none'), revoke('user', 'ann')])
     expect(steps).toEqual([entry({ leaves: ['interns'] }), entry({ action: 'delete', leaves: ['staff'] })])
   })
 })
 
 describe('secrets', () => {
-  test('are told by name, and whatever is made of them shows none of them', async () => {
+  test('are shown by name only, also in values that are built from them', async () => {
     const store = new MemoryTarget([
       { userID: 'ann', attributes: { apiToken: ['held-hush'], userPassword: ['held-hush'] } },
     ])
-    const foreseen = await foresee(
+    const result = await preview(
       [
         customTask('tasks.LoadAttributesFromTarget', { target: 'store', nameAttr: 'uid', name: ['apiToken'] }),
         { taskType: 'addAttribute', name: 'note', value: '${userPassword} $token$ ${apiToken}' },
@@ -175,8 +174,8 @@ describe('secrets', () => {
       { attributes: { userPassword: ['hush'] }, params: { token: 'hush' }, password: 'hush', keepGroups: true },
       { store },
     )
-    expect(JSON.stringify(foreseen)).not.toContain('hush')
-    expect(foreseen.steps).toMatchObject([
+    expect(JSON.stringify(result)).not.toContain('hush')
+    expect(result.steps).toMatchObject([
       {
         action: 'change',
         attributes: [
@@ -196,7 +195,7 @@ describe('what else follows', () => {
   }
 
   test('mails, further approvals, workflows that are called or started, and waiting', async () => {
-    const { steps, whole } = await foresee(
+    const { steps, whole } = await preview(
       [
         approval('The first', [
           { taskType: 'notifyUser', subject: 'Hello ${mail}', msg: 'secret text', mailAttrib: 'mail' },
@@ -211,7 +210,7 @@ describe('what else follows', () => {
         others: { inner: [customTask('tasks.PrintUserInfo')] },
         directory: { search: async () => [directoryEntry(caller)], isMember: async () => false },
         tasks: {
-          pause: onPaper(({ signal }) => (signal?.kind === 'time' ? next : { kind: 'wait', until: new Date(5) })),
+          pause: onContext(({ signal }) => (signal?.kind === 'time' ? next : { kind: 'wait', until: new Date(5) })),
         },
       },
       (state) => {
@@ -230,23 +229,23 @@ describe('what else follows', () => {
     expect(whole).toBe(true)
   })
 
-  test('a task that cannot be foreseen is named, and those behind it are told', async () => {
+  test('a task without a preview is named, and the steps behind it are shown', async () => {
     const tasks = [{ taskType: 'own' }, provision({ attributes: ['mail'] })]
     const ran: string[] = []
     const run = () => {
       ran.push('own')
       return next
     }
-    const { steps, whole } = await foresee(tasks, { keepGroups: true }, { tasks: { own: run } })
+    const { steps, whole } = await preview(tasks, { keepGroups: true }, { tasks: { own: run } })
     expect(steps).toMatchObject([{ kind: 'unforeseen', task: 'own' }, { action: 'change' }])
     expect([whole, ran]).toEqual([true, []])
-    const branching = await foresee([{ taskType: 'own', onSuccess: [provision()] }], {}, { tasks: { own: run } })
+    const branching = await preview([{ taskType: 'own', onSuccess: [provision()] }], {}, { tasks: { own: run } })
     expect(branching).toEqual({ steps: [{ kind: 'unforeseen', task: 'own' }], whole: false })
   })
 
-  test('a custom task is told by its class name', async () => {
+  test('a custom task is shown by its class name', async () => {
     const script = 'function doTask() { return true }'
-    const { steps } = await foresee([customTask('tasks.JavaScriptTask', { javaScript: script })])
+    const { steps } = await preview([customTask('tasks.JavaScriptTask', { javaScript: script })])
     expect(steps).toEqual([{ kind: 'unforeseen', task: 'tasks.JavaScriptTask' }])
   })
 })
@@ -260,26 +259,26 @@ describe('what goes wrong', () => {
     return store
   }
 
-  test('a target that does not answer is told in public words, and other targets are still asked', async () => {
-    const foreseen = await foresee(
+  test('an unreachable target is shown with its public error text, and other targets are still read', async () => {
+    const result = await preview(
       [provision({ target: 'broken' }), provision({ attributes: ['mail'] })],
       { keepGroups: true },
       { targets: { broken: broken() } },
     )
-    expect(foreseen.steps).toMatchObject([
+    expect(result.steps).toMatchObject([
       { kind: 'unforeseen', task: 'provision', reason: 'A downstream system did not answer.' },
       { action: 'change', target: 'store' },
     ])
-    expect(JSON.stringify(foreseen)).not.toContain('10.0.0.1')
+    expect(JSON.stringify(result)).not.toContain('10.0.0.1')
   })
 
-  test('nothing is guessed behind a question that was not answered', async () => {
+  test('the preview ends at a branch whose condition is unknown', async () => {
     const ask = { taskType: 'ifNotUserExists', target: 'broken', uidAttribute: 'uid' }
-    const foreseen = await foresee([{ ...ask, onFailure: [provision()] }], {}, { targets: { broken: broken() } })
-    expect(foreseen).toMatchObject({ steps: [{ kind: 'unforeseen', task: 'ifNotUserExists' }], whole: false })
+    const result = await preview([{ ...ask, onFailure: [provision()] }], {}, { targets: { broken: broken() } })
+    expect(result).toMatchObject({ steps: [{ kind: 'unforeseen', task: 'ifNotUserExists' }], whole: false })
   })
 
-  test('a target that does not answer is not waited for, but counts as asked until it does', async () => {
+  test('the preview does not wait for a slow target, but keeps its place in the queue until the target answers', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const store = stored()
@@ -292,7 +291,7 @@ describe('what goes wrong', () => {
     const ended = Promise.withResolvers<void>()
     let isEnded = false
     const tasks = [{ taskType: 'callWorkflow', name: 'inner' }, provision()]
-    const foreseen = foresee(
+    const result = preview(
       tasks,
       {},
       { store, others: { inner: [] } },
@@ -303,18 +302,18 @@ describe('what goes wrong', () => {
       },
     )
     await asked.promise
-    vi.advanceTimersByTime(foresightLimits.millis)
-    expect(await foreseen).toEqual({ steps: [{ kind: 'workflow', name: 'inner', apart: false }], whole: false })
+    vi.advanceTimersByTime(previewLimits.millis)
+    expect(await result).toEqual({ steps: [{ kind: 'workflow', name: 'inner', apart: false }], whole: false })
     expect(isEnded).toBe(false)
     answer.resolve()
     await ended.promise
     expect(store.methods()).toEqual(['findUser'])
   })
 
-  test('questions, steps and what is told are bounded', async () => {
+  test('reads, steps and texts are limited', async () => {
     const names = Array.from({ length: 40 }, (_, i) => `t${i}`)
     const targets = Object.fromEntries(names.map((name) => [name, new MemoryTarget()]))
-    const many = await foresee(
+    const many = await preview(
       names.map((target) => provision({ target })),
       {},
       { targets },
@@ -323,30 +322,30 @@ describe('what goes wrong', () => {
     expect(Object.values(targets).filter(({ calls }) => calls.length > 0)).toHaveLength(20)
 
     const long = Array.from({ length: 300 }, (): TaskSpec => ({ taskType: 'addGroup', name: 'g' }))
-    expect((await foresee(long)).whole).toBe(false)
+    expect((await preview(long)).whole).toBe(false)
 
     const loud = Array.from({ length: 150 }, (): TaskSpec => ({ taskType: 'callWorkflow', name: 'inner' }))
-    const told = await foresee(loud, {}, { others: { inner: [] } })
-    expect([told.steps.length, told.whole]).toEqual([100, false])
+    const result = await preview(loud, {}, { others: { inner: [] } })
+    expect([result.steps.length, result.whole]).toEqual([100, false])
 
     const values = Array.from({ length: 200 }, (_, i) => `${i}`.repeat(1_000))
-    const wide = await foresee([provision()], { attributes: { wide: values }, keepGroups: true })
+    const wide = await preview([provision()], { attributes: { wide: values }, keepGroups: true })
     const [first] = wide.steps
     expect(first).toMatchObject({ cut: true })
     expect(JSON.stringify(wide).length).toBeLessThan(20_000)
   })
 
-  test('a workflow that waits without end is left', async () => {
-    const { whole } = await foresee(
+  test('a workflow that waits forever ends the preview', async () => {
+    const { whole } = await preview(
       [{ taskType: 'forever' }],
       {},
-      { tasks: { forever: onPaper(() => ({ kind: 'wait', until: new Date(0) })) } },
+      { tasks: { forever: onContext(() => ({ kind: 'wait', until: new Date(0) })) } },
     )
     expect(whole).toBe(false)
   })
 })
 
-describe('what is foreseen is what happens', () => {
+describe('the preview equals the changes of a real run', () => {
   const names = ['a', 'b', 'c'] as const
   const groups = ['staff', 'vault', 'admins'] as const
   const one = fc.constantFrom(...names)
@@ -390,7 +389,7 @@ describe('what is foreseen is what happens', () => {
         async (tasks, account, given, keepGroups) => {
           const fresh = () => new MemoryTarget(account === undefined ? [] : [{ userID: 'ann', ...account }])
           const before = fresh().stored('ann')
-          const { steps, whole } = await foresee(tasks, { attributes: given, keepGroups }, { store: fresh() })
+          const { steps, whole } = await preview(tasks, { attributes: given, keepGroups }, { store: fresh() })
           const real = fresh()
           const { run } = await startWorkflows({ workflows: { w: tasks }, targets: { store: real } })
           const failed = await run('w', { userID: 'ann', attributes: given, keepGroups }).then(
@@ -410,8 +409,8 @@ describe('what is foreseen is what happens', () => {
     readonly groups: string[]
   }
 
-  /** The account after what was told. */
-  function applied(account: Account | undefined, steps: readonly ForeseenStep[]): Account | undefined {
+  /** The account after the steps of a preview. */
+  function applied(account: Account | undefined, steps: Preview['steps']): Account | undefined {
     let state = account
     for (const step of steps) {
       if (step.kind !== 'user') continue

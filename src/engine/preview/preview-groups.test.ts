@@ -1,29 +1,29 @@
 import { describe, expect, test } from 'vitest'
 import type { Grant } from '#domain/grant.ts'
 import { Attributes } from '#identity/attributes.ts'
-import type { Foreseen } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import { MemoryGroups, MemoryNestedGroups } from '#testing/memory-groups.ts'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { customTask, type FixtureOptions, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 
-async function foresee(
+async function preview(
   tasks: readonly TaskSpec[],
   options: Omit<FixtureOptions, 'workflows'>,
   attributes: Record<string, string[]> = {},
-): Promise<Foreseen> {
+): Promise<Preview> {
   const { workflows } = await startWorkflows({ ...options, workflows: { w: tasks } })
   const user = { userID: 'ann', attributes: Attributes.from(attributes), groups: [] }
-  return await workflows.foresee(workflows.begin({ name: 'w', requestor: 'caller', params: {}, user }))
+  return await workflows.preview(workflows.begin({ name: 'w', requestor: 'caller', params: {}, user }))
 }
 
 const group = (className: string, params: Record<string, string | string[]>): TaskSpec =>
   customTask(`tasks.${className}`, { target: 'store', ...params })
 
 describe('groups', () => {
-  test('become members of groups, on paper alone', async () => {
+  test('are shown as new members of groups, and the target stays unchanged', async () => {
     const store = new MemoryNestedGroups()
     for (const name of ['all', 'eng']) store.addGroup(name)
-    const { steps } = await foresee(
+    const { steps } = await preview(
       [
         group('NestGroup', { name: 'all', memberGroup: 'eng', remove: 'false' }),
         group('NestGroup', { name: 'all', memberGroup: 'eng', remove: 'true' }),
@@ -38,11 +38,11 @@ describe('groups', () => {
     expect(store.nested.size).toBe(0)
   })
 
-  test('come, change, get another name and go, on paper alone', async () => {
+  test('are shown as created, changed, renamed and deleted, and the target stays unchanged', async () => {
     const store = new MemoryGroups()
     store.addGroup('staff', { description: ['Old'], mail: ['s@x.org'] })
     const before = store.listed()
-    const { steps, whole } = await foresee(
+    const { steps, whole } = await preview(
       [
         group('CreateGroup', { name: 'crew', attributes: ['description=New', 'apiToken=hush'] }),
         group('CreateGroup', { name: 'crew', attributes: ['description=New', 'apiToken=hush'] }),
@@ -53,7 +53,7 @@ describe('groups', () => {
       ],
       { targets: { store } },
     )
-    const told = { kind: 'group', target: 'store', joins: [], leaves: [], cut: false }
+    const common = { kind: 'group', target: 'store', joins: [], leaves: [], cut: false }
     const description = (from: string[], to: string) => ({
       name: 'description',
       secret: false,
@@ -62,38 +62,38 @@ describe('groups', () => {
     })
     expect(steps).toEqual([
       {
-        ...told,
+        ...common,
         action: 'create',
         name: 'crew',
         attributes: [description([], 'New'), { name: 'apiToken', secret: true, before: [], after: [] }],
       },
-      { ...told, action: 'change', name: 'staff', newName: 'people', attributes: [description(['Old'], 'New')] },
-      { ...told, action: 'change', name: 'people', attributes: [description(['New'], 'Newer')] },
-      { ...told, action: 'delete', name: 'people', attributes: [] },
+      { ...common, action: 'change', name: 'staff', newName: 'people', attributes: [description(['Old'], 'New')] },
+      { ...common, action: 'change', name: 'people', attributes: [description(['New'], 'Newer')] },
+      { ...common, action: 'delete', name: 'people', attributes: [] },
     ])
     expect(whole).toBe(true)
     expect(store.listed()).toEqual(before)
     expect(store.calls).toEqual([])
   })
 
-  test('what the target would refuse is told as what cannot be foreseen', async () => {
+  test('a change that the target would reject is shown as a step without preview', async () => {
     const store = new MemoryGroups()
     store.addGroup('staff', { description: ['Old'] })
     const tasks = [
       group('CreateGroup', { name: 'staff', attributes: ['description=Other'] }),
       group('UpdateGroup', { name: 'none', attributes: ['description=Other'] }),
     ]
-    const told = await foresee(tasks, { targets: { store } })
-    expect(told.steps).toEqual([
+    const result = await preview(tasks, { targets: { store } })
+    expect(result.steps).toEqual([
       { kind: 'unforeseen', task: 'tasks.CreateGroup', reason: 'The request conflicts with the present state.' },
       { kind: 'unforeseen', task: 'tasks.UpdateGroup', reason: expect.any(String) },
     ])
-    const bare = await foresee(tasks.slice(0, 1), { targets: { store: new MemoryTarget() } })
+    const bare = await preview(tasks.slice(0, 1), { targets: { store: new MemoryTarget() } })
     expect(bare.steps).toMatchObject([{ kind: 'unforeseen', reason: 'This operation is not supported here.' }])
   })
 })
 
-test('access that is given more time is told with its new end, and not given any', async () => {
+test('an extended expiry date is shown and not stored', async () => {
   const at = (text: string): Date => new Date(text)
   const held = (name: string, expires: string): Grant => ({
     id: name,
@@ -112,11 +112,11 @@ test('access that is given more time is told with its new end, and not given any
     },
   }
   const extend = (name: string) => group('ExtendAccess', { group: name, expiresAt: '2027-01-01T00:00:00Z' })
-  const told = await foresee([extend('vault'), extend('safe'), extend('none')], {
+  const result = await preview([extend('vault'), extend('safe'), extend('none')], {
     targets: { store: new MemoryTarget() },
     grants,
   })
-  expect(told.steps).toEqual([
+  expect(result.steps).toEqual([
     { kind: 'end', target: 'store', of: 'group', name: 'vault', expires: at('2027-01-01T00:00:00Z') },
     {
       kind: 'unforeseen',

@@ -1,5 +1,5 @@
 import { Group, Stack, Text, VisuallyHidden } from '@mantine/core'
-import type { ForeseenAttribute, ForeseenEntry, ForeseenStep } from '#contract/main-changes.ts'
+import type { PreviewAttribute, PreviewEntry, PreviewStep } from '#contract/main-changes.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
@@ -8,12 +8,12 @@ import { Icon, type IconName } from '../../components/icon.tsx'
 import { NameBadges } from '../../components/name-badges.tsx'
 import { Preline } from '../../components/preline.tsx'
 
-const entryTexts: Readonly<Record<ForeseenEntry['kind'], Readonly<Record<ForeseenEntry['action'], MessageKey>>>> = {
-  user: { create: 'foreseen.accountCreate', change: 'foreseen.accountChange', delete: 'foreseen.accountDelete' },
-  group: { create: 'foreseen.groupCreate', change: 'foreseen.groupChange', delete: 'foreseen.groupDelete' },
+const entryTexts: Readonly<Record<PreviewEntry['kind'], Readonly<Record<PreviewEntry['action'], MessageKey>>>> = {
+  user: { create: 'preview.accountCreate', change: 'preview.accountChange', delete: 'preview.accountDelete' },
+  group: { create: 'preview.groupCreate', change: 'preview.groupChange', delete: 'preview.groupDelete' },
 }
 
-const icons: Readonly<Record<ForeseenStep['kind'], IconName>> = {
+const icons: Readonly<Record<PreviewStep['kind'], IconName>> = {
   user: 'person',
   group: 'people',
   end: 'clock',
@@ -25,12 +25,12 @@ const icons: Readonly<Record<ForeseenStep['kind'], IconName>> = {
 }
 
 /** One thing that would happen. */
-export function ForeseenLine({ step }: { readonly step: ForeseenStep }) {
+export function PreviewLine({ step }: { readonly step: PreviewStep }) {
   const text = useStepText(step)
   return (
     <Group gap="xs" wrap="nowrap" align="start">
       <Icon name={icons[step.kind]} size={18} />
-      <Stack gap={4} className="foreseen-text">
+      <Stack gap={4} className="preview-text">
         <Text>{text}</Text>
         {(step.kind === 'user' || step.kind === 'group') && <Entry entry={step} />}
         {step.kind === 'unforeseen' && step.reason !== undefined && (
@@ -43,7 +43,7 @@ export function ForeseenLine({ step }: { readonly step: ForeseenStep }) {
   )
 }
 
-function useStepText(step: ForeseenStep): string {
+function useStepText(step: PreviewStep): string {
   const { t, moment } = useTranslation()
   switch (step.kind) {
     case 'user':
@@ -51,44 +51,44 @@ function useStepText(step: ForeseenStep): string {
       return t(entryTexts[step.kind][step.action], { name: step.name, target: step.target })
     case 'end': {
       const { name, target, expires } = step
-      return t(step.of === 'user' ? 'foreseen.accountEnds' : 'foreseen.accessEnds', {
+      return t(step.of === 'user' ? 'preview.accountEnds' : 'preview.accessEnds', {
         name,
         target,
         when: moment(expires),
       })
     }
     case 'mail':
-      return t('foreseen.mail', { recipient: step.recipient, subject: step.subject })
+      return t('preview.mail', { recipient: step.recipient, subject: step.subject })
     case 'approval':
-      return t('foreseen.approval', { label: step.label })
+      return t('preview.approval', { label: step.label })
     case 'wait':
-      return t('foreseen.waits', { when: moment(step.until) })
+      return t('preview.waits', { when: moment(step.until) })
     case 'workflow':
-      return t(step.apart ? 'foreseen.apart' : 'foreseen.called', { name: step.name })
+      return t(step.apart ? 'preview.apart' : 'preview.called', { name: step.name })
     case 'unforeseen':
-      return t('foreseen.task', { task: step.task })
+      return t('preview.task', { task: step.task })
   }
 }
 
-function Entry({ entry }: { readonly entry: ForeseenEntry }) {
+function Entry({ entry }: { readonly entry: PreviewEntry }) {
   const { t } = useTranslation()
   const { newName, attributes, joins, leaves, cut } = entry
   const facts: readonly Fact[] = [
-    ...(newName === undefined ? [] : [{ name: t('foreseen.newName'), value: newName }]),
+    ...(newName === undefined ? [] : [{ name: t('preview.newName'), value: newName }]),
     ...attributes.map((attribute) => ({
       key: `attribute ${attribute.name}`,
       name: attribute.name,
       value: <Difference attribute={attribute} />,
     })),
-    ...(joins.length === 0 ? [] : [{ name: t('foreseen.joins'), value: <NameBadges names={joins} /> }]),
-    ...(leaves.length === 0 ? [] : [{ name: t('foreseen.leaves'), value: <NameBadges names={leaves} /> }]),
+    ...(joins.length === 0 ? [] : [{ name: t('preview.joins'), value: <NameBadges names={joins} /> }]),
+    ...(leaves.length === 0 ? [] : [{ name: t('preview.leaves'), value: <NameBadges names={leaves} /> }]),
   ]
   return (
     <>
       {facts.length > 0 && <Facts facts={facts} />}
       {cut && (
         <Text size="sm" c="dimmed">
-          {t('foreseen.cut')}
+          {t('preview.cut')}
         </Text>
       )}
     </>
@@ -96,18 +96,18 @@ function Entry({ entry }: { readonly entry: ForeseenEntry }) {
 }
 
 /** From what it is to what it would be; of something new only the latter. */
-function Difference({ attribute }: { readonly attribute: ForeseenAttribute }) {
+function Difference({ attribute }: { readonly attribute: PreviewAttribute }) {
   const { t } = useTranslation()
   const { secret, before, after } = attribute
-  if (secret) return <Text c="dimmed">{t('foreseen.secret')}</Text>
-  const wanted = after.length === 0 ? t('foreseen.nothing') : after.join(', ')
+  if (secret) return <Text c="dimmed">{t('preview.secret')}</Text>
+  const wanted = after.length === 0 ? t('preview.nothing') : after.join(', ')
   if (before.length === 0) return <Preline text={wanted} />
   return (
     <span className="preline">
-      <VisuallyHidden>{t('foreseen.before')} </VisuallyHidden>
+      <VisuallyHidden>{t('preview.before')} </VisuallyHidden>
       <del>{isolated(before.join(', '))}</del>
       <span aria-hidden="true"> → </span>
-      <VisuallyHidden> {t('foreseen.after')} </VisuallyHidden>
+      <VisuallyHidden> {t('preview.after')} </VisuallyHidden>
       <ins>{isolated(wanted)}</ins>
     </span>
   )

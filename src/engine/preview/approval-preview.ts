@@ -9,7 +9,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ExistingAccount } from '#sdk/workflow/approvals.ts'
-import type { Foreseen } from '#sdk/workflow/foreseen.ts'
+import type { Preview } from '#sdk/workflow/preview.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 const busy = (reason: string): GatewayError =>
@@ -18,46 +18,46 @@ const busy = (reason: string): GatewayError =>
     retryAfter: 3,
   })
 
-const nothingTold: Foreseen = { steps: [], whole: false }
+const failedPreview: Preview = { steps: [], whole: false }
 
-export interface ApprovalForesightParts {
+export interface ApprovalPreviewParts {
   readonly runs: Pick<RunStore, 'getWhole' | 'signal'>
   readonly secrets: SecretBox
-  readonly workflows: () => Pick<Workflows, 'load' | 'foresee' | 'accountConflicts'>
+  readonly workflows: () => Pick<Workflows, 'load' | 'preview' | 'accountConflicts'>
   readonly log: Logger
   readonly clock: Clock
 }
 
-/** What follows when an approval is given, found by walking the run that waits for it on paper. */
-export class ApprovalForesight {
-  readonly #parts: ApprovalForesightParts
+/** Previews what follows an approval, by walking through the run that waits for it. */
+export class ApprovalPreview {
+  readonly #parts: ApprovalPreviewParts
   /** A preview reads from targets, which have other work: two at once for a user, eight for all. */
   readonly #previews = new KeyedQueue({ width: 2, maxPerKey: 2, maxPending: 8, refuse: busy })
 
-  constructor(parts: ApprovalForesightParts) {
+  constructor(parts: ApprovalPreviewParts) {
     this.#parts = parts
   }
 
   /**
-   * Undefined when the run does not wait any more. Whoever calls has checked that `by` may decide. Throws TOO_MANY_REQUESTS
-   * and nothing else.
+   * Undefined if the run no longer waits. The caller has checked that `by` may decide. Throws TOO_MANY_REQUESTS and
+   * nothing else.
    */
-  async of(approval: Approval, by: string): Promise<Foreseen | undefined> {
-    const endTurn = await this.#previews.enter(by.toLowerCase())
+  async of(approval: Approval, by: string): Promise<Preview | undefined> {
+    const leave = await this.#previews.enter(by.toLowerCase())
     try {
       const workflows = this.#parts.workflows()
       const state = await this.#restore(approval, by)
       if (state === undefined) {
-        endTurn()
+        leave()
         return undefined
       }
       await workflows.load(state)
-      // Whoever asks slow targets has their turn until those answered, although the answer here does not wait for it.
-      return await workflows.foresee(state, endTurn)
+      // The place is taken until slow targets have answered, although the result does not wait for them.
+      return await workflows.preview(state, leave)
     } catch (err) {
-      endTurn()
+      leave()
       this.#parts.log.warn('the preview of an approval failed', { approval: approval.id, err })
-      return nothingTold
+      return failedPreview
     }
   }
 
@@ -67,8 +67,8 @@ export class ApprovalForesight {
   }
 
   /**
-   * Where the account that the run is to create exists, lets the run continue, which ends it: the approval is closed, and
-   * the run has the reason, which is returned.
+   * If the account that the run is to create exists, wakes the run, which then fails: the approval is closed, and the
+   * reason is returned.
    */
   async refuse(approval: Approval, actor: Actor): Promise<GatewayError | undefined> {
     const error = (await this.#conflicts(approval))?.error
@@ -87,7 +87,7 @@ export class ApprovalForesight {
     return await workflows.accountConflicts(state)
   }
 
-  /** As if it had been approved just now. */
+  /** The run as if `by` had approved it just now. */
   async #restore({ id, run: runId }: Approval, by: string): Promise<RunProgress | undefined> {
     const { runs, secrets } = this.#parts
     const run = await runs.getWhole(runId)

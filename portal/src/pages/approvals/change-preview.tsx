@@ -1,27 +1,27 @@
 import { Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { ForeseenChanges } from '#contract/main-changes.ts'
+import type { ChangePreview } from '#contract/main-changes.ts'
 import { changesQuery } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'
 import { Answer } from '../../components/answer.tsx'
-import './foreseen.css'
-import { ForeseenLine } from './foreseen-line.tsx'
+import './change-preview.css'
+import { PreviewLine } from './preview-line.tsx'
 
-interface ForeseenProps {
+interface PreviewProps {
   readonly approval: string
   readonly version: number
 }
 
 /** What approving would do, asked for apart from the rest, since systems have to be asked for it. */
-export function Foreseen({ approval, version }: ForeseenProps) {
+export function Preview({ approval, version }: PreviewProps) {
   const { t } = useTranslation()
   const query = useQuery(changesQuery(approval, version))
   if (query.data === null) return null
   return (
-    <section aria-labelledby="foreseen">
-      <Title order={3} size="h6" mt="md" mb="xs" id="foreseen">
-        {t('foreseen.title')}
+    <section aria-labelledby="preview">
+      <Title order={3} size="h6" mt="md" mb="xs" id="preview">
+        {t('preview.title')}
       </Title>
       <Answer query={query} rows={2}>
         {(changes) => changes && <Steps changes={changes} />}
@@ -30,21 +30,21 @@ export function Foreseen({ approval, version }: ForeseenProps) {
   )
 }
 
-function Steps({ changes }: { readonly changes: ForeseenChanges }) {
+function Steps({ changes }: { readonly changes: ChangePreview }) {
   const { t } = useTranslation()
   const { steps, whole } = changes
   const unknown = steps.findIndex(({ kind }) => kind === 'unforeseen')
   return (
     <>
       {steps.length > 0 && (
-        <ol className="foreseen">
+        <ol className="preview">
           {steps.map((step, i) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: they come together and in their order
             <li key={i}>
-              <ForeseenLine step={step} />
+              <PreviewLine step={step} />
               {i === unknown && i < steps.length - 1 && (
                 <Text size="sm" c="dimmed">
-                  {t('foreseen.loosely')}
+                  {t('preview.loosely')}
                 </Text>
               )}
             </li>
@@ -57,6 +57,6 @@ function Steps({ changes }: { readonly changes: ForeseenChanges }) {
 }
 
 function closing(steps: number, whole: boolean): MessageKey {
-  if (steps > 0) return 'foreseen.more'
-  return whole ? 'foreseen.none' : 'foreseen.failed'
+  if (steps > 0) return 'preview.more'
+  return whole ? 'preview.none' : 'preview.failed'
 }

@@ -3,15 +3,15 @@ import { Attributes } from '#identity/attributes.ts'
 import { isSecretAttribute } from '#identity/secret-attribute.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
-/** Stands for a secret of the request, so that whatever is made of one shows this. */
+/** Replaces a secret of the request, also in values that are built from it. */
 const mask = '••••••'
-/** Stands for a secret that somebody has already: another text, since one of the request is to replace it. */
-const heldMask = '•••••'
+/** Replaces a stored secret. Differs from `mask`, since a secret of the request would replace the stored one. */
+const storedMask = '•••••'
 
-/** What a target or the directory holds, without its secrets. */
-export const maskHeld = (attributes: Attributes): Attributes => masked(attributes, heldMask)
+/** Masks secrets that were read from a target or the directory. */
+export const maskStored = (attributes: Attributes): Attributes => masked(attributes, storedMask)
 
-/** Takes every secret out of a run that is not to be carried out. */
+/** Masks every secret of a run. */
 export function maskRun(state: RunProgress): void {
   for (const user of [state.user, ...state.frames.flatMap((frame) => frame.user ?? [])]) maskUser(user)
   for (const key of state.request.keys()) {
@@ -19,7 +19,7 @@ export function maskRun(state: RunProgress): void {
   }
 }
 
-/** With as many values, so that tasks which ask whether there is one find it. */
+/** Keeps the number of values, so that tasks which test for a value find one. */
 const masked = (attributes: Attributes, text: string): Attributes =>
   Attributes.from(
     [...attributes].map(([name, values]) => [name, isSecretAttribute(name) ? values.map(() => text) : values]),

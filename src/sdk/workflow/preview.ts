@@ -1,0 +1,38 @@
+import type { ChangePreview } from '#contract/main-changes.ts'
+import type { Directory } from '#identity/directory.ts'
+import type { Target } from '#sdk/target/target.ts'
+import type { TaskContext, TaskOutcome, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
+
+/** What would be done, as in the contract, with times that are not yet text. */
+export type Preview = ChangePreview<Date>
+
+/** What a task gets for a preview. Its actions have no effect: user and request are copies, and effects are only shown. */
+export interface PreviewContext extends TaskContext {
+  /** Reads come from the real target; writes are shown, and visible to later reads of the same preview only. */
+  target(name: string): Target
+  readonly directory: Pick<Directory, 'search' | 'entry'>
+}
+
+type Outcome = Promise<TaskOutcome> | TaskOutcome
+
+/** A task that works on nothing but its context, so its preview is to run it. */
+export const onContext = (run: (context: TaskContext) => Outcome): WorkflowTask => ({ run, preview: run })
+
+/** A task that works on a target: the real one, or that of the preview. */
+export const onTarget = (
+  name: string,
+  target: Target,
+  act: (target: Target, context: TaskContext) => Outcome,
+): WorkflowTask => ({
+  run: (context) => act(target, context),
+  preview: (context) => act(context.target(name), context),
+})
+
+/** A task that reads the directory. */
+export const onDirectory = (
+  directory: Pick<Directory, 'search' | 'entry'>,
+  act: (directory: Pick<Directory, 'search' | 'entry'>, context: TaskContext) => Outcome,
+): WorkflowTask => ({
+  run: (context) => act(directory, context),
+  preview: (context) => act(context.directory, context),
+})
