@@ -5,6 +5,7 @@ import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
 import { createChores } from '#engine/jobs/chores.ts'
 import { type JobServices, startJobs } from '#engine/jobs/start-jobs.ts'
+import type { HostFor } from '#engine/module-host.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { ApprovalPreview } from '#engine/preview/approval-preview.ts'
 import type { Runs } from '#engine/workflow/run-service.ts'
@@ -76,7 +77,7 @@ export class WorkflowRuntime {
   }
 
   /** Creates the tasks of every workflow; targets and authorizations are there by now. */
-  async start(host: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+  async start(host: HostFor, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const hostFor = (name: string, at: string): ModuleHost => host(name, 'workflow', at)
     const whole = withRemovalWorkflow(configuration)
@@ -90,7 +91,7 @@ export class WorkflowRuntime {
   }
 
   /** Jobs keep their time from now on, where this process runs any. */
-  async startJobs(hostFor: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+  async startJobs(hostFor: HostFor, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services
     if (jobs === undefined) return

@@ -1,4 +1,4 @@
-import { type Mount, VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import type { Mount } from '#engine/directory/virtual-directory.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
 import { entryId } from '#identity/directory-link.ts'
@@ -12,21 +12,21 @@ import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-in
 import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 
-/** The tree that the inserts make; without any, each target with look-ups is the branch `ou=<target>` of the root. */
-export async function createDirectory(
+/** The configured inserts; without any, each target with lookups is the branch `ou=<target>` of the root. */
+export async function createMounts(
   { inserts, directoryRoot }: Pick<Configuration, 'inserts' | 'directoryRoot'>,
   targets: ReadonlyMap<string, Target>,
-  create: (config: InsertConfig) => Promise<DirectoryInsert>,
   scope: Scope,
-): Promise<VirtualDirectory> {
-  if (inserts.length === 0) return new VirtualDirectory(targetBranches(directoryRoot, targets))
+  create: (config: InsertConfig) => Promise<DirectoryInsert>,
+): Promise<Mount[]> {
+  if (inserts.length === 0) return targetBranches(directoryRoot, targets)
   const mounts: Mount[] = []
   for (const config of inserts) {
     const { name, suffix, mapping } = config
     const insert = scope.own(await create(config))
     mounts.push({ name, suffix, insert: mapping.size === 0 ? insert : new MappedInsert(insert, suffix, mapping) })
   }
-  return new VirtualDirectory(mounts)
+  return mounts
 }
 
 export function targetBranches(root: Dn, targets: ReadonlyMap<string, Target>): Mount[] {

@@ -38,9 +38,14 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
  * suffixes have no entry.
  */
 export class VirtualDirectory implements MemberDirectory {
-  readonly #mounts: readonly Mount[]
+  #mounts: readonly Mount[]
 
-  constructor(mounts: readonly Mount[]) {
+  constructor(mounts: readonly Mount[] = []) {
+    this.#mounts = mounts
+  }
+
+  /** Replaces the inserts. A directory is referred to before its inserts exist. */
+  mount(mounts: readonly Mount[]): void {
     this.#mounts = mounts
   }
 

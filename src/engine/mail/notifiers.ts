@@ -1,6 +1,6 @@
+import { createAt, type HostFor } from '#engine/module-host.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { type Notifier, standsForDefault } from '#sdk/notifier/notifier.ts'
 
 /** The Notifiers of one configuration. */
@@ -12,16 +12,13 @@ export interface Notifiers {
 
 export async function createNotifiers(
   { notifiers: configs }: Pick<Configuration, 'notifiers'>,
-  hostFor: (name: string, className: string, at: string) => ModuleHost,
+  host: HostFor,
   scope: Scope,
 ): Promise<Notifiers> {
   const created = new Map<string, Notifier>()
   for (const [name, { notifier, at }] of configs) {
-    try {
-      created.set(name, scope.own(await notifier.create(hostFor(name, notifier.className, at))))
-    } catch (cause) {
-      throw new Error(`${at}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
-    }
+    const create = () => notifier.create(host(name, notifier.className, at))
+    created.set(name, scope.own(await createAt(at, create)))
   }
   const names = [...created.keys()]
   return {

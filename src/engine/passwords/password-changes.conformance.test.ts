@@ -55,7 +55,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
         loginMeter: noLoginMeter,
       },
       configuration: { directoryRoot: Dn.parse('o=Tremolo'), chains: new Map() },
-      directory: () => directory,
+      directory,
       targets: { get: () => target, ownersOf: async () => owners },
     })
     await storage.sessions.create({

@@ -44,8 +44,7 @@ export interface PasswordServices
 export interface PasswordParts {
   readonly services: PasswordServices
   readonly configuration: Pick<Configuration, 'directoryRoot' | 'chains'>
-  /** The directory of the current configuration. */
-  directory(): VirtualDirectory
+  readonly directory: VirtualDirectory
   readonly targets: Required<Pick<TargetSource, 'get' | 'ownersOf'>>
 }
 
@@ -75,7 +74,7 @@ export class PasswordChanges implements PasswordAccess {
     const { services, configuration } = this.#parts
     const { request, validMillis, perHour, write } = rest
     const base = root ?? configuration.directoryRoot
-    const found = await this.#parts.directory().search({ base, scope: 'sub', filter, limit: maxFound })
+    const found = await this.#parts.directory.search({ base, scope: 'sub', filter, limit: maxFound })
     const people = found.flatMap((entry) => this.#reachable(entry, writer))
     const [person, another] = people
     if (person === undefined || another !== undefined || found.length >= maxFound) {
@@ -134,7 +133,7 @@ export class PasswordChanges implements PasswordAccess {
   canChange({ link, attributes }: Subject, writer: PasswordWriter): boolean {
     if (link === undefined) return false
     return writer.target === undefined
-      ? this.#parts.directory().keepsPassword(link.dn)
+      ? this.#parts.directory.keepsPassword(link.dn)
       : attributes.first(writer.loginAttribute) !== undefined
   }
 
@@ -184,7 +183,7 @@ export class PasswordChanges implements PasswordAccess {
     }
     let right: boolean
     try {
-      right = await this.#parts.directory().bind(dn, current, { local: request.isLocal === true })
+      right = await this.#parts.directory.bind(dn, current, { local: request.isLocal === true })
     } catch (error) {
       await turn.abandoned()
       throw error
@@ -241,7 +240,7 @@ export class PasswordChanges implements PasswordAccess {
   ): Promise<{ target: string; others: readonly Identity[] }> {
     const { targets, services } = this.#parts
     if (writer.target === undefined) {
-      return { target: await this.#parts.directory().setPassword(person.dn, password, entry.id), others: [] }
+      return { target: await this.#parts.directory.setPassword(person.dn, password, entry.id), others: [] }
     }
     const target = targets.get(writer.target)
     const userID = entry.attributes.first(writer.loginAttribute)
@@ -263,7 +262,7 @@ export class PasswordChanges implements PasswordAccess {
   /** The current entry; undefined when it is gone, was replaced by another user's, or is deactivated. */
   async #entryOf({ dn, identity }: Person): Promise<DirectoryEntry | undefined> {
     const filter = { kind: 'present', attribute: 'objectClass' } as const
-    const [entry] = await this.#parts.directory().search({ base: dn, scope: 'base', filter, limit: 1 })
+    const [entry] = await this.#parts.directory.search({ base: dn, scope: 'base', filter, limit: 1 })
     if (entry === undefined || isSwitchedOff(entry.attributes)) return undefined
     return entry.identity === identity ? entry : undefined
   }
@@ -276,7 +275,7 @@ export class PasswordChanges implements PasswordAccess {
     const mail = attributes.first(writer.mailAttribute)
     const login = attributes.first(writer.loginAttribute)
     if (mail === undefined || login === undefined || !isMailAddress(mail) || isSwitchedOff(attributes)) return []
-    if (writer.target === undefined && !this.#parts.directory().keepsPassword(dn)) return []
+    if (writer.target === undefined && !this.#parts.directory.keepsPassword(dn)) return []
     return [{ dn, identity, login, mail }]
   }
 }

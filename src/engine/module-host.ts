@@ -1,0 +1,125 @@
+import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import type { EventStreams } from '#engine/events/event-streams.ts'
+import type { Journals } from '#engine/journal/journals.ts'
+import { PasswordChanges, type PasswordServices } from '#engine/passwords/password-changes.ts'
+import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { createPortal } from '#engine/portal/create-portal.ts'
+import { createPortalMemory } from '#engine/portal/portal-memory.ts'
+import { type RegistrationParts, Registrations } from '#engine/registrations/registrations.ts'
+import { type SecondFactorParts, SecondFactors } from '#engine/second-factors/second-factors.ts'
+import { createSessionAccess } from '#engine/session/session-access.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import { createStatistics } from '#engine/statistics/create-statistics.ts'
+import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
+import type { Runs } from '#engine/workflow/run-service.ts'
+import { loginAttributes, workflowParameters } from '#engine/workflow/workflow-parameters.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import { type IssuerAccess, isIssuedBy } from '#sdk/auth/issuer.ts'
+import type { ReportEndpoint } from '#sdk/filter/reports.ts'
+import type { TokenService } from '#sdk/filter/token-service.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import type { KeySource, ModuleHost, TargetSource } from '#sdk/module/host.ts'
+import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
+import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
+import type { GrantAccess } from '#sdk/workflow/grants.ts'
+import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
+import type { PortalStore } from '#storage/portal-store.ts'
+import type { StatisticsStore } from '#storage/statistics-store.ts'
+
+/** The host of one module: the name of its YAML object, its class and where it is configured. */
+export type HostFor = (name: string, className: string, at: string) => ModuleHost
+
+/** The services of the process that modules use. */
+export interface HostServices extends PasswordServices {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly keys: KeySource
+  readonly sessions: Sessions
+  readonly grants: GrantAccess
+  readonly openUserDirectory: ModuleHost['openUserDirectory']
+  readonly journals: Journals
+  readonly events: EventStreams
+  readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
+  readonly portal: PortalStore
+  readonly statistics: StatisticsStore
+  readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
+}
+
+/** The parts of one configuration that modules use. Some are filled only after the first modules are created. */
+export interface HostParts {
+  readonly configuration: Configuration
+  readonly services: HostServices
+  readonly directory: VirtualDirectory
+  readonly targets: Required<Pick<TargetSource, 'get' | 'ownersOf'>>
+  readonly rules: RuleEvaluator
+  readonly runs: Runs
+  readonly approvals: ApprovalAccess
+  readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
+  readonly issuers: IssuerAccess
+  /** Absent where reports are not served. */
+  readonly reports: ReportEndpoint | undefined
+  /** Undefined before the token endpoints are created, or where none are configured. */
+  tokens(): TokenService | undefined
+}
+
+/** Everything that the modules of one configuration get. */
+export function createHostFor(parts: HostParts): HostFor {
+  const { configuration, services, directory, targets, rules, runs, approvals, issuers, reports } = parts
+  const { clock, journals } = services
+  const admissions = new AdmissionAudit(services)
+  const shared = {
+    clock,
+    keys: services.keys,
+    javaScript: (mapping) => configuration.javaScriptMappings.get(mapping),
+    targets,
+    workflows: { run: async (call, started) => await runs.run(call, started) },
+    runs,
+    approvals,
+    grants: services.grants,
+    workflowParameters: (workflow) => workflowParameters(configuration, workflow),
+    loginAttributes: (workflow) => loginAttributes(configuration, workflow),
+    workflowWrites: (workflow) =>
+      workflowWrites(
+        {
+          tasks: (name) => configuration.workflows.get(name)?.tasks,
+          mapping: (name) => configuration.targets.get(name)?.mapping,
+        },
+        workflow,
+      ),
+    directory,
+    authorize: (subject, wanted) => rules.decide(subject, wanted),
+    openUserDirectory: services.openUserDirectory,
+    openJournal: (options) => journals.open(options),
+    readJournal: (query) => journals.list(query),
+    readStatistics: createStatistics(services.statistics, journals),
+    openEventStream: (options) => services.events.open(options),
+    pollEvents: (stream, poll) => services.events.poll(stream, poll),
+    portal: createPortal(configuration, parts.dynamicWorkflows, createPortalMemory(services.portal)),
+    registrations: new Registrations({ ...services.registrations, runs, clock }),
+    passwords: new PasswordChanges({ services, configuration, directory, targets }),
+    sessions: createSessionAccess(services.sessions, configuration),
+    secondFactors: new SecondFactors({ ...services.secondFactors, clock }),
+    stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
+    recordAdmission: (admission) => admissions.record(admission),
+    ...(reports === undefined ? {} : { reports }),
+    ...(configuration.issuers.length === 0 ? {} : { issuers }),
+    ownsIssuer: (issuer) =>
+      configuration.issuers.some((own) => isIssuedBy(own, issuer)) ||
+      configuration.stsEndpoints.some((own) => own.endpoint.issuer === issuer),
+  } satisfies Omit<ModuleHost, 'name' | 'log' | 'tokens'>
+  return (name, className, at) => {
+    const tokens = parts.tokens()
+    const log = services.log.with({ module: className, at })
+    return { ...shared, name, log, ...(tokens === undefined ? {} : { tokens }) }
+  }
+}
+
+/** Creates a module; an error begins with the place in the YAML. */
+export async function createAt<T>(at: string, create: () => Promise<T>): Promise<T> {
+  try {
+    return await create()
+  } catch (cause) {
+    throw new Error(`${at}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  }
+}
