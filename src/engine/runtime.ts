@@ -1,5 +1,6 @@
 import { createDirectory } from '#engine/directory/create-directory.ts'
 import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
+import type { HostFor } from '#engine/engine-host.ts'
 import type { EventStreams } from '#engine/events/event-streams.ts'
 import { type IssuerServices, Issuers } from '#engine/issuer/issuers.ts'
 import type { Journals } from '#engine/journal/journals.ts'
@@ -34,7 +35,6 @@ import type { Authorization } from '#sdk/auth/authorization.ts'
 import { isIssuedBy } from '#sdk/auth/issuer.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
 import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/module/configuration.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
@@ -131,7 +131,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const reports = services.reports && (await createReports(configuration.reports, { ...services.reports, clock, log }))
   let tokens: TokenIssuing | undefined
   const admissions = new AdmissionAudit(services)
-  const host = (name: string, className: string, at: string): ModuleHost => ({
+  const host: HostFor = (name, className, at) => ({
     name,
     log: services.log.with({ module: className, at }),
     clock: services.clock,
@@ -212,8 +212,6 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   await workflows.startJobs(host, scope)
   return { handle, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
 }
-
-type HostFor = (name: string, className: string, at: string) => ModuleHost
 
 /** Side by side, since a plug-in takes a moment to start. All have come to an end before the first failure is thrown. */
 async function createTargets(

@@ -1,6 +1,7 @@
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { createApprovalDesk } from '#engine/approvals/create-approval-desk.ts'
 import { linksFor } from '#engine/approvals/links/links-for.ts'
+import type { HostFor } from '#engine/engine-host.ts'
 import { ApprovalForesight } from '#engine/foresight/approval-foresight.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
@@ -16,8 +17,9 @@ import type { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { KeySource, ModuleHost } from '#sdk/module/host.ts'
+import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
@@ -76,9 +78,9 @@ export class WorkflowRuntime {
   }
 
   /** Creates the tasks of every workflow; targets and authorizations are there by now. */
-  async start(host: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+  async start(host: HostFor, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
-    const hostFor = (name: string, at: string): ModuleHost => host(name, 'workflow', at)
+    const hostFor = (name: string, at: string): TaskHost => host(name, 'workflow', at)
     const whole = withRemovalWorkflow(configuration)
     this.#workflows = scope.own(await createWorkflows(whole, hostFor, services, this.approvals))
   }
@@ -90,7 +92,7 @@ export class WorkflowRuntime {
   }
 
   /** Jobs keep their time from now on, where this process runs any. */
-  async startJobs(hostFor: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+  async startJobs(hostFor: HostFor, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services
     if (jobs === undefined) return

@@ -33,8 +33,8 @@ import {
   type TargetRequest,
 } from '#sdk/target/target.ts'
 import type { Foreseen } from '#sdk/workflow/foreseen.ts'
-import type { ForesightContext } from '#sdk/workflow/foresight.ts'
 import type { StepEffects } from '#sdk/workflow/step-effects.ts'
+import type { ForesightContext } from '#sdk/workflow/workflow-task.ts'
 import { next, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 
 export interface ForesightLimits {

@@ -1,3 +1,4 @@
+import type { HostFor } from '#engine/engine-host.ts'
 import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-meter.ts'
 import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
@@ -5,7 +6,6 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { IssuerAccess } from '#sdk/auth/issuer.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IssuerStore } from '#storage/issuer-store.ts'
@@ -34,7 +34,7 @@ export class Issuers implements IssuerAccess {
   }
 
   /** Gives mappers and the like to each; the library itself is loaded at the first request. */
-  async start(host: (name: string, className: string, at: string) => ModuleHost, scope: Scope): Promise<void> {
+  async start(host: HostFor, scope: Scope): Promise<void> {
     const { configuration, services, decide, present } = this.#parts
     for (const config of configuration.issuers) {
       const { tokenKeys, audit, issuer } = services

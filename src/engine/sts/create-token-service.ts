@@ -1,3 +1,4 @@
+import type { HostFor } from '#engine/engine-host.ts'
 import {
   createIssuingState,
   type IssuingEndpoint,
@@ -9,7 +10,6 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
@@ -26,7 +26,7 @@ export interface TokenServices {
 export interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide'> {
   readonly services: TokenServices
   readonly endpoints: readonly StsEndpointConfig[]
-  host(name: string, className: string, at: string): ModuleHost
+  readonly host: HostFor
   readonly scope: Scope
 }
 

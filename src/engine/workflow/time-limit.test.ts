@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { withTimeLimit } from '#engine/workflow/definition.ts'
-import type { ForesightContext } from '#sdk/workflow/foresight.ts'
-import type { TaskContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
+import type { ForesightContext, TaskContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
 const context = (signal?: AbortSignal): TaskContext =>
   ({ forTarget: () => (signal === undefined ? {} : { signal }) }) as unknown as TaskContext

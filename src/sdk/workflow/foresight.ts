@@ -2,16 +2,6 @@ import type { Directory } from '#identity/directory.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { TaskContext, TaskOutcome, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
-/**
- * What a task is given when it is only to be told what it would do. Nothing that it does with these parts reaches anybody:
- * user and request are copies, and effects are noted.
- */
-export interface ForesightContext extends TaskContext {
-  /** The target on paper: what is read is what the target holds, what is written is noted and read again from then on. */
-  target(name: string): Target
-  readonly directory: Pick<Directory, 'search' | 'entry'>
-}
-
 type Outcome = Promise<TaskOutcome> | TaskOutcome
 
 /** A task that works on nothing but its context: to foresee it is to run it. */
