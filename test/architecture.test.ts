@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-/** Who may import whom: the layers of docs/architecture.md. Lower never sees upper. */
+/** The layers of docs/architecture.md, each with the layers it may import. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   contract: [],
   kernel: [],
@@ -54,6 +54,25 @@ describe('the house', () => {
       }),
     )
     expect(wrong).toEqual([])
+  })
+
+  test('no file imports itself through others, not even for a type', () => {
+    const fileOf = (from: string, to: string): string =>
+      to.startsWith('#') ? `src/${to.slice(1)}` : to.startsWith('.') ? relative('.', resolve(dirname(from), to)) : to
+    const files = new Set(production)
+    const open: string[] = []
+    const done = new Set<string>()
+    const circles: string[] = []
+    const visit = (file: string): void => {
+      if (open.includes(file)) circles.push([...open.slice(open.indexOf(file)), file].join(' -> '))
+      if (open.includes(file) || done.has(file)) return
+      open.push(file)
+      for (const to of importsOf(file).map((target) => fileOf(file, target))) if (files.has(to)) visit(to)
+      open.pop()
+      done.add(file)
+    }
+    for (const file of production) visit(file)
+    expect(circles).toEqual([])
   })
 
   test('the engine imports only the stores from storage', () => {

@@ -1,4 +1,3 @@
-import type { DraftTrust } from '#config/build/trust.ts'
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { OrgSpec } from '#model/org.ts'
@@ -6,7 +5,7 @@ import type { PortalUrlSpec } from '#model/portal-url.ts'
 import type { ReportSpec } from '#model/report.ts'
 import type { TrustSpec } from '#model/trust.ts'
 import type { AuthMechanismModule } from '#sdk/auth/auth-mechanism.ts'
-import type { IssuerConfig } from '#sdk/auth/issuer.ts'
+import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 import type {
   ApplicationConfig,
   AuditAnchorConfig,
@@ -26,6 +25,9 @@ import type {
 import type { Params } from '#sdk/module/params.ts'
 import type { StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
 import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
+
+/** A trust before its issuer, and so its default chain, is known. */
+export type DraftTrust = Omit<IssuerTrust, 'chain'> & { readonly chain: string | undefined }
 
 /** Something that was built, with the document it came from. */
 export interface Built<T> {

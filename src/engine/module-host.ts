@@ -15,20 +15,27 @@ import type { Runs } from '#engine/workflow/run-service.ts'
 import { loginAttributes, workflowParameters } from '#engine/workflow/workflow-parameters.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type IssuerAccess, isIssuedBy } from '#sdk/auth/issuer.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ReportEndpoint } from '#sdk/filter/reports.ts'
 import type { TokenService } from '#sdk/filter/token-service.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { KeySource, ModuleHost, TargetSource } from '#sdk/module/host.ts'
+import type { TargetHost } from '#sdk/target/target-module.ts'
 import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
+import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
 
+/** One object that satisfies the host of every slot; a module sees only its slot's part. */
+export type EngineHost = FilterHost & AuthHost & TaskHost & TargetHost
+
 /** The host of one module: the name of its YAML object, its class and where it is configured. */
-export type HostFor = (name: string, className: string, at: string) => ModuleHost
+export type HostFor = (name: string, className: string, at: string) => EngineHost
 
 /** The services of the process that modules use. */
 export interface HostServices extends PasswordServices {
@@ -37,7 +44,7 @@ export interface HostServices extends PasswordServices {
   readonly keys: KeySource
   readonly sessions: Sessions
   readonly grants: GrantAccess
-  readonly openUserDirectory: ModuleHost['openUserDirectory']
+  readonly openUserDirectory: EngineHost['openUserDirectory']
   readonly journals: Journals
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
@@ -51,7 +58,7 @@ export interface HostParts {
   readonly configuration: Configuration
   readonly services: HostServices
   readonly directory: VirtualDirectory
-  readonly targets: Required<Pick<TargetSource, 'get' | 'ownersOf'>>
+  readonly targets: Required<Pick<TaskTargets, 'get' | 'ownersOf'>>
   readonly rules: RuleEvaluator
   readonly runs: Runs
   readonly approvals: ApprovalAccess
@@ -107,7 +114,7 @@ export function createHostFor(parts: HostParts): HostFor {
     ownsIssuer: (issuer) =>
       configuration.issuers.some((own) => isIssuedBy(own, issuer)) ||
       configuration.stsEndpoints.some((own) => own.endpoint.issuer === issuer),
-  } satisfies Omit<ModuleHost, 'name' | 'log' | 'tokens'>
+  } satisfies Omit<EngineHost, 'name' | 'log' | 'tokens'>
   return (name, className, at) => {
     const tokens = parts.tokens()
     const log = services.log.with({ module: className, at })

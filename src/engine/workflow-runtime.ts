@@ -17,8 +17,9 @@ import type { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { KeySource, ModuleHost } from '#sdk/module/host.ts'
+import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
@@ -79,7 +80,7 @@ export class WorkflowRuntime {
   /** Creates the tasks of every workflow; targets and authorizations are there by now. */
   async start(host: HostFor, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
-    const hostFor = (name: string, at: string): ModuleHost => host(name, 'workflow', at)
+    const hostFor = (name: string, at: string): TaskHost => host(name, 'workflow', at)
     const whole = withRemovalWorkflow(configuration)
     this.#workflows = scope.own(await createWorkflows(whole, hostFor, services, this.approvals))
   }

@@ -1,5 +1,10 @@
 import type { Attributes } from '#identity/attributes.ts'
-import type { NamedGroup } from '#identity/user-directory.ts'
+
+/** A group by its present name and the id that it keeps. */
+export interface NamedGroup {
+  readonly name: string
+  readonly id: string
+}
 
 /** A group as targets see it. Members are user logins, or ids where the target says so. */
 export interface Group {

@@ -1,5 +1,5 @@
 import type { Filter } from '#identity/filter/ast.ts'
-import type { Group } from '#identity/group.ts'
+import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 
 export interface UserDirectoryOptions {
@@ -67,12 +67,6 @@ export interface UserSync {
   readonly expectedGroup?: NamedGroup
   /** The new login. */
   readonly newUserID?: string
-}
-
-/** A group by its present name and the id that it keeps. */
-export interface NamedGroup {
-  readonly name: string
-  readonly id: string
 }
 
 export interface GroupUpdate {

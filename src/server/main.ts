@@ -1,7 +1,8 @@
 import { type ResolveFnOutput, registerHooks } from 'node:module'
 import process from 'node:process'
 import { suggestion } from '#kernel/suggest.ts'
-import { type Command, type CommandIo, commands } from '#server/commands/commands.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
+import { type Command, commands } from '#server/commands/commands.ts'
 
 const sources = new URL('..', import.meta.url).href
 

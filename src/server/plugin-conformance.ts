@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openPluginTarget } from '#modules/targets/plugin/plugin-target.ts'
 import { type TargetConformanceOptions, targetConformance } from '#sdk/conformance/target-conformance.ts'
@@ -31,7 +32,7 @@ export function pluginTargetConformance(name: string, options: PluginConformance
     await before?.()
     const target = await openPluginTarget(
       { code, requireAllFunctions: false, lookups, groups: undefined },
-      { name, log: silentLogger, javaScript: () => undefined },
+      { name, log: silentLogger, clock: systemClock, javaScript: () => undefined },
     )
     return { target, close: async () => target.close?.() }
   }

@@ -5,6 +5,7 @@ import { Dn } from '#identity/dn.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import { toTexts } from '#identity/mapping/mapped-value.ts'
 import type { Subject } from '#identity/subject.ts'
+import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openPluginMechanism } from '#modules/auth-mechanisms/plugin/plugin-mechanism.ts'
@@ -152,6 +153,7 @@ const noDirectory = async (): Promise<never> => {
 const host = {
   name: 'trial',
   log: silentLogger,
+  clock: systemClock,
   javaScript: () => undefined,
   directory: { search: noDirectory, page: noDirectory, isMember: noDirectory, bind: noDirectory, entry: noDirectory },
 }

@@ -1,6 +1,6 @@
 import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { RunCommand } from '#server/commands/commands.ts'
+import type { RunCommand } from '#server/commands/command-line.ts'
 import { keysCommand } from '#server/commands/keys.ts'
 import { stsCommand } from '#server/commands/sts.ts'
 import { onKubernetes } from '#testing/on-kubernetes.ts'

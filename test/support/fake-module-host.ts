@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import type { JournalEntry } from '#domain/journal.ts'
+import type { EngineHost } from '#engine/module-host.ts'
 import type { DirectorySearch, InsertEntry } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -16,7 +17,6 @@ import type { PortalAccess } from '#sdk/filter/portal.ts'
 import type { RegistrationAccess } from '#sdk/filter/registrations.ts'
 import type { ReportEndpoint } from '#sdk/filter/reports.ts'
 import type { ReadStatistics } from '#sdk/filter/statistics.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
@@ -59,7 +59,7 @@ export interface FakeHostOptions {
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
 
-export interface FakeModuleHost extends ModuleHost {
+export interface FakeModuleHost extends EngineHost {
   readonly searches: DirectorySearch[]
   /** What was written into journals, by name. */
   readonly journals: ReadonlyMap<string, JournalEntry[]>

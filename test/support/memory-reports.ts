@@ -1,4 +1,4 @@
-import type { ReportCursor, ReportReader, ReportRow, ReportRun } from '#storage/reports/report-store.ts'
+import type { ReportCursor, ReportReader, ReportRow, ReportRun } from '#domain/report.ts'
 
 export interface MemoryReportOptions {
   readonly columns?: readonly string[]

@@ -1,10 +1,16 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { StepMail } from '#sdk/notifier/mail.ts'
 import type { GrantedAccess, SetPassword } from '#sdk/workflow/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import type { RequestMap, TaskContext, TaskOutcome, TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import type {
+  RequestMap,
+  TaskContext,
+  TaskHost,
+  TaskOutcome,
+  TaskSignal,
+  WorkflowUser,
+} from '#sdk/workflow/workflow-task.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { parseTasks, recordingLogger, type TaskSpec } from '#testing/workflow-fixture.ts'
 
@@ -25,7 +31,7 @@ export interface TaskRunOptions {
   readonly request?: Readonly<Record<string, unknown>>
   readonly requestor?: string
   readonly caller?: string
-  readonly host?: ModuleHost
+  readonly host?: TaskHost
   readonly signal?: TaskSignal
   readonly forTarget?: TaskContext['forTarget']
 }

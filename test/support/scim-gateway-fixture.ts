@@ -7,7 +7,7 @@ import { Issues } from '#kernel/issues.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -251,7 +251,7 @@ export const base = 'https://gw.example.com/api/scim'
 /** The gateway as a client sees it: what it throws is answered in its own error format, as the pipeline does. */
 export async function openGateway(
   module: FilterModule,
-  options: { params?: ParamValues; people?: People; host?: Partial<ModuleHost> } = {},
+  options: { params?: ParamValues; people?: People; host?: Partial<FilterHost> } = {},
 ) {
   const people = options.people ?? new People()
   const workflows = new FakeScimWorkflows(people)

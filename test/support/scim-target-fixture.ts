@@ -16,7 +16,7 @@ export const openTargetOn = ({ client }: ScimBehind, more: Partial<ScimConfig> =
       timeoutMillis: 10_000,
       ...more,
     },
-    { name: 'behind', log: silentLogger, clock: systemClock },
+    { name: 'behind', log: silentLogger, clock: systemClock, javaScript: () => undefined },
   )
 
 export const groupNames = ['group1', 'group2', 'group3'] as const

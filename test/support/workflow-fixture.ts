@@ -15,14 +15,13 @@ import { type LogFields, type Logger, silentLogger } from '#kernel/logger.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/module/configuration.ts'
-import type { ModuleHost, WorkflowStarter } from '#sdk/module/host.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
-import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import type { PreparedTask, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
+import type { WorkflowCall, WorkflowStarter } from '#sdk/workflow/workflow.ts'
+import type { PreparedTask, TaskHost, TaskModule, TaskParseContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { absentStore, callStore } from '#testing/call-store.ts'
@@ -223,7 +222,7 @@ export async function startWorkflows(options: FixtureOptions): Promise<Fixture> 
   }
 }
 
-function fakeHost({ targets = {}, directory, log = silentLogger, grants = noGrants }: FixtureOptions): ModuleHost {
+function fakeHost({ targets = {}, directory, log = silentLogger, grants = noGrants }: FixtureOptions): TaskHost {
   const absent = (what: string) => (): never => {
     throw new GatewayError('INTERNAL', `no ${what} in this test`)
   }
@@ -232,9 +231,7 @@ function fakeHost({ targets = {}, directory, log = silentLogger, grants = noGran
     log,
     clock: () => new Date('2026-01-02T03:04:05Z'),
     targets: { get: (name) => targets[name] ?? absent(`target ${name}`)() },
-    workflows: { run: absent('workflows') },
     directory: fakeDirectory(directory ?? { search: absent('directory'), isMember: absent('directory') }),
-    authorize: absent('rules'),
   }
 }
 

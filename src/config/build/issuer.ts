@@ -1,6 +1,7 @@
 import { checkGivenKey } from '#config/build/given-key.ts'
-import { type DraftTrust, readTrust } from '#config/build/trust.ts'
+import { readTrust } from '#config/build/trust.ts'
 import type { BuildContext } from '#config/build-context.ts'
+import type { DraftTrust } from '#config/draft.ts'
 import { ParamsBuilder } from '#config/params.ts'
 import { parseFilter } from '#identity/filter/parse-filter.ts'
 import type { Path } from '#kernel/issues.ts'

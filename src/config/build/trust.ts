@@ -1,10 +1,7 @@
 import type { BuildContext } from '#config/build-context.ts'
+import type { DraftTrust } from '#config/draft.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { TrustSpec } from '#model/trust.ts'
-import type { IssuerTrust } from '#sdk/auth/issuer.ts'
-
-/** A trust before it is known which issuer it belongs to, and so which chain is the default. */
-export type DraftTrust = Omit<IssuerTrust, 'chain'> & { readonly chain: string | undefined }
 
 /** What a Trust object and a trust inside an issuer say alike. */
 export interface WrittenTrust {

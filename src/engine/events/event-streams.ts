@@ -12,6 +12,7 @@ import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { EventPusher, type PushOutcome } from '#protocols/secevent/event-pusher.ts'
 import { eventClaims, signEventToken } from '#protocols/secevent/event-token.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type {
   EventPoll,
   EventStream,
@@ -19,7 +20,6 @@ import type {
   PolledEvents,
   SecurityEvent,
 } from '#sdk/filter/event-stream.ts'
-import type { KeySource } from '#sdk/module/host.ts'
 import type { EventStore, StoredEvent } from '#storage/event-store.ts'
 
 export interface EventStreamParts {

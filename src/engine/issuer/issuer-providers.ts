@@ -10,7 +10,7 @@ import { providerSettings } from '#engine/issuer/provider-settings.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
-import type { KeySource } from '#sdk/module/host.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { PublicTokenKey, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'
 
 export interface Mounted {

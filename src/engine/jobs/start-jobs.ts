@@ -1,11 +1,11 @@
 import type { JobMeter } from '#engine/jobs/job-meter.ts'
 import { JobScheduler, type ScheduledJob } from '#engine/jobs/job-scheduler.ts'
+import type { HostFor } from '#engine/module-host.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Chores } from '#sdk/job/chores.ts'
 import type { Job } from '#sdk/job/job.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 
 /** What a process needs that runs jobs. */
@@ -22,7 +22,7 @@ export interface JobParts extends JobServices {
   readonly log: Logger
   /** For how long a process holds what it executes before others take it for dead. */
   readonly leaseMillis: number
-  hostFor(name: string, className: string, at: string): ModuleHost
+  readonly hostFor: HostFor
 }
 
 /** Creates the jobs of a configuration and keeps their time until it is closed. When one cannot be created it throws. */

@@ -5,7 +5,7 @@ import { openSigningKey } from '#engine/keys/signing-key-file.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isKeyName } from '#kernel/signing-key.ts'
 import { readSmallFileIfPresent } from '#kernel/small-file.ts'
-import type { KeySource } from '#sdk/module/host.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 
 export interface KeyFolders {
   /** The configuration folder; its `keys/` holds certificates and public keys. */

@@ -1,19 +1,29 @@
 import { entryKey, readDevices, writeDevices } from '#engine/login/device-cookie.ts'
-import type { LoginDeskParts } from '#engine/login/login-desk.ts'
+import type { LoginAudit } from '#engine/login/login-audit.ts'
+import type { LoginMeter } from '#engine/login/login-meter.ts'
 import { goOn, refusedLogin } from '#engine/login/login-pages.ts'
 import type { LoginRecord } from '#engine/login/login-record.ts'
 import type { ChainOutcome } from '#engine/pipeline/chain.ts'
 import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
 import { applyResults } from '#engine/pipeline/result-actions.ts'
-import type { Application, MatchedUrl } from '#engine/pipeline/routes.ts'
+import type { Application, MatchedUrl, Routes } from '#engine/pipeline/routes.ts'
+import type { Sessions } from '#engine/session/sessions.ts'
+import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Subject } from '#identity/subject.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 
-type Parts = Pick<
-  LoginDeskParts,
-  'routes' | 'sessions' | 'loginAudit' | 'loginMeter' | 'loginSecrets' | 'clock' | 'log'
->
+interface Parts {
+  readonly routes: Routes
+  readonly sessions: Sessions
+  readonly loginAudit: LoginAudit
+  readonly loginMeter: LoginMeter
+  readonly loginSecrets: SecretBox
+  readonly clock: Clock
+  readonly log: Logger
+}
 
 /** What happens when the last link of a chain has had its say. */
 export class LoginCompletion {

@@ -29,10 +29,10 @@ import type {
   ResetRequest,
 } from '#sdk/filter/password-changes.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { TargetSource } from '#sdk/module/host.ts'
 import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { hasPasswords } from '#sdk/target/target.ts'
+import type { TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import type { ChangeClaim, PasswordChangeStore } from '#storage/password-change-store.ts'
 
 export interface PasswordServices
@@ -45,7 +45,7 @@ export interface PasswordParts {
   readonly services: PasswordServices
   readonly configuration: Pick<Configuration, 'directoryRoot' | 'chains'>
   readonly directory: VirtualDirectory
-  readonly targets: Required<Pick<TargetSource, 'get' | 'ownersOf'>>
+  readonly targets: Required<Pick<TaskTargets, 'get' | 'ownersOf'>>
 }
 
 /** How long one write may take before the outcome counts as unknown. */

@@ -1,9 +1,7 @@
 import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
+import type { ResultActions } from '#engine/pipeline/routes.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { ResultGroupConfig } from '#sdk/module/configuration.ts'
-
-export type ResultActions = ResultGroupConfig['results']
 
 /**
  * What a ResultGroup does after authentication or authorization: cookies and headers go with the answer, a redirect is

@@ -1,10 +1,11 @@
 import type { Chain } from '#engine/pipeline/chain.ts'
-import type { ResultActions } from '#engine/pipeline/result-actions.ts'
 import type { SafePattern } from '#kernel/safe-pattern.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
-import type { CookieConfig } from '#sdk/module/configuration.ts'
+import type { CookieConfig, ResultGroupConfig } from '#sdk/module/configuration.ts'
+
+export type ResultActions = ResultGroupConfig['results']
 
 export interface Application {
   readonly name: string

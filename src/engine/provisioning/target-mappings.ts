@@ -2,12 +2,13 @@ import { withNewAccounts } from '#engine/provisioning/new-accounts.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { TargetConfig } from '#sdk/module/configuration.ts'
-import type { ModuleHost, TargetSource } from '#sdk/module/host.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
+import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 
 /** The `targetAttributes` of every target that has them, created once. */
 export async function createTargetMappings(
   targets: ReadonlyMap<string, TargetConfig>,
-  hostFor: (name: string, at: string) => ModuleHost,
+  hostFor: (name: string, at: string) => LookupHost,
   scope: Scope,
 ): Promise<ReadonlyMap<string, Mapping>> {
   const mappings = new Map<string, Mapping>()
@@ -18,8 +19,8 @@ export async function createTargetMappings(
 }
 
 /** A host whose targets come with their mappings, and keep the promise of runs that may only create accounts, for tasks. */
-export function withMappings(host: ModuleHost, mappings: ReadonlyMap<string, Mapping>): ModuleHost {
-  const targets: TargetSource = {
+export function withMappings(host: TaskHost, mappings: ReadonlyMap<string, Mapping>): TaskHost {
+  const targets: TaskTargets = {
     ...host.targets,
     get: (name) => withNewAccounts(host.targets.get(name)),
     mapping: (name) => mappings.get(name),

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import type { ReportReader, ReportRow } from '#domain/report.ts'
 import { reportCsv } from '#engine/reports/report-csv.ts'
 import type { ReportMeter } from '#engine/reports/report-meter.ts'
 import { type ReportFormat, type ReportValues, readReportQuery } from '#engine/reports/report-query.ts'
@@ -15,7 +16,6 @@ import type { Logger } from '#kernel/logger.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
 import { reportParameters } from '#sdk/report/report-statement.ts'
-import type { ReportReader, ReportRow } from '#storage/reports/report-store.ts'
 
 export interface ReportParts {
   readonly reports: readonly ServedReport[]

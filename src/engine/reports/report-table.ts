@@ -1,6 +1,6 @@
+import type { ReportCursor, ReportRow } from '#domain/report.ts'
 import type { ServedReport } from '#engine/reports/served-report.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { ReportCursor, ReportRow } from '#storage/reports/report-store.ts'
 
 /** A row of a report. */
 export interface TableRow {

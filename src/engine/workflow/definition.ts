@@ -3,12 +3,11 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { TimeSpan } from '#kernel/time-span.ts'
 import type { WorkflowConfig } from '#sdk/module/configuration.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
 import { AnotherSubject } from '#sdk/workflow/runs.ts'
 import type { BoundSubject } from '#sdk/workflow/workflow.ts'
-import type { PreparedTask, TaskOutcome, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import type { PreparedTask, TaskHost, TaskOutcome, WorkflowTask, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { copyUser, sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /** One task of a definition, created and ready to run. */
@@ -38,7 +37,7 @@ export function branchPlace(place: string, index: number, branch: 'onSuccess' | 
 }
 
 /** Creates the tasks of a workflow; they are closed with the scope. */
-export async function createDefinition(config: WorkflowConfig, host: ModuleHost, scope: Scope): Promise<Definition> {
+export async function createDefinition(config: WorkflowConfig, host: TaskHost, scope: Scope): Promise<Definition> {
   const lists = new Map<string, readonly Step[]>()
   const pending: { place: string; tasks: readonly PreparedTask[] }[] = [{ place: '', tasks: config.tasks }]
   for (let list = pending.shift(); list !== undefined; list = pending.shift()) {

@@ -2,8 +2,7 @@ import { createDefinition, type Definition } from '#engine/workflow/definition.t
 import { GatewayError } from '#kernel/errors.ts'
 import { Scope } from '#kernel/scope.ts'
 import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
-import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
+import type { PreparedTask, TaskHost } from '#sdk/workflow/workflow-task.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** Hash by name. */
@@ -13,7 +12,7 @@ export interface DefinitionParts {
   readonly configuration: Pick<Configuration, 'workflows' | 'restoreWorkflow'>
   /** Those of the configuration, created. */
   readonly created: ReadonlyMap<string, Definition>
-  readonly hostFor: (name: string, at: string) => ModuleHost
+  readonly hostFor: (name: string, at: string) => TaskHost
   readonly store: Pick<RunStore, 'definition' | 'saveDefinitions'>
 }
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { withTimeLimit } from '#engine/workflow/definition.ts'
-import type { PreviewContext } from '#sdk/workflow/preview.ts'
-import type { TaskContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
+import type { PreviewContext, TaskContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
 const context = (signal?: AbortSignal): TaskContext =>
   ({ forTarget: () => (signal === undefined ? {} : { signal }) }) as unknown as TaskContext

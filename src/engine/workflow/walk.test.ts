@@ -7,9 +7,8 @@ import { type Position, positionText, rootFrame, walk } from '#engine/workflow/w
 import { Attributes } from '#identity/attributes.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
-import type { PreparedTask, TaskContext, TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import type { PreparedTask, TaskContext, TaskHost, TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { copyUser } from '#sdk/workflow/workflow-user.ts'
 import { noEffects } from '#testing/no-effects.ts'
 
@@ -122,7 +121,7 @@ async function define(name: string, nodes: readonly Node[], trace: string[]): Pr
     orgId: undefined,
     parameters: [],
   }
-  return createDefinition({ ...config, hash: `${name}#1`, source: '', tasks }, {} as ModuleHost, new Scope())
+  return createDefinition({ ...config, hash: `${name}#1`, source: '', tasks }, {} as TaskHost, new Scope())
 }
 
 const start = (definition: Definition): RunProgress => ({

@@ -21,12 +21,12 @@ import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import { addSpan } from '#kernel/time-span.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { ModuleHost, WorkflowStarter } from '#sdk/module/host.ts'
 import { accountExists, accountNamed, takenValues } from '#sdk/target/new-account.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { ExistingAccount } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import type { WorkflowCall, WorkflowResult, WorkflowStarter } from '#sdk/workflow/workflow.ts'
+import type { TaskHost } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { IdempotencyKey } from '#storage/idempotency-store.ts'
 import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
@@ -38,13 +38,13 @@ const drainMillis = 30_000
 /** Creates the tasks of every workflow of a configuration, once; when one cannot be created, the others are closed. */
 export async function createWorkflows(
   configuration: Pick<Configuration, 'workflows' | 'targets' | 'restoreWorkflow'>,
-  hostFor: (name: string, at: string) => ModuleHost,
+  hostFor: (name: string, at: string) => TaskHost,
   services: WorkflowServices,
   approvals: ApprovalOpener,
 ): Promise<Workflows> {
   const { value: definitions, scope } = await buildScoped(async (scope) => {
     const mappings = await createTargetMappings(configuration.targets, hostFor, scope)
-    const taskHost = (name: string, at: string): ModuleHost => withMappings(hostFor(name, at), mappings)
+    const taskHost = (name: string, at: string): TaskHost => withMappings(hostFor(name, at), mappings)
     const created = new Map<string, Definition>()
     for (const [name, config] of configuration.workflows) {
       created.set(name, await createDefinition(config, taskHost(name, config.at), scope))
@@ -70,7 +70,7 @@ export class Workflows implements WorkflowStarter, Closable {
   readonly #definitions: Definitions
   readonly #services: WorkflowServices
   readonly #approvals: ApprovalOpener
-  readonly #host: Pick<ModuleHost, 'targets' | 'directory'>
+  readonly #host: Pick<TaskHost, 'targets' | 'directory'>
   /** Whether a target's changes and their audit are one commit, by its name. */
   readonly #auditing = new Map<string, boolean>()
   readonly #scope: Scope
@@ -82,7 +82,7 @@ export class Workflows implements WorkflowStarter, Closable {
     definitions: Definitions,
     services: WorkflowServices,
     approvals: ApprovalOpener,
-    host: Pick<ModuleHost, 'targets' | 'directory'>,
+    host: Pick<TaskHost, 'targets' | 'directory'>,
     scope: Scope,
   ) {
     this.#definitions = definitions

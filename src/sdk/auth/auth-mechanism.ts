@@ -1,14 +1,22 @@
+import type { Directory } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
+import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { IssuerAccess } from '#sdk/auth/issuer.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { LoginGuard, LoginStep } from '#sdk/auth/login.ts'
-import type { SessionContribution, SessionHandle } from '#sdk/auth/session.ts'
+import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
+import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
+import type { SessionAccess, SessionContribution, SessionHandle } from '#sdk/auth/session.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { TargetSource } from '#sdk/target/target.ts'
+import type { WorkflowStarter } from '#sdk/workflow/workflow.ts'
 
 /** What a mechanism found out. It never writes to the socket. */
 export type AuthOutcome =
@@ -97,6 +105,25 @@ export interface AuthMechanism extends Closable {
 /** The callers that a mechanism accepts, as far as its configuration shows; with an issuer, its users. */
 export type CallerKind = 'people' | 'programs' | { readonly issuer: string }
 
+/** What a mechanism may use of Gatehouse to find out who the caller is. */
+export interface AuthHost extends ModuleHost {
+  readonly targets: TargetSource
+  /** The virtual directory. */
+  readonly directory: Directory
+  readonly keys: KeySource
+  readonly sessions: SessionAccess
+  readonly secondFactors: SecondFactorAccess
+  readonly workflows: WorkflowStarter
+  /** Any rule passes; none denies. */
+  authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
+  /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
+  openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+  /** Our own OpenID Connect issuers; absent if none are configured. */
+  readonly issuers?: IssuerAccess
+  /** Whether this gateway issues tokens with this `iss`. It does not, when absent. */
+  ownsIssuer?(issuer: string): boolean
+}
+
 export interface PreparedMechanism {
   readonly className: string
   /** Chains it includes, for the check that none includes itself. */
@@ -105,7 +132,7 @@ export interface PreparedMechanism {
   readonly interactive: boolean
   /** Undefined where the configuration doesn't show it. */
   readonly callers?: CallerKind | undefined
-  create(host: ModuleHost): Promise<AuthMechanism>
+  create(host: AuthHost): Promise<AuthMechanism>
 }
 
 export interface AuthMechanismModule {
@@ -126,7 +153,7 @@ export interface AuthMechanismDefinition<C> {
   readonly initParameters?: ParameterTable
   /** Pure: no I/O, no clock. Unknown `init` parameters are reported by the caller. */
   parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: ModuleHost): AuthMechanism | Promise<AuthMechanism>
+  create(config: C, host: AuthHost): AuthMechanism | Promise<AuthMechanism>
   includes?(config: C): readonly string[]
   /** See PreparedMechanism. */
   readonly interactive?: boolean

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { NamedGroup } from '#identity/user-directory.ts'
+import type { NamedGroup } from '#identity/group.ts'
 import { syncOptions, type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasLookups, type LookupTarget, nestsGroups, type Target } from '#sdk/target/target.ts'
 

@@ -2,9 +2,9 @@ import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/
 import type { Dn } from '#identity/dn.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { StoredAccount } from '#sdk/target/target.ts'
+import type { TargetHost } from '#sdk/target/target-module.ts'
 
 /**
  * A part of the virtual directory: everything at and below one suffix. All names that it is given, and all that it gives,
@@ -80,8 +80,7 @@ export interface PeoplePage {
 export const keepsPeople = (insert: DirectoryInsert): insert is PeopleInsert => 'addPerson' in insert
 
 /** What an insert may ask of Gatehouse; `targets` are all there by now. */
-export interface InsertHost
-  extends Pick<ModuleHost, 'name' | 'log' | 'clock' | 'keys' | 'targets' | 'openUserDirectory'> {
+export interface InsertHost extends TargetHost {
   /** Where the insert stands. */
   readonly suffix: Dn
   /** Whether the public listener is a loopback address. Absent counts as no. */

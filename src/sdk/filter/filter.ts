@@ -2,9 +2,9 @@ import type { Issues } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { InvitationMail } from '#sdk/filter/registrations.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
@@ -54,7 +54,7 @@ export interface PreparedFilter {
   readonly flow: AttributeFlow | undefined
   /** For the check of what callers can make workflows write. */
   readonly callable?: CallableWorkflows | undefined
-  create(host: ModuleHost): Promise<Filter>
+  create(host: FilterHost): Promise<Filter>
 }
 
 export interface FilterModule {
@@ -78,7 +78,7 @@ export interface FilterDefinition<C> {
   readonly openPaths?: readonly string[]
   /** Pure: no I/O, no clock. Reports every problem into `issues`. */
   parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: ModuleHost): Filter | Promise<Filter>
+  create(config: C, host: FilterHost): Filter | Promise<Filter>
   approvalLinks?(config: C): ApprovalLinkPage
   /** See PreparedFilter. */
   chains?(config: C): readonly string[]

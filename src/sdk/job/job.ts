@@ -3,6 +3,7 @@ import type { Closable } from '#kernel/scope.ts'
 import type { Chores } from '#sdk/job/chores.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import type { RunAccess } from '#sdk/workflow/runs.ts'
 
 export interface JobContext {
   /** The time that the run is for; of all processes one runs it. */
@@ -23,8 +24,11 @@ export interface Job extends Closable {
 /** Figures for the log, such as how many mails were written. */
 export type JobOutcome = Readonly<Record<string, number>>
 
+/** What a job may use of Gatehouse. */
 export interface JobHost extends ModuleHost {
   readonly chores: Chores
+  /** Stored runs. */
+  readonly runs: RunAccess
 }
 
 export type PreparedJob = Prepared<Job, JobHost>

@@ -1,26 +1,48 @@
 import type { MappedValue, MappingSource } from '#identity/mapping/mapped-value.ts'
-import type { Issues, Path } from '#kernel/issues.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
-import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 
 /** A mapper with its parameters, before it has a host. */
 export interface MapperInstance {
-  /** Attributes it reads, for the data-flow check; undefined when that cannot be told. */
+  /** Attributes it reads, for the data-flow check; undefined when they are not known before it runs. */
   readonly reads: readonly string[] | undefined
-  create(host: ModuleHost): Mapper | Promise<Mapper>
+  create(host: LookupHost): Mapper | Promise<Mapper>
 }
 
 export interface Mapper {
-  /** `attribute` is the name being produced. Yields no values where there is nothing to say. */
+  /** `attribute` is the name being produced. Returns an empty list if there is no value. */
   map(source: MappingSource, attribute: string): MappedValue | Promise<MappedValue>
   close?(): Promise<void> | void
 }
 
-export interface MapperModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  /** `parameters` are the comma-separated texts behind the `|` of the expression. Pure. */
-  prepare(parameters: readonly string[], path: Path, issues: Issues, context: ParseContext): MapperInstance | undefined
+/** A value that may be chosen, and the text that is shown for it. */
+export interface SourceItem {
+  readonly name: string
+  readonly value: string
 }
 
-export const defineMapper = (module: MapperModule): MapperModule => module
+export interface SourceQuery {
+  /** Absent for the whole list. Otherwise plain text, not empty and bounded in length. */
+  readonly search?: string
+  /** The maximum number of items. */
+  readonly limit: number
+  /** The user who sees the list; level 0 is an anonymous one. */
+  readonly subject: Subject
+}
+
+/** Provides the choices of a form field. Every answer is bounded in size and time. */
+export interface ValueSource extends Closable {
+  list(query: SourceQuery): Promise<readonly SourceItem[]>
+  /** Undefined when the value may be used; otherwise what is wrong with it, for people. */
+  check(value: string, subject: Subject): Promise<string | undefined>
+}
+
+/** A value source whose configuration was read, ready to be created. */
+export interface PreparedValueSource {
+  readonly className: string
+  create(host: LookupHost): Promise<ValueSource>
+}
+
+/** The message for a value that a source does not have, unless its settings have another one. */
+export const notInSource = 'has a value that cannot be used'

@@ -9,8 +9,8 @@ import {
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { buildScoped, type Closable } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 import type { AttributePlace, AttributeSources } from '#sdk/workflow/flow.ts'
 
 export const sourceTypes = ['user', 'static', 'composite', 'custom'] as const
@@ -36,7 +36,7 @@ export interface PreparedMapping {
   readonly loginReads: readonly string[] | undefined
   /** What each attribute is made of. */
   readonly sources: AttributeSources
-  create(host: ModuleHost): Promise<Mapping>
+  create(host: LookupHost): Promise<Mapping>
 }
 
 export interface Mapping extends Closable {
@@ -51,7 +51,7 @@ type Evaluate = (source: MappingSource) => MappedValue | Promise<MappedValue>
 interface PreparedRule {
   /** Undefined when that cannot be told. */
   readonly reads: readonly string[] | undefined
-  create(host: ModuleHost): Promise<{ readonly evaluate: Evaluate; readonly mapper?: Closable }>
+  create(host: LookupHost): Promise<{ readonly evaluate: Evaluate; readonly mapper?: Closable }>
 }
 
 /**
@@ -140,7 +140,7 @@ const isComplex = (value: JsonValue): boolean =>
 
 async function createMapping(
   rules: readonly (PreparedRule & { readonly attribute: string })[],
-  host: ModuleHost,
+  host: LookupHost,
 ): Promise<Mapping> {
   const { value: steps, scope } = await buildScoped(async (opened) => {
     const made: { attribute: string; evaluate: Evaluate }[] = []

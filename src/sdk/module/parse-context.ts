@@ -1,6 +1,5 @@
 import type { Issues, Path } from '#kernel/issues.ts'
-import type { MapperInstance } from '#sdk/mapper/mapper.ts'
-import type { PreparedValueSource } from '#sdk/mapper/value-source.ts'
+import type { MapperInstance, PreparedValueSource } from '#sdk/mapper/mapper.ts'
 import type { Params } from '#sdk/module/params.ts'
 
 export type ReferenceKind =

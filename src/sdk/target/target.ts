@@ -1,11 +1,12 @@
+import type { Directory } from '#identity/directory.ts'
 import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import type { Group } from '#identity/group.ts'
+import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { ChangeRecorder, NamedGroup, SortOrder } from '#identity/user-directory.ts'
+import type { ChangeRecorder, SortOrder } from '#identity/user-directory.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 import type { CreatedAccount, UniqueValue } from '#sdk/target/new-account.ts'
 
 /** One change that a target made, for the audit. */
@@ -256,7 +257,14 @@ export const nestsGroups = (
 ): target is GroupTarget & Required<Pick<GroupTarget, 'changeMemberGroups'>> => 'changeMemberGroups' in target
 export const hasPasswords = (target: Target): target is PasswordTarget => 'setUserPassword' in target
 
-export type PreparedTarget = Prepared<Target>
-export type TargetModule = Module<Target>
+export interface TargetSource {
+  /** Throws INTERNAL when there is none of that name; the configuration check makes sure that there is one. */
+  get(name: string): Target
+}
 
-export const defineTarget = <C>(definition: ModuleDefinition<C, Target>): TargetModule => defineModule(definition)
+/** The host of modules that look values up: mappers, value sources and dynamic workflows. */
+export interface LookupHost extends ModuleHost {
+  readonly targets: TargetSource
+  /** The virtual directory. */
+  readonly directory: Directory
+}

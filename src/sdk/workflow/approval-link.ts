@@ -4,7 +4,7 @@ import { SignJWT } from 'jose/jwt/sign'
 import { jwtVerify } from 'jose/jwt/verify'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { KeySource } from '#sdk/module/host.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 
 /** What a link in a mail entitles to: one decision, on one approval as it stood then, by one approver. */
 export interface ApprovalLinkClaims {

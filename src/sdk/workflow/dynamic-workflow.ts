@@ -1,6 +1,7 @@
 import type { Subject } from '#identity/subject.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 
 /** Finds the sets of parameters that one workflow can be asked for with, such as one for each group. */
 export interface DynamicWorkflowSource extends Closable {
@@ -11,11 +12,11 @@ export interface DynamicWorkflowSource extends Closable {
 /** Request parameters by name. */
 export type ParameterSet = Readonly<Record<string, string>>
 
-export type PreparedDynamicWorkflowSource = Prepared<DynamicWorkflowSource>
-export type DynamicWorkflowModule = Module<DynamicWorkflowSource>
+export type PreparedDynamicWorkflowSource = Prepared<DynamicWorkflowSource, LookupHost>
+export type DynamicWorkflowModule = Module<DynamicWorkflowSource, LookupHost>
 
 export const defineDynamicWorkflow = <C>(
-  definition: ModuleDefinition<C, DynamicWorkflowSource>,
+  definition: ModuleDefinition<C, DynamicWorkflowSource, LookupHost>,
 ): DynamicWorkflowModule => defineModule(definition)
 
 /** A workflow that stands for one row per set of parameters, ready to be asked. */

@@ -1,10 +1,25 @@
 import type { Path } from '#kernel/issues.ts'
-import type { WorkflowWrites } from '#sdk/workflow/workflow-writes.ts'
 
 /** An attribute named at a place in the same document as the module that names it. */
 export interface AttributePlace {
   readonly attribute: string
   readonly path: Path
+}
+
+/** Where a workflow writes a value: the target, and the name that the target is given. */
+export interface AttributeWrite {
+  readonly target: string
+  readonly attribute: string
+}
+
+/** What a workflow does with the attributes and the password that it's started with, as far as its tasks show. */
+export interface WorkflowWrites {
+  /** Empty when no task uses the attribute; `unknown` when a task uses it in a way that can't be known beforehand. */
+  ofUser(attribute: string): readonly AttributeWrite[] | 'unknown'
+  /** The same for a workflow that creates or changes a group. */
+  ofGroup(attribute: string): readonly AttributeWrite[] | 'unknown'
+  /** The targets at which it sets the password. */
+  readonly passwords: readonly string[] | 'unknown'
 }
 
 /** How a filter moves attributes into its workflows and out of a target again. */

@@ -6,13 +6,6 @@ import type { TaskContext, TaskOutcome, WorkflowTask } from '#sdk/workflow/workf
 /** What would be done, as in the contract, with times that are not yet text. */
 export type Preview = ChangePreview<Date>
 
-/** What a task gets for a preview. Its actions have no effect: user and request are copies, and effects are only shown. */
-export interface PreviewContext extends TaskContext {
-  /** Reads come from the real target; writes are shown, and visible to later reads of the same preview only. */
-  target(name: string): Target
-  readonly directory: Pick<Directory, 'search' | 'entry'>
-}
-
 type Outcome = Promise<TaskOutcome> | TaskOutcome
 
 /** A task that works on nothing but its context, so its preview is to run it. */

@@ -1,20 +1,21 @@
 import type { Attributes } from '#identity/attributes.ts'
-import type { RunIdentities } from '#identity/identity.ts'
+import type { Directory } from '#identity/directory.ts'
+import type { Identity, RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { Expiry } from '#sdk/target/expiry.ts'
-import type { TargetRequest } from '#sdk/target/target.ts'
+import type { LookupHost, Target, TargetRequest, TargetSource } from '#sdk/target/target.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/workflow/approval.ts'
 import type { TaskFlow } from '#sdk/workflow/flow.ts'
-import type { PreviewContext } from '#sdk/workflow/preview.ts'
+import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import type { StepEffects } from '#sdk/workflow/step-effects.ts'
-import type { BoundSubject, ReadVersion } from '#sdk/workflow/workflow.ts'
+import type { BoundSubject, GroupChanges, ReadVersion } from '#sdk/workflow/workflow.ts'
 
 /** The user a workflow works on. Tasks change it; nothing reaches a target before a provision task. */
 export interface WorkflowUser extends User {
@@ -47,11 +48,6 @@ export interface TimedGroup {
   readonly expiry: Expiry
 }
 
-export interface GroupChanges {
-  readonly add: readonly string[]
-  readonly remove: readonly string[]
-}
-
 /** The request map: what the caller passed and tasks left for each other. Rendered by `$key$`. */
 export type RequestMap = Map<string, unknown>
 
@@ -71,6 +67,13 @@ export interface TaskContext {
   readonly effects: StepEffects
   /** What a target call of this step is made with; the audit rows name this target. */
   forTarget(name: string): TargetRequest
+}
+
+/** What a task gets for a preview. Its actions have no effect: user and request are copies, and effects are only shown. */
+export interface PreviewContext extends TaskContext {
+  /** Reads come from the real target; writes are shown, and visible to later reads of the same preview only. */
+  target(name: string): Target
+  readonly directory: Pick<Directory, 'search' | 'entry'>
 }
 
 /** What the engine does next. A task says it; it does not run its subtasks itself, so that a run can be resumed. */
@@ -107,6 +110,19 @@ export interface WorkflowTask extends Closable {
   preview?(context: PreviewContext): Promise<TaskOutcome> | TaskOutcome
 }
 
+/** What a task may use of Gatehouse. */
+export interface TaskHost extends LookupHost {
+  readonly targets: TaskTargets
+  readonly grants: GrantAccess
+}
+
+export interface TaskTargets extends TargetSource {
+  /** The owners of the target's account; empty if no directory insert is known to show the account. */
+  ownersOf?(name: string, userID: string): Promise<readonly Identity[]>
+  /** The target's `targetAttributes`, ready to use; undefined when everything passes unmapped. */
+  mapping?(name: string): Mapping | undefined
+}
+
 /** A task of a workflow definition, parsed with its subtasks. */
 export interface PreparedTask {
   readonly taskType: string
@@ -121,7 +137,7 @@ export interface PreparedTask {
   readonly onFailure: readonly PreparedTask[]
   /** How long one execution of it may take, where the task says so. */
   readonly timeoutMillis?: number
-  create(host: ModuleHost): Promise<WorkflowTask>
+  create(host: TaskHost): Promise<WorkflowTask>
 }
 
 /** What a task's parse is given beside its own fields. */
@@ -159,7 +175,7 @@ export interface CustomTaskDefinition<C> {
   /** Pure: no I/O, no clock. */
   parse(params: Params, issues: Issues, context: ParseContext): C
   flow(config: C): TaskFlow
-  create(config: C, host: ModuleHost): WorkflowTask | Promise<WorkflowTask>
+  create(config: C, host: TaskHost): WorkflowTask | Promise<WorkflowTask>
 }
 
 export function defineCustomTask<C>(definition: CustomTaskDefinition<C>): CustomTaskModule {

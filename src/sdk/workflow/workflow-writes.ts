@@ -1,22 +1,6 @@
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
-import type { AttributePlace, TaskFlow } from '#sdk/workflow/flow.ts'
+import type { AttributePlace, AttributeWrite, TaskFlow, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
-
-/** Where a workflow writes a value: the target, and the name that the target is given. */
-export interface AttributeWrite {
-  readonly target: string
-  readonly attribute: string
-}
-
-/** What a workflow does with the attributes and the password that it's started with, as far as its tasks show. */
-export interface WorkflowWrites {
-  /** Empty when no task uses the attribute; `unknown` when a task uses it in a way that can't be known beforehand. */
-  ofUser(attribute: string): readonly AttributeWrite[] | 'unknown'
-  /** The same for a workflow that creates or changes a group. */
-  ofGroup(attribute: string): readonly AttributeWrite[] | 'unknown'
-  /** The targets at which it sets the password. */
-  readonly passwords: readonly string[] | 'unknown'
-}
 
 /** Workflows and targets, while they're checked or when they run. */
 export interface WorkflowSource {

@@ -1,8 +1,7 @@
+import type { NamedGroup } from '#identity/group.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
-import type { NamedGroup } from '#identity/user-directory.ts'
 import type { NewAccount } from '#sdk/target/new-account.ts'
-import type { GroupChanges } from '#sdk/workflow/workflow-task.ts'
 
 export interface WorkflowCall {
   readonly name: string
@@ -51,6 +50,12 @@ export interface WorkflowCall {
   readonly params: Readonly<Record<string, string>>
 }
 
+/** Memberships to add and to remove. */
+export interface GroupChanges {
+  readonly add: readonly string[]
+  readonly remove: readonly string[]
+}
+
 /** What a run that is about one user must not change about the user. */
 export interface BoundSubject {
   /** The attributes that logins are made of. */
@@ -78,4 +83,13 @@ export interface WorkflowResult {
   readonly status: RunStatus
   /** How many changes the run made to targets. */
   readonly changes: number
+}
+
+export interface WorkflowStarter {
+  /**
+   * A synchronous call settles when the last task ended, and rejects when one failed. Rejects with NOT_SUPPORTED when
+   * there is no workflow of that name, which only an optional reference can lead to. `started` gets the id of a
+   * synchronous run before its first task, so that a failed run can be named too.
+   */
+  run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
 }

@@ -7,6 +7,7 @@ import {
   type FileComparison,
   type FileProblem,
 } from '#server/commands/audit-files.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   maxLimit,
   operatorName,
@@ -19,7 +20,6 @@ import {
   unknownAction,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
 import type { AuditQuery, AuditStore } from '#storage/audit/audit-store.ts'
 import type { AuditProblem, AuditReport } from '#storage/audit/audit-verification.ts'

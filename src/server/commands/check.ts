@@ -6,6 +6,7 @@ import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { parseHostPort } from '#kernel/host-port.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
 import {
   checkFile,
   firstWrong,
@@ -14,7 +15,6 @@ import {
   runAction,
   wrongUsage,
 } from '#server/commands/command-line.ts'
-import type { CommandIo } from '#server/commands/commands.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'

@@ -5,7 +5,15 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { systemClock } from '#kernel/clock.ts'
 import { parseMoment } from '#kernel/moment.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { CommandIo } from '#server/commands/commands.ts'
+
+/** Where a command writes; tests pass their own. */
+export interface CommandIo {
+  stdout(line: string): void
+  stderr(line: string): void
+}
+
+/** Resolves to the exit code: 0 success, 1 a problem was found or the command failed, 2 wrong usage. */
+export type RunCommand = (args: string[], io: CommandIo) => Promise<number>
 
 interface CommandLine<O extends ParseArgsOptionsConfig> {
   /** The name of the command, such as `keys` or `sts test`. */

@@ -1,11 +1,4 @@
-/** Where a command writes; tests pass their own. */
-export interface CommandIo {
-  stdout(line: string): void
-  stderr(line: string): void
-}
-
-/** Resolves to the exit code: 0 success, 1 a problem was found or the command failed, 2 wrong usage. */
-export type RunCommand = (args: string[], io: CommandIo) => Promise<number>
+import type { RunCommand } from '#server/commands/command-line.ts'
 
 export interface Command {
   readonly about: string

@@ -22,6 +22,7 @@ import { suggestion } from '#kernel/suggest.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
 import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   operatorName,
   readArguments,
@@ -31,7 +32,6 @@ import {
   unknownAction,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import {
   type ConfigPlaces,
   configUsage,

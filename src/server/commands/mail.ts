@@ -3,6 +3,7 @@ import type { MailState, MailSummary } from '#domain/mail.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   messageOf,
   operatorName,
@@ -14,7 +15,6 @@ import {
   unknownAction,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
 import type { Storage } from '#storage/open.ts'
 

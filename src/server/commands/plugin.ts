@@ -5,8 +5,8 @@ import { join, relative, resolve, sep } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { suggestion } from '#kernel/suggest.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import { messageOf, readArguments, wrongUsage } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 
 const kinds = ['target', 'task', 'mapper', 'filter', 'mechanism'] as const
 type Kind = (typeof kinds)[number]

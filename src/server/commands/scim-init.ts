@@ -2,8 +2,8 @@ import { hash, randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import { readArguments, runAction, wrongUsage } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 
 /** What to enter in a product, so that it calls the gateway. */
 interface ScimClientSetup {

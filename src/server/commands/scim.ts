@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   maxLimit,
   readArguments,
@@ -13,7 +14,6 @@ import {
   WrongUsage,
   wholeNumber,
 } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
 import { scimInit } from '#server/commands/scim-init.ts'
 import type { JournalStore } from '#storage/journal-store.ts'

@@ -10,8 +10,8 @@ import { Issues } from '#kernel/issues.ts'
 import { Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import { fileProblem, messageOf, readArguments, terminalLine, wrongUsage } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import {
   configUsage,
   databaseUsage,

@@ -7,8 +7,8 @@ import type { SigningKey } from '#engine/keys/signing-key-file.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { signToken, type TokenContent } from '#protocols/jwt/signing.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import { readArguments, runAction, wrongUsage } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { closeToOthers } from '#server/commands/installation.ts'
 
 const usage = `Create a token for development, signed with the key that filters.DevelopmentIssuer publishes, or a fixed token that

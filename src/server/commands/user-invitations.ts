@@ -4,8 +4,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { InvitationForm } from '#sdk/filter/filter.ts'
 import type { InvitationRecord } from '#sdk/filter/registrations.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
 import { operatorName, terminalLine, terminalWidth } from '#server/commands/command-line.ts'
-import type { CommandIo } from '#server/commands/commands.ts'
 import type { Storage } from '#storage/open.ts'
 
 export const invitationWords: readonly string[] = ['invite', 'invitations', 'resend-invitation', 'revoke-invitation']

@@ -5,7 +5,6 @@ import { formatIssue } from '#config/located-issue.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { insertIdentity } from '#engine/directory/virtual-directory.ts'
-import { createKeySource } from '#engine/keys/key-source.ts'
 import { AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { nameKey } from '#engine/second-factors/second-factors.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
@@ -20,6 +19,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory/directory-insert.ts'
 import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   messageOf,
   operatorName,
@@ -31,7 +31,6 @@ import {
   unknownAction,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { configUsage, databaseOptions, databaseUsage, loadOnce, withDatabase } from '#server/commands/installation.ts'
 import { invitationWords, runInvitationAction } from '#server/commands/user-invitations.ts'
 import type { Storage } from '#storage/open.ts'
@@ -124,7 +123,7 @@ async function change(word: string, login: string, values: Values, action: Actio
   if (configuration === undefined) return 1
   const config = chooseInsert(configuration, values.insert)
   const work = async (storage: Storage): Promise<void> => {
-    const people = await openPeople(config, configuration, storage, values.data)
+    const people = await openPeople(config, storage)
     try {
       const by = { requestor: operatorName(values.by), workflow: { id: newId(), name: `gatehouse user ${word}` } }
       const cause = { login, target: config.name, by }
@@ -242,18 +241,13 @@ function chooseInsert({ inserts }: Configuration, name: string | undefined): Ins
   return found
 }
 
-async function openPeople(
-  { name, insert, suffix }: InsertConfig,
-  { folder }: Configuration,
-  storage: Storage,
-  data: string,
-): Promise<PeopleInsert> {
+async function openPeople({ name, insert, suffix }: InsertConfig, storage: Storage): Promise<PeopleInsert> {
   const made = await insert.create({
     name,
     suffix,
     log: silentLogger,
     clock: systemClock,
-    keys: createKeySource({ configuration: folder, data }),
+    javaScript: () => undefined,
     targets: {
       get: (wanted) => {
         throw new GatewayError('INTERNAL', `the target "${wanted}" is not open here`)

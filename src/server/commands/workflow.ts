@@ -11,6 +11,7 @@ import {
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
   maxLimit,
   messageOf,
@@ -24,7 +25,6 @@ import {
   WrongUsage,
   wholeNumber,
 } from '#server/commands/command-line.ts'
-import type { CommandIo, RunCommand } from '#server/commands/commands.ts'
 import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
 import type { Storage } from '#storage/open.ts'
 

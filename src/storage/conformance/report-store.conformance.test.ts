@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import type { ReportRow } from '#domain/report.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { reportViews } from '#sdk/report/report-views.ts'
 import { auditRow, minute, newRun } from '#storage/conformance/workflow-stores.ts'
-import type { ReportRow, ReportStore } from '#storage/reports/report-store.ts'
+import type { ReportStore } from '#storage/reports/report-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { openStores, type Stores } from '#testing/stores.ts'
 

@@ -1,4 +1,5 @@
-import type { NamedGroup, UserChange } from '#identity/user-directory.ts'
+import type { NamedGroup } from '#identity/group.ts'
+import type { UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { SqlTransaction } from '#storage/client/sql-client.ts'

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { NamedGroup, UserDirectory } from '#identity/user-directory.ts'
+import type { NamedGroup } from '#identity/group.ts'
+import type { UserDirectory } from '#identity/user-directory.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { openTwice, user } from '#testing/user-directories.ts'
 

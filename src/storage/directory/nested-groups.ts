@@ -1,4 +1,5 @@
-import type { NamedGroup, NestingChange, UserChange } from '#identity/user-directory.ts'
+import type { NamedGroup } from '#identity/group.ts'
+import type { NestingChange, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
 import { ListStatement, statement } from '#storage/client/statement.ts'

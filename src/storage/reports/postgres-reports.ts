@@ -1,8 +1,8 @@
 import pg from 'pg'
+import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#domain/report.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { postgresError } from '#protocols/sql/postgres.ts'
-import type { ReportCursor, ReportQuery, ReportReader, ReportRow, ReportRun } from '#storage/reports/report-store.ts'
 
 const maxConnections = 4
 const rowsAtOnce = 500

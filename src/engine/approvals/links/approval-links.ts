@@ -1,6 +1,6 @@
 import type { UserRef } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
-import type { KeySource } from '#sdk/module/host.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'

@@ -1,8 +1,8 @@
 import { type ApprovalLinks, approvalLinks, type LinkedApproval } from '#engine/approvals/links/approval-links.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { KeySource } from '#sdk/module/host.ts'
 
 /**
  * Makes the links of approval mails, to the first page of the configuration that answers them. They are undefined where

@@ -9,6 +9,7 @@ import type { Subject } from '#identity/subject.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import {
   type AuthAttempt,
   type AuthMechanism,
@@ -20,7 +21,6 @@ import { seeOther } from '#sdk/auth/login.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { defaultTheme, html, page, parseColour, type Theme } from '#sdk/filter/page.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -244,11 +244,11 @@ type PasswordCheck =
 class DirectoryLogin {
   readonly #lookup: FilterTemplate
   readonly #uidAttr: string
-  readonly #host: Pick<ModuleHost, 'directory' | 'log'>
+  readonly #host: Pick<AuthHost, 'directory' | 'log'>
   /** Where people stand, by root, so that somebody unknown costs as much work as somebody known. */
   readonly #neighbours = new Map<string, Dn>()
 
-  constructor(lookup: FilterTemplate, uidAttr: string, host: Pick<ModuleHost, 'directory' | 'log'>) {
+  constructor(lookup: FilterTemplate, uidAttr: string, host: Pick<AuthHost, 'directory' | 'log'>) {
     this.#lookup = lookup
     this.#uidAttr = uidAttr
     this.#host = host

@@ -1,6 +1,6 @@
 import { latestTokensSlot, storeTokens, tokensSlot } from '#modules/shared/login/session-tokens.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthAttempt, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 
@@ -38,7 +38,7 @@ export default defineAuthMechanism({
   create: (config, host) => ({ begin: (attempt) => begin(attempt, config, host) }),
 })
 
-async function begin(attempt: AuthAttempt, config: Config, host: ModuleHost): Promise<AuthOutcome> {
+async function begin(attempt: AuthAttempt, config: Config, host: AuthHost): Promise<AuthOutcome> {
   const { subject, sessionId, request } = attempt
   const { idpName: issuer, trustName: trust, doNotTieSession, overrideURL: origin } = config
   if (subject === undefined)

@@ -4,13 +4,13 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isMailName, unverifiedMail, unverifiedMailWarning } from '#modules/shared/login/linked-subject.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import {
   type AuthAttempt,
   type AuthMechanism,
   type AuthOutcome,
   defineAuthMechanism,
 } from '#sdk/auth/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import { shownAttributes } from '#sdk/module/shown-attributes.ts'
@@ -59,9 +59,9 @@ export default defineAuthMechanism({
 
 class JitProvision implements AuthMechanism {
   readonly #config: Config
-  readonly #host: ModuleHost
+  readonly #host: AuthHost
 
-  constructor(config: Config, host: ModuleHost) {
+  constructor(config: Config, host: AuthHost) {
     this.#config = config
     this.#host = host
   }

@@ -20,9 +20,9 @@ import {
   type VerifiedToken,
 } from '#protocols/jwt/token-verifier.ts'
 import type { VerificationKey } from '#protocols/jwt/verification-key.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -157,7 +157,7 @@ interface Remembered {
   readonly root: string
 }
 
-async function keysOf(config: OAuth2JwtConfig, host: ModuleHost): Promise<KeySet> {
+async function keysOf(config: OAuth2JwtConfig, host: AuthHost): Promise<KeySet> {
   if (config.keyName === undefined) {
     return new DiscoveredKeySet({ issuer: config.issuer, clock: host.clock, log: host.log })
   }
@@ -166,7 +166,7 @@ async function keysOf(config: OAuth2JwtConfig, host: ModuleHost): Promise<KeySet
   return pinnedKeySet(key)
 }
 
-function createMechanism(config: OAuth2JwtConfig, host: ModuleHost, keys: KeySet): AuthMechanism {
+function createMechanism(config: OAuth2JwtConfig, host: AuthHost, keys: KeySet): AuthMechanism {
   const { crossOrigin, link } = config
   const tolerance = config.clockTolerance ?? (host.ownsIssuer?.(config.issuer) === true ? 0 : clockTolerance)
   const verifier = createTokenVerifier({ ...config, clockTolerance: tolerance }, keys, host.clock)

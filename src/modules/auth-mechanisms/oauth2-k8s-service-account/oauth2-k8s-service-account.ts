@@ -14,8 +14,8 @@ import {
 } from '#modules/shared/login/linked-subject.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
 import { longestToken, otherAudience } from '#protocols/jwt/token-verifier.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -78,7 +78,7 @@ const mostReviews = 100
 
 type Answer = { readonly outcome: AuthOutcome; readonly root: string }
 
-function createMechanism(config: Config, host: ModuleHost): AuthMechanism {
+function createMechanism(config: Config, host: AuthHost): AuthMechanism {
   const { audiences, link } = config
   const remembered = new BoundedCache<Answer>(rememberedTokens, host.clock)
   const reviewing = new Map<string, Promise<AuthOutcome>>()

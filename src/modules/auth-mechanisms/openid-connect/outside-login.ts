@@ -11,12 +11,11 @@ import { linkSubject } from '#modules/shared/login/linked-subject.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import type { KeySet } from '#protocols/jwt/key-set.ts'
 import { createTokenVerifier, longestToken, TokenRejected, type TokenVerifier } from '#protocols/jwt/token-verifier.ts'
-import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
+import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import type { SessionContribution, SessionHandle } from '#sdk/auth/session.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** By how much the issuer's clock may be behind, in seconds. */
 const clockTolerance = 60
@@ -28,10 +27,10 @@ const longestId = 255
 export class OutsideLogin implements AuthMechanism {
   readonly #config: OpenIdConnectConfig
   readonly #client: IssuerClient
-  readonly #host: ModuleHost
+  readonly #host: AuthHost
   readonly #logouts: IssuerLogouts
 
-  constructor(config: OpenIdConnectConfig, client: IssuerClient, host: ModuleHost) {
+  constructor(config: OpenIdConnectConfig, client: IssuerClient, host: AuthHost) {
     this.#config = config
     this.#client = client
     this.#host = host
@@ -193,10 +192,10 @@ const longestSid = 255
 /** Ends sessions when the issuer says that theirs ended. Undefined is answered to what is for another client. */
 class IssuerLogouts {
   readonly #config: OpenIdConnectConfig
-  readonly #host: Pick<ModuleHost, 'sessions' | 'log'>
+  readonly #host: Pick<AuthHost, 'sessions' | 'log'>
   readonly #tokens: LogoutTokens | undefined
 
-  constructor(config: OpenIdConnectConfig, host: ModuleHost) {
+  constructor(config: OpenIdConnectConfig, host: AuthHost) {
     this.#config = config
     this.#host = host
     if (config.endpoints !== undefined) return

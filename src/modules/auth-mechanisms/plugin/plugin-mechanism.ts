@@ -6,8 +6,7 @@ import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-c
 import { readHeaders } from '#modules/shared/plugin/plugin-headers.ts'
 import { plainRequest, plainSubject } from '#modules/shared/plugin/plugin-request.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { AuthHost, AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 
 export interface PluginMechanismConfig {
   readonly code: PluginCode
@@ -24,7 +23,7 @@ const nothing: ReadonlySet<string> = new Set()
  */
 export async function openPluginMechanism(
   { code, link, maxBodyBytes }: PluginMechanismConfig,
-  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript' | 'directory'>,
+  host: Pick<AuthHost, 'name' | 'log' | 'javaScript' | 'directory'>,
 ): Promise<AuthMechanism> {
   const plugin = await PluginHost.open({
     ...(await loadPluginCode(code, host)),

@@ -28,12 +28,12 @@ import { openTotp } from '#protocols/otp/totp.ts'
 import { openPasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 
 type Handler = (exchange: Exchange, id: string) => Promise<GatewayResponse>
 
-export async function createAccount(settings: AccountSettings, host: ModuleHost): Promise<Filter> {
+export async function createAccount(settings: AccountSettings, host: FilterHost): Promise<Filter> {
   const parts: FactorParts = { settings, host, totp: await openTotp() }
   const passwords = settings.changePassword ? openOwnPassword(settings, host) : undefined
   /** By path and method; `*` is the id of something. */
@@ -114,7 +114,7 @@ function showAccount(
   } satisfies AccountView)
 }
 
-async function listSessions({ sessions }: ModuleHost, { subject, session }: Exchange): Promise<GatewayResponse> {
+async function listSessions({ sessions }: FilterHost, { subject, session }: Exchange): Promise<GatewayResponse> {
   const own = await sessions.ofUser(subject.identity)
   return answer({
     sessions: own.map(({ id, application, started, lastUsed, expires, address, agent }) => ({
@@ -130,13 +130,13 @@ async function listSessions({ sessions }: ModuleHost, { subject, session }: Exch
   } satisfies AccountSessions)
 }
 
-async function endSession({ sessions }: ModuleHost, { subject }: Exchange, id: string): Promise<GatewayResponse> {
+async function endSession({ sessions }: FilterHost, { subject }: Exchange, id: string): Promise<GatewayResponse> {
   if (!(await sessions.end(subject.identity, id))) throw notFound('no such session of this person')
   return noContent
 }
 
 /** Ends all sessions except the current one. */
-async function endOtherSessions({ sessions }: ModuleHost, { subject, session }: Exchange): Promise<GatewayResponse> {
+async function endOtherSessions({ sessions }: FilterHost, { subject, session }: Exchange): Promise<GatewayResponse> {
   const ended = await sessions.endAll(subject.identity, session === undefined ? {} : { except: session.id })
   return answer({ ended } satisfies EndedSessions)
 }
@@ -156,7 +156,7 @@ interface OwnPassword {
   close(): void
 }
 
-function openOwnPassword(settings: AccountSettings, { passwords, log }: ModuleHost): OwnPassword {
+function openOwnPassword(settings: AccountSettings, { passwords, log }: FilterHost): OwnPassword {
   const { passwordMinChars: minChars, passwordMaxChars: maxChars, breachListURL, breachListFailure } = settings
   const acceptUnchecked = breachListFailure === 'accept'
   const rules = openPasswordRules({ minChars, maxChars, breachListURL, acceptUnchecked }, log)

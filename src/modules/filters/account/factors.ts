@@ -26,13 +26,13 @@ import { creationOptions, type RelyingParty, verifyCreation } from '#protocols/w
 import { factorName } from '#sdk/auth/second-factors.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 
 export interface FactorParts {
   readonly settings: AccountSettings
   readonly totp: Totp
-  readonly host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>
+  readonly host: Pick<FilterHost, 'secondFactors' | 'clock' | 'log'>
 }
 
 const maxBody = 64 * 1024

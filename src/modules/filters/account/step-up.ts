@@ -5,15 +5,15 @@ import { seeOther } from '#sdk/auth/login.ts'
 import { provenAt, secondFactorSlot } from '#sdk/auth/second-factors.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** How long a login may go on after its second factor was shown. */
 const loginMillis = 10 * 60_000
 
 export interface StepUpParts {
   readonly settings: AccountSettings
-  readonly host: Pick<ModuleHost, 'secondFactors' | 'clock'>
+  readonly host: Pick<FilterHost, 'secondFactors' | 'clock'>
 }
 
 /**

@@ -3,10 +3,10 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isNobodysName } from '#modules/shared/login/login-name.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { html, htmlErrors, notice, page } from '#sdk/filter/page.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/workflow/approval-link.ts'
@@ -66,9 +66,9 @@ interface OpenLink {
 
 class ApprovalLinkFilter implements Filter {
   readonly #withoutLogin: boolean
-  readonly #host: ModuleHost
+  readonly #host: FilterHost
 
-  constructor(withoutLogin: boolean, host: ModuleHost) {
+  constructor(withoutLogin: boolean, host: FilterHost) {
     this.#withoutLogin = withoutLogin
     this.#host = host
   }

@@ -5,11 +5,10 @@ import { callerRef, type Subject } from '#identity/subject.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { jsonPointer } from '#modules/shared/http/json-body.ts'
 import { type FoundLogin, findLogin, isOwnLogin } from '#modules/shared/login/own-login.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { Parameter } from '#sdk/module/parameters.ts'
 import type { RefusedCall } from '#sdk/workflow/runs.ts'
-import type { BoundSubject, WorkflowCall } from '#sdk/workflow/workflow.ts'
-import type { GroupChanges } from '#sdk/workflow/workflow-task.ts'
+import type { BoundSubject, GroupChanges, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow/workflow-user.ts'
 import type { CallBody } from './call-body.ts'
 
@@ -81,7 +80,7 @@ export async function readClaims(
   user: WorkflowCall['user'],
   caller: Subject,
   rights: CallRights,
-  host: Pick<ModuleHost, 'directory' | 'loginAttributes'>,
+  host: Pick<FilterHost, 'directory' | 'loginAttributes'>,
 ): Promise<CallClaims> {
   const refusals: Refusal[] = []
   const names = await readRequestor(body.requestor, caller, rights, host.directory, refusals)
@@ -127,7 +126,7 @@ async function readSubject(
   user: WorkflowCall['user'],
   caller: Subject,
   { subject: rules }: CallRights,
-  { directory, loginAttributes }: Pick<ModuleHost, 'directory' | 'loginAttributes'>,
+  { directory, loginAttributes }: Pick<FilterHost, 'directory' | 'loginAttributes'>,
   refusals: Refusal[],
 ): Promise<{ readonly login: string; readonly identity?: Identity; readonly bound?: BoundSubject }> {
   const { userID } = user

@@ -13,8 +13,8 @@ import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { problemErrors } from '#modules/shared/http/problem-json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { AnotherSubject, type CallKey, type RefusedCall } from '#sdk/workflow/runs.ts'
@@ -92,9 +92,9 @@ export default defineFilter({
 class CallWorkflow implements Filter {
   readonly #allowed: ReadonlySet<string>
   readonly #config: Config
-  readonly #host: ModuleHost
+  readonly #host: FilterHost
 
-  constructor(config: Config, host: ModuleHost) {
+  constructor(config: Config, host: FilterHost) {
     this.#allowed = new Set(config.allowedWorkflow)
     this.#config = config
     this.#host = host

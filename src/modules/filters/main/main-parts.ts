@@ -4,7 +4,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { anothersLoginText, hasOwnLogin } from '#modules/shared/login/own-login.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
 import type { Visibility } from './visibility.ts'
@@ -12,7 +12,7 @@ import type { Visibility } from './visibility.ts'
 /** What the parts of the API share. */
 export interface MainParts {
   readonly settings: MainSettings
-  readonly host: ModuleHost
+  readonly host: FilterHost
   readonly visibility: Visibility
   readonly people: People
 }

@@ -11,9 +11,9 @@ import { answerJournal } from '#modules/shared/runs/journal-answer.ts'
 import { RunAdministration } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 import { answer, badRequest, emptyAnswer, mainErrors, notFound } from './answer.ts'
 import { mainApi } from './api-description.ts'
@@ -46,7 +46,7 @@ export default defineFilter<MainSettings>({
   create: (settings, host) => createMain(settings, host),
 })
 
-function createMain(settings: MainSettings, host: ModuleHost): Filter {
+function createMain(settings: MainSettings, host: FilterHost): Filter {
   const { uidAttributeName, displayNameAttribute } = settings.given
   const parts: MainParts = {
     settings,

@@ -1,8 +1,8 @@
 import type { Subject } from '#identity/subject.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/filter/portal.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** How long a decision is remembered for the very subject that it was made for. */
 const rememberedMillis = 3_000
@@ -12,11 +12,11 @@ type Decisions = Map<string, { readonly allowed: Promise<boolean>; readonly unti
 
 /** Who sees which orgs, links and workflows. Rules that are the same are asked once. */
 export class Visibility {
-  readonly #host: Pick<ModuleHost, 'authorize' | 'portal' | 'clock'>
+  readonly #host: Pick<FilterHost, 'authorize' | 'portal' | 'clock'>
   readonly #decisions = new WeakMap<Subject, Decisions>()
   readonly #keys = new WeakMap<readonly Rule[], string>()
 
-  constructor(host: Pick<ModuleHost, 'authorize' | 'portal' | 'clock'>) {
+  constructor(host: Pick<FilterHost, 'authorize' | 'portal' | 'clock'>) {
     this.#host = host
   }
 

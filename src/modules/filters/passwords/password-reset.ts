@@ -9,11 +9,11 @@ import { mailText, passwordWriter } from '#modules/shared/passwords/password-par
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { html, type Markup, page, type Theme } from '#sdk/filter/page.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { ResetSettings } from './reset-settings.ts'
 
 const maxBody = 16 * 1024
@@ -35,7 +35,7 @@ const setSchema = z.strictObject({
 
 type Handler = (exchange: Exchange) => Promise<GatewayResponse>
 
-export function createPasswordReset(settings: ResetSettings, host: ModuleHost): Filter {
+export function createPasswordReset(settings: ResetSettings, host: FilterHost): Filter {
   const { passwordMinChars: minChars, passwordMaxChars: maxChars, ...given } = settings.given
   const acceptUnchecked = given.breachListFailure === 'accept'
   const rules = openPasswordRules({ minChars, maxChars, breachListURL: given.breachListURL, acceptUnchecked }, host.log)
@@ -46,7 +46,7 @@ export function createPasswordReset(settings: ResetSettings, host: ModuleHost): 
 
 class PasswordReset implements Filter {
   readonly #settings: ResetSettings
-  readonly #host: ModuleHost
+  readonly #host: FilterHost
   readonly #rules: PasswordRules
   readonly #pages: ResetPages
   readonly #writer: PasswordWriter
@@ -55,7 +55,7 @@ class PasswordReset implements Filter {
   readonly #script = readFileSync(new URL('./set-page.js', import.meta.url), 'utf8')
   readonly #routes: Readonly<Record<string, Readonly<Record<string, Handler>>>>
 
-  constructor(settings: ResetSettings, host: ModuleHost, rules: PasswordRules, pages: ResetPages) {
+  constructor(settings: ResetSettings, host: FilterHost, rules: PasswordRules, pages: ResetPages) {
     this.#settings = settings
     this.#host = host
     this.#rules = rules

@@ -19,10 +19,7 @@ const functionName = 'handle'
 const withheld: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization'])
 
 /** Loads the code and runs `init`; rejects with the reason when either fails. */
-export async function openPluginFilter(
-  { code, maxBodyBytes }: PluginFilterConfig,
-  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
-): Promise<Filter> {
+export async function openPluginFilter({ code, maxBodyBytes }: PluginFilterConfig, host: ModuleHost): Promise<Filter> {
   const plugin = await PluginHost.open({
     ...(await loadPluginCode(code, host)),
     name: `a plug-in filter of "${host.name}"`,

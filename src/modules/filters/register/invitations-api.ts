@@ -8,9 +8,9 @@ import { checkValue } from '#modules/shared/forms/form-values.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { InvitationForm } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { InvitationRecord } from '#sdk/filter/registrations.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { isMailAddress } from '#sdk/notifier/mail.ts'
 
 const maxBody = 64 * 1024
@@ -22,7 +22,7 @@ interface InvitationApiParts {
   readonly settings: RegisterSettings
   readonly form: string
   readonly mails: Mails
-  readonly host: Pick<ModuleHost, 'registrations' | 'authorize'>
+  readonly host: Pick<FilterHost, 'registrations' | 'authorize'>
 }
 
 /** Shows an invitation to the invited user, and manages all invitations for users that may invite. */

@@ -6,10 +6,10 @@ import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { RegistrationEvent } from '#sdk/filter/registrations.ts'
-import type { ValueSource } from '#sdk/mapper/value-source.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ValueSource } from '#sdk/mapper/mapper.ts'
 import { registerApi } from './api-description.ts'
 import { type HumanCheck, noHumanCheck, openProofOfWork, type ProofOfWork } from './human-check/human-check.ts'
 import { openProviderCheck } from './human-check/provider-check.ts'
@@ -50,7 +50,7 @@ export default defineFilter<RegisterSettings>({
   create: openRegister,
 })
 
-async function openRegister(settings: RegisterSettings, host: ModuleHost): Promise<Filter> {
+async function openRegister(settings: RegisterSettings, host: FilterHost): Promise<Filter> {
   const sources = new Map<string, ValueSource>()
   const closing: (() => unknown)[] = []
   const close = async (): Promise<void> => {
@@ -75,7 +75,7 @@ async function openRegister(settings: RegisterSettings, host: ModuleHost): Promi
   return new RegisterFilter({ settings, host, sources, humanCheck, passwords, close })
 }
 
-function openHumanCheck({ given, humanCheck: kind }: RegisterSettings, host: ModuleHost): HumanCheck | ProofOfWork {
+function openHumanCheck({ given, humanCheck: kind }: RegisterSettings, host: FilterHost): HumanCheck | ProofOfWork {
   if (kind === 'none') return noHumanCheck
   if (kind === 'proof-of-work') return openProofOfWork(given.proofOfWorkBits, host)
   const { rcSecret = '', rcVerifyURL, rcHostname, rcAction, rcMinScore = 0.5 } = given
@@ -90,7 +90,7 @@ function openHumanCheck({ given, humanCheck: kind }: RegisterSettings, host: Mod
   return openProviderCheck(provider, host.log, host.clock)
 }
 
-const openPasswords = ({ given }: RegisterSettings, host: ModuleHost): PasswordRules =>
+const openPasswords = ({ given }: RegisterSettings, host: FilterHost): PasswordRules =>
   openPasswordRules(
     {
       minChars: given.passwordMinChars,
@@ -103,7 +103,7 @@ const openPasswords = ({ given }: RegisterSettings, host: ModuleHost): PasswordR
 
 interface RegisterParts {
   readonly settings: RegisterSettings
-  readonly host: ModuleHost
+  readonly host: FilterHost
   readonly sources: ReadonlyMap<string, ValueSource>
   readonly humanCheck: HumanCheck | ProofOfWork
   readonly passwords: PasswordRules

@@ -15,10 +15,10 @@ import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { checkForm } from '#modules/shared/forms/form-values.ts'
 import { anothersLoginText, hasOwnLogin } from '#modules/shared/login/own-login.ts'
 import type { PasswordRules } from '#protocols/passwords/password-rules.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 import type { InvitationRecord, RegistrationOutcome } from '#sdk/filter/registrations.ts'
-import type { ValueSource } from '#sdk/mapper/value-source.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ValueSource } from '#sdk/mapper/mapper.ts'
 import { isMailAddress } from '#sdk/notifier/mail.ts'
 import { type NewAccount, takenValues, type UniqueValue } from '#sdk/target/new-account.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
@@ -32,7 +32,7 @@ export interface RegistrarParts {
   readonly passwords: PasswordRules
   readonly mails: Mails
   readonly limits: Limits
-  readonly host: Pick<ModuleHost, 'directory' | 'registrations' | 'runs' | 'log'>
+  readonly host: Pick<FilterHost, 'directory' | 'registrations' | 'runs' | 'log'>
 }
 
 export type SubmitOutcome =

@@ -6,7 +6,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { isServerSet } from '#modules/shared/forms/form-values.ts'
-import type { SourceItem, ValueSource } from '#sdk/mapper/value-source.ts'
+import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
 
 /** The form for the page, without secrets, workflows and settings of the server. */
 export function configView(settings: RegisterSettings, attributes: readonly FormAttributeView[]): RegisterConfig {

@@ -16,9 +16,9 @@ import {
 import type { EventStream } from '#sdk/filter/event-stream.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 import type { Journal } from '#sdk/filter/journal.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
 import { type GatewayConfig, parseGatewayConfig, summarize } from './gateway-config.ts'
 import { GroupMapping } from './group-mapping.ts'
@@ -74,14 +74,14 @@ export default defineFilter({
   },
 })
 
-function createLookups(config: GatewayConfig, host: ModuleHost): Lookups {
+function createLookups(config: GatewayConfig, host: FilterHost): Lookups {
   const { lookup } = config
   if (lookup.kind === 'directory') return new DirectoryLookups(host.directory, lookup.base, config)
   return targetLookups(host.targets.get(lookup.name), config)
 }
 
 /** Stored under what users are looked up in, so that all gateways on one target share the marks. */
-async function openMarks(config: GatewayConfig, host: ModuleHost, opened: Scope): Promise<DeletedMarks> {
+async function openMarks(config: GatewayConfig, host: FilterHost, opened: Scope): Promise<DeletedMarks> {
   const { lookup, users } = config
   if (users.deletedAttribute !== undefined) return attributeMarks(users.deletedAttribute, host.clock)
   const place = lookup.kind === 'target' ? `target/${lookup.name}` : `directory/${lookup.base}`
@@ -92,7 +92,7 @@ async function openMarks(config: GatewayConfig, host: ModuleHost, opened: Scope)
 async function withEventsAndJournal(
   router: Router,
   config: GatewayConfig,
-  host: ModuleHost,
+  host: FilterHost,
   opened: Scope,
 ): Promise<Router> {
   const { events, journal } = config

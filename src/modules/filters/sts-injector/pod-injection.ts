@@ -7,7 +7,6 @@ import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { labelName } from '#kernel/pod-label.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import { ServiceAccounts } from '#modules/filters/sts-injector/service-accounts.ts'
-import type { InjectorConfig } from '#modules/filters/sts-injector/sts-injector.ts'
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
@@ -17,20 +16,28 @@ import {
   reviewUid,
 } from '#protocols/admission/admission-review.ts'
 import { type Injection, inject } from '#protocols/admission/inject.ts'
+import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { ownerOf, type Pod, type PodOwner, podSchema } from '#protocols/admission/pod.ts'
 import { asksAccount, type PodAccount } from '#protocols/admission/pod-wishes.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 
 const maxFaults = 16
 const maxFault = 400
 
+export interface InjectorConfig {
+  readonly settings: InjectorSettings
+  readonly whenNotInjectable: 'admit' | 'refuse'
+  /** Undefined: annotations of service accounts do not count, and owners get no events. */
+  readonly cluster: string | undefined
+}
+
 /** Answers each review with what the pod is to get. */
-export function createInjection(config: InjectorConfig, host: ModuleHost): Filter {
+export function createInjection(config: InjectorConfig, host: FilterHost): Filter {
   const injection = new PodInjection(config, host)
   return {
     async handle({ request, pathInfo }) {
@@ -69,12 +76,12 @@ async function bodyOf(request: GatewayRequest): Promise<Buffer> {
 
 class PodInjection {
   readonly #config: InjectorConfig
-  readonly #host: ModuleHost
+  readonly #host: FilterHost
   readonly #endpoints: readonly PodEndpoint[]
   readonly #accounts: ServiceAccounts | undefined
   readonly #events: OwnerEvents | undefined
 
-  constructor(config: InjectorConfig, host: ModuleHost) {
+  constructor(config: InjectorConfig, host: FilterHost) {
     this.#config = config
     this.#host = host
     this.#endpoints = host.stsPodEndpoints ?? []

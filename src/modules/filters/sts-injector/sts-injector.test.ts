@@ -2,8 +2,8 @@ import { jsonpatch } from 'json-p3'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { ClusterObject, ClusterObjects, KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
@@ -22,7 +22,7 @@ interface Call {
   readonly headers?: Record<string, string>
 }
 
-async function filterFor(params: Record<string, string>, host: Partial<ModuleHost> = {}) {
+async function filterFor(params: Record<string, string>, host: Partial<FilterHost> = {}) {
   const issues = noIssues()
   const prepared = stsInjector.prepare(fakeParams({ tokenService, ...params }), issues, fakeParseContext())
   expect(issueTexts(issues.list)).toEqual([])

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { InjectorConfig } from '#modules/filters/sts-injector/pod-injection.ts'
 import { type InjectorSettings, isQuantity } from '#protocols/admission/injector-settings.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
@@ -85,13 +86,6 @@ function parseTokenService(value: string): string {
     throw new Error('must have no user, query or fragment')
   }
   return url.href.replace(/\/$/, '')
-}
-
-export interface InjectorConfig {
-  readonly settings: InjectorSettings
-  readonly whenNotInjectable: 'admit' | 'refuse'
-  /** Undefined: annotations of service accounts do not count, and owners get no events. */
-  readonly cluster: string | undefined
 }
 
 /** The mutating webhook that gives pods their tokens: all endpoints of the token service in one answer. */

@@ -4,9 +4,9 @@ import { oauthErrors } from '#protocols/sts/oauth-errors.ts'
 import { jwtTokenType, longestForm, readTokenExchange, tokenExchangeAnswer } from '#protocols/sts/token-exchange.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import type { IssuedToken, TokenCall, TokenService } from '#sdk/filter/token-service.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -40,7 +40,7 @@ export default defineFilter({
   },
 })
 
-function tokenService({ tokens }: ModuleHost): TokenService {
+function tokenService({ tokens }: FilterHost): TokenService {
   if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
   return tokens
 }

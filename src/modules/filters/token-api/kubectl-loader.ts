@@ -9,7 +9,7 @@ import {
   tokensSlot,
 } from '#modules/shared/login/session-tokens.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ShellTemplate } from './shell-template.ts'
 import type { LoadedTokens, TokenLoader } from './token-loader.ts'
 
@@ -45,7 +45,7 @@ export const commandValues = [
 ] as const
 
 /** The tokens of the login, and the commands that use them. */
-export function kubectlLoader(settings: KubectlSettings, host: ModuleHost): TokenLoader {
+export function kubectlLoader(settings: KubectlSettings, host: FilterHost): TokenLoader {
   return {
     load: async (exchange) => show(exchange, await kept(exchange, settings), settings, host),
     renew: async (exchange) => {
@@ -85,7 +85,7 @@ async function show(
   { subject }: Exchange,
   tokens: SessionTokens | undefined,
   settings: KubectlSettings,
-  host: ModuleHost,
+  host: FilterHost,
 ): Promise<LoadedTokens> {
   const { usage, loginPlugin, uidAttribute } = settings
   const clusterCertificate = await certificate(settings.clusterCertificate, host)
@@ -143,7 +143,7 @@ async function show(
 async function stateOf(
   tokens: SessionTokens,
   settings: KubectlSettings,
-  { issuers, clock }: ModuleHost,
+  { issuers, clock }: FilterHost,
 ): Promise<TokenState> {
   const { idp, expires, refreshToken, refreshExpires } = tokens
   const refresh = refreshToken === undefined ? 'none' : ((await issuers?.refreshState(idp, refreshToken)) ?? 'ended')
@@ -158,7 +158,7 @@ async function stateOf(
 const isRenewable = (tokens: SessionTokens | undefined, { renews }: KubectlSettings): tokens is SessionTokens =>
   renews && tokens?.refreshToken !== undefined
 
-const certificate = async (name: string | undefined, { keys: source }: ModuleHost): Promise<string | undefined> =>
+const certificate = async (name: string | undefined, { keys: source }: FilterHost): Promise<string | undefined> =>
   name === undefined ? undefined : await source.certificate?.(name)
 
 /** In the forms of existing commands: lines separated by `\n`, by real line breaks, and as base64. */

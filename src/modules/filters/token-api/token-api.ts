@@ -7,8 +7,8 @@ import { type ApiPlace, DescribedApi } from '#modules/shared/http/api-descriptio
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type Parameter, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -108,7 +108,7 @@ interface TokenSettings {
   readonly displayNameAttribute: string
   readonly kind: string
   readonly config: TokenConfig
-  open(host: ModuleHost): TokenLoader
+  open(host: FilterHost): TokenLoader
 }
 
 const loaders = ['KubectlTokenLoader', 'AttributeToken', 'TOTPToken', 'LoadToken'] as const

@@ -1,6 +1,6 @@
 import { type Composite, parseComposite } from '#identity/mapping/composite.ts'
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
-import { defineMapper } from '#sdk/mapper/mapper.ts'
+import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 
 /** A composite whose template is base64, because the commas of JSON would end a parameter. */
 export default defineMapper({

@@ -1,5 +1,5 @@
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
-import { defineMapper } from '#sdk/mapper/mapper.ts'
+import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 
 const nobody: readonly string[] = ['none@none.com']
 

@@ -3,9 +3,10 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
-import { defineMapper, type MapperInstance } from '#sdk/mapper/mapper.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { MapperInstance } from '#sdk/mapper/mapper.ts'
+import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 import { hasGroups, hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 
 const lookupsAtOnce = 8
@@ -86,7 +87,7 @@ async function lookUp(target: LookupTarget, name: string): Promise<Membership | 
   return group && { id: group.id, display: group.name }
 }
 
-async function findEntry(host: ModuleHost, name: string, groupId: string): Promise<Membership | undefined> {
+async function findEntry(host: LookupHost, name: string, groupId: string): Promise<Membership | undefined> {
   const dn = parseName(name)
   if (dn === undefined) return undefined
   const [entry] = await host.directory.search({ base: dn, scope: 'base', filter: anything, limit: 1 })

@@ -1,5 +1,5 @@
 import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
-import { defineMapper } from '#sdk/mapper/mapper.ts'
+import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import { mappingLimits, openMappingFunction } from './mapping-function.ts'
 
 /**

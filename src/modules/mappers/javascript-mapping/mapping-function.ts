@@ -27,7 +27,7 @@ export interface MappingFunction {
 /** A mapper whose values come from the function `doMapping` of some code. Rejects when the code has none. */
 export async function openMappingFunction(
   { code, name, globals, init }: MappingFunction,
-  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
+  host: ModuleHost,
 ): Promise<Mapper> {
   const plugin = await PluginHost.open({
     ...(await loadPluginCode(code, host)),

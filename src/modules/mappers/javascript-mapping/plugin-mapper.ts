@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { moduleFile } from '#modules/shared/plugin/plugin-code.ts'
-import { defineMapper } from '#sdk/mapper/mapper.ts'
+import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import { mappingLimits, openMappingFunction } from './mapping-function.ts'
 
 /** `module[,texts…]`: a mapper in a file. The texts are handed to its `init`. */

@@ -3,7 +3,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
-import { defineMapper } from '#sdk/mapper/mapper.ts'
+import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 
 /** The values that a JSON path finds in an attribute, as texts. */
 export default defineMapper({

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
-import { defineMapper } from '#sdk/mapper/mapper.ts'
+import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 
 /** A new random UUID at every use. */
 export default defineMapper({

@@ -6,7 +6,7 @@ import { issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Issues } from '#kernel/issues.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -86,7 +86,7 @@ export async function linkSubject(
   claims: Attributes,
   link: SubjectLink,
   root: string,
-  host: Pick<ModuleHost, 'directory'>,
+  host: Pick<AuthHost, 'directory'>,
 ): Promise<LinkOutcome> {
   const [uid, ...others] = claims.values(link.uidAttr)
   if (uid === undefined || uid === '') return refused(`the claim "${link.uidAttr}" is missing`)

@@ -2,13 +2,12 @@ import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/se
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
+import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import { type FactorOwner, secondFactorProof, secondFactorSlot } from '#sdk/auth/second-factors.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { html, type Markup, page } from '#sdk/filter/page.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import { flag } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -84,12 +83,12 @@ export function withoutFactor(
 export class SecondFactorLogin implements AuthMechanism {
   readonly #dialogue: FactorDialogue
   readonly #without: WithoutFactor
-  readonly #host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>
+  readonly #host: Pick<AuthHost, 'secondFactors' | 'clock' | 'log'>
 
   constructor(
     dialogue: FactorDialogue,
     without: WithoutFactor,
-    host: Pick<ModuleHost, 'secondFactors' | 'clock' | 'log'>,
+    host: Pick<AuthHost, 'secondFactors' | 'clock' | 'log'>,
   ) {
     this.#dialogue = dialogue
     this.#without = without

@@ -4,7 +4,7 @@ import type { ChangeRecorder, UserDirectory, UserDirectoryOptions } from '#ident
 import { type Argon2Cost, argon2idHash, derive, saltBytes, tagBytes } from '#kernel/argon2id.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 
 /** Each hash takes memory and a thread of the process, so few run at a time, in all inserts and targets together. */
 const hashing = new KeyedQueue({ width: 2, maxPending: 202 })
@@ -16,7 +16,7 @@ const nobody = 'nobody'
 
 /** The passwords of the people of a directory, which every door to the same people opens alike. */
 export const openPasswords = async (
-  host: Pick<ModuleHost, 'openUserDirectory'>,
+  host: Pick<FilterHost, 'openUserDirectory'>,
   people: UserDirectoryOptions,
 ): Promise<Passwords> => new Passwords(await host.openUserDirectory({ ...people, name: `${people.name}/passwords` }))
 

@@ -1,8 +1,8 @@
 import type { JournalQuery } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseMoment } from '#kernel/moment.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 
 const defaultLimit = 100
 const maxLimit = 500
@@ -11,7 +11,7 @@ const maxLimit = 500
 export async function answerJournal(
   request: Pick<GatewayRequest, 'method' | 'query'>,
   shown: readonly string[],
-  host: Pick<ModuleHost, 'readJournal' | 'clock'>,
+  host: Pick<FilterHost, 'readJournal' | 'clock'>,
 ): Promise<GatewayResponse> {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })

@@ -4,8 +4,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { approvalDocument, runDocument, stepDocument } from '#modules/shared/runs/run-document.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 import type { RunIntervention } from '#sdk/workflow/runs.ts'
 
 const maxBodyBytes = 16 * 1024
@@ -31,9 +31,9 @@ const isAction = (word: string | undefined): word is Action => word !== undefine
 /** Shows the runs of this installation to administrators, who can retry, skip and cancel. */
 export class RunAdministration {
   readonly #readOnly: boolean
-  readonly #host: Pick<ModuleHost, 'runs' | 'approvals' | 'log'>
+  readonly #host: Pick<FilterHost, 'runs' | 'approvals' | 'log'>
 
-  constructor(readOnly: boolean, host: Pick<ModuleHost, 'runs' | 'approvals' | 'log'>) {
+  constructor(readOnly: boolean, host: Pick<FilterHost, 'runs' | 'approvals' | 'log'>) {
     this.#readOnly = readOnly
     this.#host = host
   }

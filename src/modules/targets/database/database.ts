@@ -13,22 +13,22 @@ import { databaseSystem, openPasswords, type Passwords } from '#modules/shared/p
 import { hasCode, noUser, report } from '#modules/shared/targets/user-reconciler.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import {
-  type ContainingGroup,
-  type CreateOptions,
-  defineTarget,
-  type GroupChange,
-  type GroupReadOptions,
-  type GroupTarget,
-  type LookupTarget,
-  type MemberGroupChange,
-  type PasswordTarget,
-  type SearchPage,
-  type SearchQuery,
-  type StoredAccount,
-  type SyncOptions,
-  type TargetRequest,
+import type {
+  ContainingGroup,
+  CreateOptions,
+  GroupChange,
+  GroupReadOptions,
+  GroupTarget,
+  LookupTarget,
+  MemberGroupChange,
+  PasswordTarget,
+  SearchPage,
+  SearchQuery,
+  StoredAccount,
+  SyncOptions,
+  TargetRequest,
 } from '#sdk/target/target.ts'
+import { defineTarget } from '#sdk/target/target-module.ts'
 
 const parameters = {
   directory: text({

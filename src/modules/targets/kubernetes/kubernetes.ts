@@ -8,7 +8,7 @@ import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
-import { defineTarget } from '#sdk/target/target.ts'
+import { defineTarget } from '#sdk/target/target-module.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
 
 const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenapi'] as const

@@ -1,8 +1,8 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import { missingNames } from '#identity/entry-changes.ts'
+import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import {

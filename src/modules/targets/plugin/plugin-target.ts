@@ -43,7 +43,7 @@ export interface PluginTargetConfig extends Demands {
 /** Loads the code and runs `init`; rejects with the reason when either fails. */
 export async function openPluginTarget(
   { code, can: _, ...demands }: PluginTargetConfig,
-  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
+  host: ModuleHost,
 ): Promise<Target> {
   const { timeoutMillis, memoryMegabytes, config } = code
   const plugin = await PluginHost.open({

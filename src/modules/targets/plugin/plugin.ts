@@ -1,7 +1,7 @@
 import { pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { parsed } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { defineTarget } from '#sdk/target/target.ts'
+import { defineTarget } from '#sdk/target/target-module.ts'
 import { type Capabilities, capabilitiesOf, type Demands, legacySignatures } from './plugin-functions.ts'
 import { openPluginTarget, type PluginTargetConfig } from './plugin-target.ts'
 

@@ -1,6 +1,5 @@
-import type { Group } from '#identity/group.ts'
+import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'

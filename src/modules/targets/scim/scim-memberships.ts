@@ -1,4 +1,4 @@
-import type { NamedGroup } from '#identity/user-directory.ts'
+import type { NamedGroup } from '#identity/group.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'

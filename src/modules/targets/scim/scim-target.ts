@@ -51,10 +51,7 @@ export interface ScimConfig {
 }
 
 /** Reads what the server can do; where it does not answer yet, on the first call that needs it. */
-export async function openScimTarget(
-  config: ScimConfig,
-  host: Pick<ModuleHost, 'name' | 'log' | 'clock'>,
-): Promise<ScimTarget> {
+export async function openScimTarget(config: ScimConfig, host: ModuleHost): Promise<ScimTarget> {
   const { authority, timeoutMillis, memberships } = config
   const { name, log, clock } = host
   const http = openHttpPool(authority.file === undefined ? authority.text : await readSmallFile(authority.file))
@@ -76,7 +73,7 @@ export async function openScimTarget(
 function credentialsOf(
   { access, timeoutMillis }: ScimConfig,
   { send }: HttpPool,
-  { name, clock }: Pick<ModuleHost, 'name' | 'clock'>,
+  { name, clock }: ModuleHost,
 ): Credentials {
   if (access.kind === 'token') return { header: async () => `Bearer ${access.token}`, renew: () => false }
   const token = new ClientToken(send, { ...access, name, clock })

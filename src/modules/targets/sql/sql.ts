@@ -7,7 +7,7 @@ import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-t
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { defineTarget } from '#sdk/target/target.ts'
+import { defineTarget } from '#sdk/target/target-module.ts'
 import type { HashPassword, SqlTargetConfig } from './sql-target.ts'
 import { readStatements } from './statements.ts'
 import {

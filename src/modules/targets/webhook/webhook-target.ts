@@ -29,10 +29,7 @@ import type { EntryPaths, Narrowings, Operation, WebhookConfig } from './webhook
 import { webhookUsers } from './webhook-users.ts'
 
 /** Makes no request before the first call. */
-export async function openWebhookTarget(
-  config: WebhookConfig,
-  host: Pick<ModuleHost, 'name' | 'clock'>,
-): Promise<Target> {
+export async function openWebhookTarget(config: WebhookConfig, host: ModuleHost): Promise<Target> {
   const { can, limits, operations } = config
   const caller = await ApiCaller.open(config.connection, host.name, host.clock)
   const reader = new EntryReader(host.name)

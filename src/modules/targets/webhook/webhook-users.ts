@@ -1,6 +1,6 @@
 import { userChanges } from '#identity/entry-changes.ts'
+import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { NamedGroup } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   type CreateCall,

@@ -13,7 +13,7 @@ import {
 } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { defineTarget } from '#sdk/target/target.ts'
+import { defineTarget } from '#sdk/target/target-module.ts'
 import {
   type BodyTemplate,
   type HeaderTemplate,

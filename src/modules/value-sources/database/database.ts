@@ -1,9 +1,11 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { hasQueries, type QueryRow, type QueryTarget } from '#modules/shared/targets/query-target.ts'
-import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/mapper/value-source.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
+import { notInSource } from '#sdk/mapper/mapper.ts'
+import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 
 const place = 'search'
 const most = 1_000
@@ -39,7 +41,7 @@ export default defineValueSource({
   create: (config, host) => openDatabaseSource(config, host),
 })
 
-function openDatabaseSource(config: Config, { targets }: Pick<ModuleHost, 'targets'>): ValueSource {
+function openDatabaseSource(config: Config, { targets }: Pick<LookupHost, 'targets'>): ValueSource {
   const { targetName, nameField, valueField, errorMessage } = config
   const maxEntries = config.maxEntries || config.maxEntrie || 100
   const [whole, searched, exact] = [config.noParamSQL, config.paramSQL, config.exactSQL].map((statement) =>
@@ -63,7 +65,7 @@ function openDatabaseSource(config: Config, { targets }: Pick<ModuleHost, 'targe
 }
 
 /** Fails where the gateway starts, not where somebody registers. */
-function queryTarget(targets: ModuleHost['targets'], name: string): QueryTarget {
+function queryTarget(targets: LookupHost['targets'], name: string): QueryTarget {
   const target = targets.get(name)
   if (!hasQueries(target)) throw new Error(`the target "${name}" is not a database that can be asked`)
   return target

@@ -1,10 +1,12 @@
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/mapper/value-source.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
+import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
+import { notInSource } from '#sdk/mapper/mapper.ts'
+import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
+import type { LookupHost } from '#sdk/target/target.ts'
 
 const parameters = {
   searchBase: parsed('DN', (value) => Dn.parse(value), {
@@ -31,7 +33,7 @@ export default defineValueSource({
   create: (config, host) => openDirectorySource(config, host),
 })
 
-function openDirectorySource(config: Config, { directory }: Pick<ModuleHost, 'directory'>): ValueSource {
+function openDirectorySource(config: Config, { directory }: Pick<LookupHost, 'directory'>): ValueSource {
   const { searchBase: base = new Dn([]), objectClass, nameField, valueField, maxEntries, sort, errorMessage } = config
   const searchField = config.searchField ?? nameField
   const attributes = [nameField, valueField]

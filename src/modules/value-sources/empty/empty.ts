@@ -1,4 +1,4 @@
-import { defineValueSource } from '#sdk/mapper/value-source.ts'
+import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 
 /** No list at all: whatever is typed is taken, as far as the field's own rules go. */
 export default defineValueSource({

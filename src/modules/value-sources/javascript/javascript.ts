@@ -7,7 +7,9 @@ import {
 } from '#modules/shared/plugin/plugin-code.ts'
 import { plainSubject } from '#modules/shared/plugin/plugin-request.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
-import { defineValueSource, notInSource, type SourceItem, type ValueSource } from '#sdk/mapper/value-source.ts'
+import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
+import { notInSource } from '#sdk/mapper/mapper.ts'
+import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 
 const idleMillis = 30_000
@@ -22,10 +24,7 @@ export default defineValueSource<PluginCode>({
   create: openJavaScriptSource,
 })
 
-async function openJavaScriptSource(
-  code: PluginCode,
-  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
-): Promise<ValueSource> {
+async function openJavaScriptSource(code: PluginCode, host: ModuleHost): Promise<ValueSource> {
   const plugin = await PluginHost.open({
     ...(await loadPluginCode(code, host)),
     name: `a value source of "${host.name}"`,

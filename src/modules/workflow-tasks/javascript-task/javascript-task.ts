@@ -44,10 +44,7 @@ export default defineCustomTask<PluginCode>({
 })
 
 /** Loads the code and runs `init`; rejects with the reason when either fails. */
-export async function openJavaScriptTask(
-  code: PluginCode,
-  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
-): Promise<WorkflowTask> {
+export async function openJavaScriptTask(code: PluginCode, host: ModuleHost): Promise<WorkflowTask> {
   const task = { name: host.name }
   const plugin = await PluginHost.open({
     ...(await loadPluginCode(code, host)),

@@ -1,9 +1,9 @@
 import type { When } from '#domain/timer.ts'
 import { entryChange, userChanges } from '#identity/entry-changes.ts'
+import type { NamedGroup } from '#identity/group.ts'
 import type { Identity } from '#identity/identity.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
-import type { NamedGroup } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#modules/shared/tasks/audited-call.ts'
@@ -11,13 +11,18 @@ import { checkVersion, type TargetUser, targetUser } from '#modules/shared/tasks
 import { expiryFields, readTaskExpiry, type TaskExpiry } from '#modules/shared/tasks/task-expiry.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
-import type { TargetSource } from '#sdk/module/host.ts'
 import { type Expiry, expiryTime } from '#sdk/target/expiry.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target/target.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import type { GrantedAccess, StepEffects } from '#sdk/workflow/step-effects.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
-import { next, type TaskModule, type WorkflowTask, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import {
+  next,
+  type TaskModule,
+  type TaskTargets,
+  type WorkflowTask,
+  type WorkflowUser,
+} from '#sdk/workflow/workflow-task.ts'
 import { limitGroups, sameLogin, takeVersion, wantedGroups } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
@@ -98,7 +103,7 @@ const provision: TaskModule = {
 
 export default provision
 
-function provisionTask(config: Config, targets: TargetSource, clock: Clock): WorkflowTask {
+function provisionTask(config: Config, targets: TaskTargets, clock: Clock): WorkflowTask {
   const mapping = targets.mapping?.(config.target)
   const own = targets.get(config.target)
   return onTarget(config.target, own, async (target, context) => {

@@ -3,8 +3,8 @@ import type { RegisterChallenge } from '#contract/register.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
+import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
-import type { ModuleHost } from '#sdk/module/host.ts'
 
 /** Checks that a human registers. Any error counts as a failure. */
 export interface HumanCheck {
@@ -29,7 +29,7 @@ export interface ProofOfWork extends HumanCheck {
  */
 export function openProofOfWork(
   difficulty: number,
-  { keys, clock, registrations }: Pick<ModuleHost, 'keys' | 'clock' | 'registrations'>,
+  { keys, clock, registrations }: Pick<FilterHost, 'keys' | 'clock' | 'registrations'>,
 ): ProofOfWork {
   return {
     async challenge() {

@@ -1,0 +1,76 @@
+import type { Directory } from '#identity/directory.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
+import type { IssuerAccess } from '#sdk/auth/issuer.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
+import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
+import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
+import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/filter/event-stream.ts'
+import type { Journal, JournalOptions, ReadJournal } from '#sdk/filter/journal.ts'
+import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
+import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
+import type { PortalAccess } from '#sdk/filter/portal.ts'
+import type { RegistrationAccess } from '#sdk/filter/registrations.ts'
+import type { ReportEndpoint } from '#sdk/filter/reports.ts'
+import type { ReadStatistics } from '#sdk/filter/statistics.ts'
+import type { TokenService } from '#sdk/filter/token-service.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import type { TargetSource } from '#sdk/target/target.ts'
+import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
+import type { WorkflowWrites } from '#sdk/workflow/flow.ts'
+import type { GrantAccess } from '#sdk/workflow/grants.ts'
+import type { RunAccess } from '#sdk/workflow/runs.ts'
+import type { WorkflowStarter } from '#sdk/workflow/workflow.ts'
+
+/** What a filter may use of Gatehouse: filters are its APIs, so each access is one part of the product. */
+export interface FilterHost extends ModuleHost, WorkflowFacts {
+  readonly targets: TargetSource
+  /** The virtual directory. */
+  readonly directory: Directory
+  readonly keys: KeySource
+  /** Any rule passes; none denies. */
+  authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
+  readonly workflows: WorkflowStarter
+  /** Stored runs. */
+  readonly runs: RunAccess
+  readonly approvals: ApprovalAccess
+  readonly grants: GrantAccess
+  readonly sessions: SessionAccess
+  readonly secondFactors: SecondFactorAccess
+  /** Passwords that users set themselves. */
+  readonly passwords: PasswordAccess
+  readonly registrations: RegistrationAccess
+  /** What a portal shows: orgs, links, reports, workflows. */
+  readonly portal: PortalAccess
+  /** Absent if the gateway serves no reports. */
+  readonly reports?: ReportEndpoint
+  /** Our own OpenID Connect issuers; absent if none are configured. */
+  readonly issuers?: IssuerAccess
+  /** The token endpoints; absent if none are configured. */
+  readonly tokens?: TokenService
+  /** The endpoints of the token service that have an injector. None when absent. */
+  readonly stsPodEndpoints?: readonly PodEndpoint[]
+  /** Writes a decision of the injector to the audit, within a second or so. Never rejects. */
+  recordAdmission?(admission: PodAdmission): Promise<void>
+  /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
+  openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+  /** Opens the journal in which an API records the calls it answered. The caller closes it. */
+  openJournal(options: JournalOptions): Journal
+  readonly readJournal: ReadJournal
+  readonly readStatistics: ReadStatistics
+  /** Opens a stream that delivers events to receivers, durably and in order. The caller closes it. */
+  openEventStream(options: EventStreamOptions): EventStream
+  readonly pollEvents: PollEvents
+}
+
+/** What the configuration shows about a workflow and those it calls. */
+export interface WorkflowFacts {
+  /** The request parameters that they take; undefined when there is no workflow of that name. */
+  workflowParameters(name: string): ReadonlySet<string> | undefined
+  /** The attributes that they, or any target, make logins of; `any` if a mapper may read anything for one. */
+  loginAttributes(workflow: string): ReadonlySet<string> | 'any'
+  /** What they write of what they are started with. */
+  workflowWrites(workflow: string): WorkflowWrites
+}

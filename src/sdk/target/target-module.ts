@@ -1,0 +1,17 @@
+import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
+import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import type { Target, TargetSource } from '#sdk/target/target.ts'
+
+export interface TargetHost extends ModuleHost {
+  /** The other targets. They are created in any order, so a target may ask for one only when it is called. */
+  readonly targets: TargetSource
+  /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
+  openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+}
+
+export type PreparedTarget = Prepared<Target, TargetHost>
+export type TargetModule = Module<Target, TargetHost>
+
+export const defineTarget = <C>(definition: ModuleDefinition<C, Target, TargetHost>): TargetModule =>
+  defineModule(definition)
