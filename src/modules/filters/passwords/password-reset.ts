@@ -14,7 +14,7 @@ import { html, type Markup, page, type Theme } from '#sdk/filter/page.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
-import type { ResetSettings } from './reset-settings.ts'
+import type { ResetSettings } from './passwords.ts'
 
 const maxBody = 16 * 1024
 const maxUser = 256
