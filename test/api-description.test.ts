@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
-import { callWorkflowApi } from '#modules/filters/call-workflow/api-description.ts'
+import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { approvalRoutes, portalRoutes } from '#modules/filters/main/main.ts'
 import type { MainParts } from '#modules/filters/main/main-parts.ts'

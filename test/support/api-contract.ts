@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { callWorkflowApi } from '#modules/filters/call-workflow/api-description.ts'
+import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { passkeyUser, readPasskey } from '#modules/shared/login/passkey-factor.ts'
 import {
   type FactorDialogue,
+  passkeyUser,
+  readPasskey,
   SecondFactorLogin,
   withoutFactor,
   withoutFactorParameters,

@@ -5,8 +5,7 @@ import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/
 import type { Dn } from '#identity/dn.ts'
 import type { UserChange, UserDirectory } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { configuredFile } from '#modules/shared/passwords/configured-file.ts'
-import { databaseSystem, openPasswords, type Passwords } from '#modules/shared/passwords/passwords.ts'
+import { configuredFile, databaseSystem, openPasswords, type Passwords } from '#modules/shared/passwords/passwords.ts'
 import { type AccountLayout, layoutParameters, parseLayout } from '#sdk/directory/account-layout.ts'
 import { AccountsInsert } from '#sdk/directory/accounts-insert.ts'
 import {

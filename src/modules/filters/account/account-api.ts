@@ -8,7 +8,7 @@ import type {
 } from '#contract/account.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { answer, noContent, notFound } from '#modules/filters/account/answer.ts'
+import type { AccountSettings } from '#modules/filters/account/account.ts'
 import {
   beginPasskey,
   beginTotp,
@@ -19,9 +19,9 @@ import {
   removeFactor,
   renameFactor,
   renewCodes,
+  stepUp,
 } from '#modules/filters/account/factors.ts'
-import type { AccountSettings } from '#modules/filters/account/settings.ts'
-import { stepUp } from '#modules/filters/account/step-up.ts'
+import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
 import { openTotp } from '#protocols/otp/totp.ts'
@@ -132,7 +132,7 @@ async function listSessions({ sessions }: FilterHost, { subject, session }: Exch
 
 async function endSession({ sessions }: FilterHost, { subject }: Exchange, id: string): Promise<GatewayResponse> {
   if (!(await sessions.end(subject.identity, id))) throw notFound('no such session of this person')
-  return noContent
+  return emptyAnswer(204)
 }
 
 /** Ends all sessions except the current one. */

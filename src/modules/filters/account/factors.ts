@@ -15,15 +15,15 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import { answer, noContent, notFound, refused } from '#modules/filters/account/answer.ts'
-import type { AccountSettings } from '#modules/filters/account/settings.ts'
-import { requireStepUp } from '#modules/filters/account/step-up.ts'
+import { type AccountSettings, stepUpKeyword } from '#modules/filters/account/account.ts'
+import { answer, badRequest, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
-import { passkeyUser, readPasskey } from '#modules/shared/login/passkey-factor.ts'
+import { passkeyUser, readPasskey } from '#modules/shared/login/second-factor-login.ts'
 import { qrCode } from '#protocols/otp/qr-code.ts'
 import type { Totp } from '#protocols/otp/totp.ts'
 import { creationOptions, type RelyingParty, verifyCreation } from '#protocols/webauthn/passkeys.ts'
-import { factorName } from '#sdk/auth/second-factors.ts'
+import { seeOther } from '#sdk/auth/login.ts'
+import { factorName, provenAt, secondFactorSlot } from '#sdk/auth/second-factors.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -66,7 +66,7 @@ export async function confirmTotp(parts: FactorParts, exchange: Exchange): Promi
   const session = await requireStepUp(parts, exchange)
   const { secret } = await findEnrolment(session, 'totp', sent.enrolment, host.clock)
   const counter = typeof secret === 'string' ? totp.check(secret, sent.code, host.clock(), 0) : undefined
-  if (counter === undefined || typeof secret !== 'string') throw refused('The code is not right.')
+  if (counter === undefined || typeof secret !== 'string') throw badRequest('The code is not right.')
   return await enrol(parts, exchange, sent, { kind: 'totp', secret: { secret }, counter }, 'Authenticator app')
 }
 
@@ -92,7 +92,7 @@ export async function confirmPasskey(parts: FactorParts, exchange: Exchange): Pr
   const verified = await verifyCreation(siteOf(settings, request), String(challenge), response)
   if (!verified.ok) {
     host.log.info('a new passkey was refused', { requestId: request.id, reason: verified.reason })
-    throw refused('The passkey was not accepted.')
+    throw badRequest('The passkey was not accepted.')
   }
   const secret = { ...verified.credential }
   return await enrol(parts, exchange, sent, { kind: 'passkey', secret, counter: verified.counter }, 'Passkey')
@@ -101,16 +101,16 @@ export async function confirmPasskey(parts: FactorParts, exchange: Exchange): Pr
 export async function renameFactor({ host }: FactorParts, exchange: Exchange, id: string): Promise<GatewayResponse> {
   const { subject, request } = exchange
   const sent = factorName((await readJsonBody(request, renameSchema, maxBody)).name)
-  if (sent === undefined) throw refused('A name must say something.')
+  if (sent === undefined) throw badRequest('A name must say something.')
   if (!(await host.secondFactors.rename(subject, id, sent))) throw notFound('no such factor')
-  return noContent
+  return emptyAnswer(204)
 }
 
 export async function removeFactor(parts: FactorParts, exchange: Exchange, id: string): Promise<GatewayResponse> {
   await requireStepUp(parts, exchange)
   const { subject, request } = exchange
   if (!(await parts.host.secondFactors.remove(subject, id, { requestId: request.id }))) throw notFound('no such factor')
-  return noContent
+  return emptyAnswer(204)
 }
 
 export async function renewCodes(parts: FactorParts, exchange: Exchange): Promise<GatewayResponse> {
@@ -195,7 +195,71 @@ async function findEnrolment(
     const isThis = kept['enrolment'] === enrolment && kept['kind'] === kind && new Date(String(expires)) > clock()
     if (isThis && data !== undefined && isJsonObject(data)) return data
   }
-  throw refused('This took too long, or was begun elsewhere. Begin again.')
+  throw badRequest('This took too long, or was begun elsewhere. Begin again.')
 }
 
 const endEnrolment = (session: SessionHandle): Promise<void> => session.write(slot, undefined)
+
+/** How long a login may take after the user showed a second factor. */
+const loginMillis = 10 * 60_000
+
+interface StepUpParts {
+  readonly settings: AccountSettings
+  readonly host: Pick<FilterHost, 'secondFactors' | 'clock'>
+}
+
+/**
+ * Returns the session if the user has just signed in, with a second factor if they have one: a stolen password or an
+ * open session is not enough to change second factors.
+ */
+async function requireStepUp(parts: StepUpParts, exchange: Exchange): Promise<SessionHandle> {
+  const { session } = exchange
+  if (session === undefined) throw new GatewayError('ACCESS_DENIED', 'second factors are changed in a session')
+  const hasFactors = (await parts.host.secondFactors.of(exchange.subject)).length > 0
+  if ((await askForLogin(parts, exchange, hasFactors)) !== undefined) throw stepUpNeeded('the login is too old')
+  if (hasFactors && !(await hasProof(parts, session))) throw stepUpNeeded('no second factor was shown')
+  return session
+}
+
+/** Lets the browser sign in again and redirects it to the portal. */
+export async function stepUp(parts: StepUpParts, exchange: Exchange): Promise<GatewayResponse> {
+  const { settings, host } = parts
+  const { session, requireLogin, subject } = exchange
+  if (session === undefined || requireLogin === undefined) throw stepUpNeeded('a step-up needs a session')
+  const hasFactors = (await host.secondFactors.of(subject)).length > 0
+  const maxAgeSeconds = settings.stepUpMinutes * 60
+  const answer = await requireLogin(hasFactors ? settings.stepUpChain : settings.enrolChain, { maxAgeSeconds })
+  if (answer !== undefined) return answer
+  if (hasFactors && !(await hasProof(parts, session))) {
+    throw new GatewayError('ACCESS_DENIED', `chain "${settings.stepUpChain}" did not ask for a second factor`)
+  }
+  return seeOther(settings.homeURL)
+}
+
+async function askForLogin(
+  { settings }: StepUpParts,
+  { requireLogin }: Exchange,
+  hasFactors: boolean,
+): Promise<GatewayResponse | undefined> {
+  if (requireLogin === undefined) throw new GatewayError('ACCESS_DENIED', 'the application keeps no sessions')
+  try {
+    const maxAgeSeconds = settings.stepUpMinutes * 60
+    return await requireLogin(hasFactors ? settings.stepUpChain : settings.enrolChain, { maxAgeSeconds })
+  } catch (error) {
+    if (error instanceof GatewayError && error.isRefusal) throw stepUpNeeded('the login is too old or too weak', error)
+    throw error
+  }
+}
+
+async function hasProof({ settings, host }: StepUpParts, session: SessionHandle): Promise<boolean> {
+  const at = provenAt(await session.read(secondFactorSlot))
+  if (at === undefined) return false
+  return host.clock().getTime() - at.getTime() <= settings.stepUpMinutes * 60_000 + loginMillis
+}
+
+const stepUpNeeded = (detail: string, cause?: unknown): GatewayError =>
+  new GatewayError('ACCESS_DENIED', detail, {
+    publicText: 'Sign in again before you change this.',
+    keyword: stepUpKeyword,
+    ...(cause === undefined ? {} : { cause }),
+  })

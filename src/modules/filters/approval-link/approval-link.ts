@@ -1,6 +1,6 @@
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isNobodysName } from '#modules/shared/login/login-name.ts'
+import { isNobodysName } from '#modules/shared/login/own-login.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'

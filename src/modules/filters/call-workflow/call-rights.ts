@@ -1,16 +1,16 @@
+import * as z from 'zod'
 import type { Directory } from '#identity/directory.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Identity, RunIdentities } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
-import { jsonPointer } from '#modules/shared/http/json-body.ts'
+import { jsonPointer, storableText } from '#modules/shared/http/json-body.ts'
 import { type FoundLogin, findLogin, isOwnLogin } from '#modules/shared/login/own-login.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { Parameter } from '#sdk/module/parameters.ts'
 import type { RefusedCall } from '#sdk/workflow/runs.ts'
 import type { BoundSubject, GroupChanges, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow/workflow-user.ts'
-import type { CallBody } from './call-body.ts'
 
 /** A kind of user whom callers may act for; the template's values are attributes of the caller. */
 type SubjectRule = 'caller' | 'any' | FilterTemplate
@@ -219,3 +219,42 @@ function readGroups(
     known: { keepGroups: true, groupChanges: { add: named, remove: withoutGroups(allowGroups, named) } },
   }
 }
+
+/** Texts that are stored and shown as one line; what people type into a field. */
+const line = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'must not have control characters')
+
+const required = (max: number) => line(max).min(1)
+
+/** A login that is shown as it is compared: none that reads like another one. */
+export const isLogin = (login: string): boolean =>
+  login !== '' && login.trim() === login && login.isWellFormed() && !/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(login)
+
+/** What a call consists of: spec 2.4. `dn` and `directory` are accepted, since callers send them, and not used. */
+export const callSchema = z.strictObject({
+  requestor: z.string().max(256).refine(isLogin, 'must be a login').optional(),
+  name: required(256),
+  uidAttributeName: required(256),
+  user: z.strictObject({
+    uid: line(256).optional(),
+    dn: line(2_000).optional(),
+    directory: line(256).optional(),
+    attributes: z
+      .array(z.strictObject({ name: required(256), values: z.array(storableText(20_000)).max(1_000) }))
+      .max(500),
+    groups: z.array(required(1_000)).max(2_000).optional(),
+    userPassword: storableText(1_000).min(1).optional(),
+  }),
+  reason: storableText(2_000).optional(),
+  requestParams: z
+    .record(z.string(), storableText(20_000))
+    .refine((params) => Object.keys(params).length <= 100, 'has more than 100 members')
+    .optional(),
+})
+
+export type CallBody = z.infer<typeof callSchema>
+
+export const maxBodyBytes = 1024 * 1024

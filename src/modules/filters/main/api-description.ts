@@ -7,12 +7,11 @@ import * as requests from '#contract/schemas/main-requests.ts'
 import * as reports from '#contract/schemas/reports.ts'
 import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
 import { interventions } from '#modules/shared/runs/run-administration.ts'
-import { bulkSchema, voteSchema } from './approvals.ts'
-import { delegationSchema } from './delegations.ts'
-import { useSchema } from './marks.ts'
+import { bulkSchema, delegationSchema, voteSchema } from './approvals.ts'
+import { useSchema } from './front-page.ts'
 import { changesSchema } from './profile.ts'
-import { cartSchema } from './request-body.ts'
 import { cancelSchema } from './requests.ts'
+import { cartSchema } from './submit.ts'
 
 /** The schemas of a file by name, as definitions are called: `userData` is `UserData`. */
 const named = (schemas: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodType> =>

@@ -1,31 +1,38 @@
 import * as z from 'zod'
 import type { AttributeValues } from '#contract/main.ts'
 import type { ChangePreview } from '#contract/main-changes.ts'
-import type { ApprovalDetails, ApprovalList, ApprovalSummary, BulkResults } from '#contract/main-requests.ts'
+import type {
+  ApprovalDetails,
+  ApprovalList,
+  ApprovalSummary,
+  BulkResults,
+  DelegationList,
+  DelegationPeriod,
+} from '#contract/main-requests.ts'
 import type { ApprovalItem } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { asGatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import { readJsonBody } from '#modules/shared/http/json-body.ts'
-import { decisionView } from '#modules/shared/runs/run-document.ts'
+import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
+import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { decisionView } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { type ApprovalView, approvalUser } from '#sdk/workflow/approvals.ts'
+import { type ApprovalView, approvalUser, type DeputyPeriod } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import { answer, emptyAnswer, notFound } from './answer.ts'
 import type { MainParts } from './main-parts.ts'
 import { attributeValues } from './profile.ts'
-import { maxReason, typed, yesOrNo } from './request-body.ts'
 import { readLimit, readQuery } from './routes.ts'
+import { maxReason, yesOrNo } from './submit.ts'
 
 const maxBodyBytes = 64 * 1024
 const maxAtOnce = 100
 const maxListed = 500
 
 const approvalId = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
-const reason = typed(maxReason).refine((text) => text.trim() !== '', 'must not be empty')
+const reason = storableText(maxReason).refine((text) => text.trim() !== '', 'must not be empty')
 export const voteSchema = z.strictObject({ approved: yesOrNo, reason, version: z.int().min(0).optional() })
 export const bulkSchema = z.strictObject({
   approvals: z
@@ -217,3 +224,36 @@ function stepView(step: Preview['steps'][number]): ChangePreview['steps'][number
   if (step.kind === 'end') return { ...step, expires: step.expires.toISOString() }
   return step.kind === 'wait' ? { ...step, until: step.until.toISOString() } : step
 }
+
+const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
+export const delegationSchema = z.strictObject({ deputy: storableText(256).min(1), starts: time, ends: time })
+
+export const listDelegations =
+  ({ host }: MainParts) =>
+  async ({ subject }: Exchange): Promise<GatewayResponse> => {
+    const user = approvalUser(subject)
+    const [periods, represents] = await Promise.all([host.approvals.delegations(user), host.approvals.represents(user)])
+    return answer({ delegations: periods.map(periodOf), represents } satisfies DelegationList)
+  }
+
+export const addDelegation =
+  ({ host }: MainParts) =>
+  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
+    const period = await readJsonBody(request, delegationSchema, 16 * 1024)
+    return answer(periodOf(await host.approvals.delegate(approvalUser(subject), period)), 201)
+  }
+
+export const endDelegation =
+  ({ host }: MainParts) =>
+  async ({ subject }: Exchange, id = ''): Promise<GatewayResponse> => {
+    if (!/^[\w-]{1,64}$/.test(id)) throw notFound(`no delegation "${id}"`)
+    await host.approvals.endDelegation(approvalUser(subject), id)
+    return emptyAnswer(204)
+  }
+
+const periodOf = ({ id, deputy, starts, ends }: DeputyPeriod): DelegationPeriod => ({
+  id,
+  deputy,
+  starts: starts.toISOString(),
+  ends: ends.toISOString(),
+})

@@ -3,8 +3,8 @@ import type { MainConfig } from '#contract/main.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { privateErrors } from '#modules/shared/http/json-answer.ts'
 import { ann, link, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
-import { mainErrors } from './answer.ts'
 
 describe('config', () => {
   /** The list of portal.md 1.1; a field that goes missing breaks existing pages. */
@@ -70,7 +70,7 @@ describe('addresses', () => {
 
   test('failures have the shape that clients know', () => {
     const problems = [{ pointer: '/0/name', detail: 'is required' }]
-    const { body } = mainErrors(new GatewayError('BAD_REQUEST', 'secret', { publicText: 'No.', problems }), 'r-1')
+    const { body } = privateErrors(new GatewayError('BAD_REQUEST', 'secret', { publicText: 'No.', problems }), 'r-1')
     expect(JSON.parse(String(body))).toEqual({
       errors: ['No.', '/0/name is required'],
       code: 'BAD_REQUEST',

@@ -6,7 +6,8 @@ import { parseMoment } from '#kernel/moment.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { spanMillis } from '#kernel/time-span.ts'
 import type { ApiPlace } from '#modules/shared/http/api-description.ts'
-import { isNobodysName } from '#modules/shared/login/login-name.ts'
+import { answer, badRequest, emptyAnswer, notFound, privateErrors } from '#modules/shared/http/json-answer.ts'
+import { isNobodysName } from '#modules/shared/login/own-login.ts'
 import { answerJournal } from '#modules/shared/runs/journal-answer.ts'
 import { RunAdministration } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
@@ -15,21 +16,34 @@ import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
-import { answer, badRequest, emptyAnswer, mainErrors, notFound } from './answer.ts'
 import { mainApi } from './api-description.ts'
-import { decideApproval, decideApprovals, listApprovals, showApproval } from './approvals.ts'
-import { addDelegation, endDelegation, listDelegations } from './delegations.ts'
-import { listLinks, listLinksOf, search, showConfig, showOrgs } from './front-page.ts'
-import { loginOf, type MainParts, requireOwnLogin, rightsOf, userOf } from './main-parts.ts'
-import { type MainSettings, parseMain } from './main-settings.ts'
-import { addFavourite, listMarks, noteUse, removeFavourite } from './marks.ts'
-import { parameters } from './parameter-table.ts'
+import {
+  addDelegation,
+  decideApproval,
+  decideApprovals,
+  endDelegation,
+  listApprovals,
+  listDelegations,
+  showApproval,
+} from './approvals.ts'
+import {
+  addFavourite,
+  listLinks,
+  listLinksOf,
+  listMarks,
+  noteUse,
+  removeFavourite,
+  search,
+  showConfig,
+  showOrgs,
+} from './front-page.ts'
+import { loginOf, type MainParts, requireOwnLogin, rightsOf, userOf, Visibility } from './main-parts.ts'
+import { type MainSettings, parameters, parseMain } from './main-settings.ts'
 import { People } from './people.ts'
 import { changeProfile, showProfile } from './profile.ts'
 import { cancelRequest, listRequests, showRequest } from './requests.ts'
 import { answerRoute, mainPath, type Route, readQuery } from './routes.ts'
 import { submitCart } from './submit.ts'
-import { Visibility } from './visibility.ts'
 
 /** The API behind the pages of the portal: links, profile, requests, approvals. */
 export default defineFilter<MainSettings>({
@@ -37,7 +51,7 @@ export default defineFilter<MainSettings>({
   aliases: ['com.tremolosecurity.scalejs.ws.ScaleMain'],
   parameters,
   answers: true,
-  errors: mainErrors,
+  errors: privateErrors,
   parse: parseMain,
   summarize: ({ given }) => [
     { label: 'profile workflow', value: given.workflowName },

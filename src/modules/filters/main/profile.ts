@@ -6,10 +6,10 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type FormAttribute, maxFormAttributes, maxValueLength } from '#modules/shared/forms/form-attribute.ts'
 import { checkForm, isServerSet } from '#modules/shared/forms/form-values.ts'
+import { answer } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { answer } from './answer.ts'
 import { type MainParts, mayEdit, requireOwnLogin, shownAttributes } from './main-parts.ts'
 
 const maxBodyBytes = 512 * 1024

@@ -6,21 +6,21 @@ import { hasEnded, isRunState, type Run, type RunState, runStates } from '#domai
 import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
-import { readJsonBody } from '#modules/shared/http/json-body.ts'
-import { approvalDocument } from '#modules/shared/runs/run-document.ts'
+import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
+import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { approvalDocument } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
-import { answer, badRequest, notFound } from './answer.ts'
 import { type MainParts, userOf } from './main-parts.ts'
-import { maxReason, typed } from './request-body.ts'
 import { readLimit, readQuery } from './routes.ts'
+import { maxReason } from './submit.ts'
 
 const defaultLimit = 100
 const maxListed = 500
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-export const cancelSchema = z.strictObject({ reason: typed(maxReason).nullish() })
+export const cancelSchema = z.strictObject({ reason: storableText(maxReason).nullish() })
 
 /** The caller's requests or, with `about=me`, all requests about the caller. */
 export const listRequests =

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { badRequest, notFound } from '#modules/shared/http/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { badRequest, notFound } from './answer.ts'
 
 /** `names` are the parts of the path that stand for something, decoded, in their order. */
 export type Handler = (exchange: Exchange, ...names: string[]) => Promise<GatewayResponse>

@@ -2,7 +2,7 @@ import { registerApiVersion } from '#contract/register.ts'
 import { formAttributeView, listItem } from '#contract/schemas/form-attribute.ts'
 import * as schemas from '#contract/schemas/register.ts'
 import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
-import { invitationRequest, registerRequest } from './register-schemas.ts'
+import { invitationRequest, registerRequest } from './register-settings.ts'
 
 const page: ApiAnswer = { description: 'A page for people', type: 'text/html' }
 const refused = (description: string): ApiAnswer => ({ description, schema: 'ErrorResponse' })

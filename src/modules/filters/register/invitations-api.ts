@@ -1,10 +1,9 @@
 import type { InvitationOffer, InvitationView } from '#contract/register.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
-import { jsonAnswer } from '#modules/filters/register/json-answer.ts'
 import { Mails } from '#modules/filters/register/mails.ts'
-import { invitationRequest } from '#modules/filters/register/register-schemas.ts'
-import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import { invitationRequest, type RegisterSettings } from '#modules/filters/register/register-settings.ts'
 import { checkValue } from '#modules/shared/forms/form-values.ts'
+import { answer } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { InvitationForm } from '#sdk/filter/filter.ts'
@@ -45,7 +44,7 @@ export class InvitationsApi {
       attributes: Object.fromEntries(shown.map(({ name }) => [name, found.attributes[name] ?? ''])),
       expires: found.expires.toISOString(),
     }
-    return jsonAnswer(200, offer)
+    return answer(offer)
   }
 
   /** `rest` is the path after that of invitations. */
@@ -64,11 +63,11 @@ export class InvitationsApi {
     if (!invitationId.test(id) || more.length > 0) throw noInvitation()
     if (action === '') {
       if (request.method !== 'DELETE') throw notAllowed(request.method, 'DELETE')
-      return jsonAnswer(200, view(await invitations.revoke(form, id, actor)))
+      return answer(view(await invitations.revoke(form, id, actor)))
     }
     if (action !== 'resend') throw noInvitation()
     if (request.method !== 'POST') throw notAllowed(request.method, 'POST')
-    return jsonAnswer(200, view(await invitations.resend(form, id, this.#parts.mails.invitation(), actor)))
+    return answer(view(await invitations.resend(form, id, this.#parts.mails.invitation(), actor)))
   }
 
   async #mayInvite({ subject }: Exchange): Promise<void> {
@@ -83,7 +82,7 @@ export class InvitationsApi {
     if (after !== undefined && !invitationId.test(after))
       throw new GatewayError('BAD_REQUEST', 'not a page of invitations')
     const { invitations, next } = await host.registrations.invitations.list(form, pageSize, after)
-    return jsonAnswer(200, { invitations: invitations.map(view), ...(next === undefined ? {} : { next }) })
+    return answer({ invitations: invitations.map(view), ...(next === undefined ? {} : { next }) })
   }
 
   async #create({ request, subject }: Exchange): Promise<GatewayResponse> {
@@ -95,7 +94,7 @@ export class InvitationsApi {
     const actor = { by: subject.uid, requestId: request.id }
     const created = await host.registrations.invitations.create(form, draft, actor)
     host.registrations.counted(form, 'invited')
-    return jsonAnswer(201, view(created))
+    return answer(view(created), 201)
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Template } from '#kernel/template.ts'
 import { parseTemplate } from '#kernel/template.ts'
-import { renderMail, unavailableText } from '#modules/filters/register/mail-texts.ts'
-import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import { type RegisterSettings, renderMail, unavailableText } from '#modules/filters/register/register-settings.ts'
 import type { InvitationMail, SecretMail } from '#sdk/filter/registrations.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 

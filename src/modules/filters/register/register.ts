@@ -2,29 +2,47 @@ import { registerPaths } from '#contract/register.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import type { ApiPlace } from '#modules/shared/http/api-description.ts'
+import { answer, jsonHeaders } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { html, notice, page, type Theme } from '#sdk/filter/page.ts'
+import { readForm } from '#sdk/filter/read-form.ts'
 import type { RegistrationEvent } from '#sdk/filter/registrations.ts'
 import type { ValueSource } from '#sdk/mapper/mapper.ts'
 import { registerApi } from './api-description.ts'
-import { type HumanCheck, noHumanCheck, openProofOfWork, type ProofOfWork } from './human-check/human-check.ts'
-import { openProviderCheck } from './human-check/provider-check.ts'
+import { type HumanCheck, noHumanCheck, openProofOfWork, openProviderCheck, type ProofOfWork } from './human-check.ts'
 import { formName, InvitationsApi, invitationForm } from './invitations-api.ts'
-import { jsonAnswer, refusal, registerErrors } from './json-answer.ts'
 import { Limits } from './limits.ts'
 import { Mails } from './mails.ts'
-import { registerParameters } from './register-parameters.ts'
-import { type ReadRequest, readRequest } from './register-schemas.ts'
-import { type RegisterSettings, readRegisterSettings } from './register-settings.ts'
+import {
+  type ReadRequest,
+  type RegisterSettings,
+  readRegisterSettings,
+  readRequest,
+  registerParameters,
+} from './register-settings.ts'
 import { Registrar, type SubmitOutcome } from './registrar.ts'
 import { actionOf, configView, ValueLists } from './registration-form.ts'
-import { VerificationPage } from './verification.ts'
 
 const maxBodyBytes = 256 * 1024
+
+/** `errors` as for a rejected registration; the problems of the body replace the general text. */
+export const registerErrors: ErrorFormat = ({ publicText, problems, code }, requestId) => ({
+  headers: jsonHeaders,
+  body: JSON.stringify({
+    errors:
+      problems.length === 0
+        ? [publicText]
+        : problems.map(({ pointer, detail }) => `${pointer || 'The body'} ${detail}`),
+    code,
+    requestId,
+  }),
+})
 
 /** A registration form: what it looks like, the values of its lists, and what becomes of what is entered. */
 export default defineFilter<RegisterSettings>({
@@ -177,8 +195,8 @@ class RegisterFilter implements Filter {
     [registerPaths.values, async (exchange: Exchange) => await this.#values(exchange)],
     [registerPaths.challenge, async () => await this.#challenge()],
     [registerPaths.invitation, async (exchange: Exchange) => await this.#invitations.offer(exchange)],
-    [registerPaths.swagger, async (exchange: Exchange) => jsonAnswer(200, registerApi.swagger(placeOf(exchange)))],
-    [registerPaths.openapi, async (exchange: Exchange) => jsonAnswer(200, registerApi.openApi(placeOf(exchange)))],
+    [registerPaths.swagger, async (exchange: Exchange) => answer(registerApi.swagger(placeOf(exchange)))],
+    [registerPaths.openapi, async (exchange: Exchange) => answer(registerApi.openApi(placeOf(exchange)))],
   ])
 
   async #config({ subject }: Exchange): Promise<GatewayResponse> {
@@ -186,7 +204,7 @@ class RegisterFilter implements Filter {
     for (const attribute of this.#settings.attributes) {
       attributes.push(viewFormAttribute(attribute, await this.#lists.shown(attribute, subject)))
     }
-    return jsonAnswer(200, configView(this.#settings, attributes))
+    return answer(configView(this.#settings, attributes))
   }
 
   async #values({ request, subject }: Exchange): Promise<GatewayResponse> {
@@ -196,19 +214,19 @@ class RegisterFilter implements Filter {
       }
     }
     const name = request.query.get('name') || undefined
-    return jsonAnswer(200, await this.#lists.find(name, request.query.get('search') ?? '', subject))
+    return answer(await this.#lists.find(name, request.query.get('search') ?? '', subject))
   }
 
   async #challenge(): Promise<GatewayResponse> {
     if (!('challenge' in this.#humanCheck)) throw new GatewayError('NOT_FOUND', 'the form asks for no proof of work')
-    return jsonAnswer(200, await this.#humanCheck.challenge())
+    return answer(await this.#humanCheck.challenge())
   }
 
   async #submit(exchange: Exchange): Promise<GatewayResponse> {
     try {
       const outcome = await this.#take(exchange)
       this.#count(eventOf(outcome))
-      return outcome.kind === 'refused' ? refusal(outcome.errors) : jsonAnswer(200, outcome.answer)
+      return outcome.kind === 'refused' ? answer({ errors: outcome.errors }, 500) : answer(outcome.answer)
     } catch (thrown) {
       const { code, isRefusal } = asGatewayError(thrown)
       this.#count(code === 'TOO_MANY_REQUESTS' ? 'limited' : isRefusal ? 'refused' : 'failed')
@@ -239,4 +257,59 @@ const placeOf = ({ mount, request }: Exchange): ApiPlace => ({
 function allow(method: string, methods: readonly string[]): void {
   if (methods.includes(method)) return
   throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: methods.join(', ') } })
+}
+
+const maxBody = 8 * 1024
+const maxToken = 200
+
+/** The page that a mail leads to. Opening it confirms nothing, since programs open links too; its button does. */
+class VerificationPage {
+  readonly #registrar: Registrar
+  readonly #settings: RegisterSettings
+  readonly #theme: Theme
+
+  constructor(registrar: Registrar, settings: RegisterSettings) {
+    this.#registrar = registrar
+    this.#settings = settings
+    this.#theme = { main: settings.given.themePrimaryMain, dark: settings.given.themePrimaryDark }
+  }
+
+  async show({ request }: Exchange): Promise<GatewayResponse> {
+    const token = request.query.get('token') ?? ''
+    if (token.length > maxToken || !(await this.#registrar.isPending(token))) return this.#over()
+    const content = html`<p>Confirm your e-mail address to continue with your registration.</p>
+<form method="post" action="${request.path}">
+<input type="hidden" name="token" value="${token}">
+<button type="submit">Confirm</button>
+</form>`
+    return page(200, this.#settings.given['frontPage.title'], content, { theme: this.#theme, narrow: true })
+  }
+
+  async confirm({ request }: Exchange): Promise<GatewayResponse> {
+    if (!isOwnPage(request))
+      return this.#notice(403, 'Not allowed', 'Open the link of the mail, and confirm on the page that it shows.')
+    const token = (await readForm(request, maxBody)).get('token') ?? ''
+    const outcome = token.length > maxToken ? undefined : await this.#registrar.confirm(token, request.id)
+    if (outcome === undefined) return this.#over()
+    if (outcome.kind === 'started') return this.#notice(200, 'Thank you', this.#settings.given.submittedText)
+    const text = 'These details are already in use. Please register again with different details.'
+    return this.#notice(409, 'No longer available', text)
+  }
+
+  #over(): GatewayResponse {
+    const text = 'This link was used already, or is too old. Please register again if you have no account yet.'
+    return this.#notice(410, 'No longer valid', text)
+  }
+
+  #notice(status: number, title: string, text: string): GatewayResponse {
+    return notice(status, title, text, { theme: this.#theme, narrow: true })
+  }
+}
+
+/** No other site may press the button. What is no browser says nothing of where it comes from. */
+function isOwnPage(request: GatewayRequest): boolean {
+  const site = header(request, 'sec-fetch-site')
+  if (site !== undefined) return site === 'same-origin'
+  const origin = header(request, 'origin')
+  return origin === undefined || origin === request.origin
 }

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml'
-import { kubectlTokenKeys as keys, type TokenState } from '#contract/token.ts'
+import { kubectlTokenKeys as keys, type TokenState, type TokenUser } from '#contract/token.ts'
+import type { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   latestTokensSlot,
@@ -10,8 +11,6 @@ import {
 } from '#modules/shared/login/session-tokens.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { ShellTemplate } from './shell-template.ts'
-import type { LoadedTokens, TokenLoader } from './token-loader.ts'
 
 export interface KubectlSettings {
   /** The issuer and client of the tokens; the latest tokens of the login if undefined. */
@@ -227,3 +226,207 @@ function kubeconfig(content: KubeconfigContent): string {
     ],
   })
 }
+
+export type LoadedTokens = Omit<TokenUser, 'displayName'>
+
+/** Loads the content of a token page. */
+export interface TokenLoader {
+  /** Changes nothing. */
+  load(exchange: Exchange): Promise<LoadedTokens>
+  /** Creates and returns new tokens. Absent if there are none to create. */
+  renew?(exchange: Exchange): Promise<LoadedTokens>
+}
+
+export const totpKey = 'TOTP URL'
+const passwordKey = 'Temporary Password'
+
+const textOf = (attributes: Attributes, name: string): string => attributes.values(name).join(', ')
+
+/** Attributes of the caller, unchanged. */
+export const attributeLoader = (names: readonly string[]): TokenLoader => ({
+  load: async ({ subject }) => ({
+    token: Object.fromEntries(
+      names.flatMap((name) => {
+        const value = textOf(subject.attributes, name)
+        return value === '' ? [] : [[name, value]]
+      }),
+    ),
+  }),
+})
+
+export const passwordLoader = (name: string): TokenLoader => ({
+  load: async ({ subject }) => {
+    const value = subject.attributes.first(name)
+    return { token: value === undefined ? {} : { [passwordKey]: value } }
+  },
+})
+
+/** The key of an authenticator app: Base32, or an otpauth address. */
+export const totpLoader = (name: string, uidAttribute: string | undefined, issuer: string): TokenLoader => ({
+  load: async ({ subject }) => {
+    const key = subject.attributes.first(name)
+    if (key === undefined) return { token: {} }
+    if (key.startsWith('otpauth://totp/')) return { token: { [totpKey]: key } }
+    const uid = uidAttribute === undefined ? subject.uid : (subject.attributes.first(uidAttribute) ?? subject.uid)
+    const address = new URL(`otpauth://totp/${encodeURIComponent(issuer)}:${encodeURIComponent(uid)}`)
+    address.searchParams.set('secret', key.replaceAll(/\s/g, ''))
+    address.searchParams.set('issuer', issuer)
+    return { token: { [totpKey]: address.href } }
+  },
+})
+
+/** Where a command is to be run. */
+export type Shell = 'posix' | 'powershell'
+
+type Quoting = 'bare' | 'single' | 'double'
+
+type Part =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'value'; readonly name: string; readonly quoting: Quoting }
+
+/** A command with places for values, which come out as what they are and never as a part of the command. */
+export interface ShellTemplate {
+  readonly names: readonly string[]
+  /** Undefined where a value cannot be written in that shell, such as a line break outside of quotes. */
+  render(values: Readonly<Record<string, string>>): string | undefined
+}
+
+const place = /\\\$|\$([A-Za-z_][\w.]*)\$/g
+const safe = /^[\w@%+=:,./-]+$/
+
+/**
+ * Reads a command in which `$name$` stands for a value and `\$` for a dollar. Throws an Error for a command in which it
+ * cannot be told how the shell would read a value.
+ */
+export function parseShellTemplate(source: string, shell: Shell): ShellTemplate {
+  const tracker = shell === 'posix' ? new PosixQuoting() : new PowerShellQuoting()
+  const parts: Part[] = []
+  let at = 0
+  const literal = (text: string): void => {
+    tracker.read(text)
+    parts.push({ kind: 'text', text })
+  }
+  for (const match of source.matchAll(place)) {
+    literal(source.slice(at, match.index))
+    at = match.index + match[0].length
+    const name = match[1]
+    if (name === undefined) literal('$')
+    else parts.push({ kind: 'value', name, quoting: tracker.quotingFor(name) })
+  }
+  literal(source.slice(at))
+  tracker.end()
+  const names = parts.flatMap((part) => (part.kind === 'value' ? [part.name] : []))
+  const quote = shell === 'posix' ? quotePosix : quotePowerShell
+  return {
+    names: [...new Set(names)],
+    render: (values) => {
+      const texts = parts.map((part) =>
+        part.kind === 'text' ? part.text : quote(values[part.name] ?? '', part.quoting),
+      )
+      return texts.includes(undefined) ? undefined : texts.join('').trim()
+    },
+  }
+}
+
+/** Follows quotes and `$(…)`, as far as a value's place depends on them. */
+class PosixQuoting {
+  readonly #stack: Quoting[] = ['bare']
+  #escaped = false
+  #previous = ''
+
+  get #now(): Quoting {
+    return this.#stack.at(-1) ?? 'bare'
+  }
+
+  read(text: string): void {
+    for (const character of text) {
+      if (this.#escaped) this.#escaped = false
+      else this.#take(character)
+      this.#previous = character
+    }
+  }
+
+  quotingFor(name: string): Quoting {
+    if (this.#escaped || this.#previous === '$') throw new Error(`"$${name}$" follows a backslash or a dollar`)
+    if (this.#stack.length > 2 || (this.#stack.length === 2 && this.#now === 'bare')) {
+      throw new Error(`"$${name}$" is inside $(…), where it cannot be quoted`)
+    }
+    this.#previous = ''
+    return this.#now
+  }
+
+  end(): void {
+    if (this.#stack.length > 1) throw new Error('a quote or a bracket is not closed')
+  }
+
+  #take(character: string): void {
+    const now = this.#now
+    const toggle = (quoting: Quoting): void => {
+      if (now === quoting) this.#stack.pop()
+      else this.#stack.push(quoting)
+    }
+    if (now === 'single') {
+      if (character === "'") toggle('single')
+      return
+    }
+    if (character === '\\') this.#escaped = true
+    else if (character === '`') throw new Error('write $(…) instead of `…`')
+    else if (character === '(' && this.#previous === '$') this.#stack.push('bare')
+    else if (character === '"') toggle('double')
+    else if (now === 'double') return
+    else if (character === ')' && this.#stack.length > 1) this.#stack.pop()
+    else if (character === '<' && this.#previous === '<') throw new Error('here-documents cannot be used')
+    else if (character === "'" && this.#previous === '$') throw new Error("$'…' cannot be used")
+    else if (character === "'") toggle('single')
+  }
+}
+
+class PowerShellQuoting {
+  #now: Quoting = 'bare'
+  #escaped = false
+
+  read(text: string): void {
+    for (const character of text) {
+      if (this.#escaped) this.#escaped = false
+      else if (this.#now === 'single') this.#now = character === "'" ? 'bare' : 'single'
+      else if (character === '`') this.#escaped = true
+      else if (this.#now === 'double') this.#now = character === '"' ? 'bare' : 'double'
+      else if (character === '"') this.#now = 'double'
+      else if (character === "'") this.#now = 'single'
+    }
+  }
+
+  quotingFor(name: string): Quoting {
+    if (this.#escaped) throw new Error(`"$${name}$" follows a backtick`)
+    return this.#now
+  }
+
+  end(): void {
+    if (this.#now !== 'bare') throw new Error('a quote is not closed')
+  }
+}
+
+function quotePosix(value: string, quoting: Quoting): string | undefined {
+  if (value.includes('\0')) return undefined
+  if (safe.test(value)) return value
+  if (quoting === 'double') return value.replace(/[\\"$`]/g, '\\$&')
+  const inner = value.replaceAll("'", String.raw`'\''`)
+  return quoting === 'single' ? inner : `'${inner}'`
+}
+
+/** PowerShell takes typographic quotes for quotes, so they are escaped as well. */
+function quotePowerShell(value: string, quoting: Quoting): string | undefined {
+  if (safe.test(value)) return value
+  if (quoting === 'double') {
+    const inner = value
+      .replace(/[`"$\u201c-\u201e]/g, '`$&')
+      .replaceAll('\r', '')
+      .replaceAll('\n', '`n')
+    return hasControls(inner) ? undefined : inner
+  }
+  if (hasControls(value)) return undefined
+  if (quoting === 'single') return value.replace(/['\u2018-\u201b]/g, '$&$&')
+  return value === '' ? "''" : value.replace(/[^\w@%+=:,./-]/gu, '`$&')
+}
+
+const hasControls = (text: string): boolean => [...text].some((character) => character < ' ' || character === '\x7f')

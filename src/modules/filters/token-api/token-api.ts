@@ -13,16 +13,20 @@ import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-typ
 import { type Parameter, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
-import { commandValues, type KubectlSettings, kubectlLoader } from './kubectl-loader.ts'
-import { parseShellTemplate, type Shell, type ShellTemplate } from './shell-template.ts'
 import {
   attributeLoader,
+  commandValues,
+  type KubectlSettings,
+  kubectlLoader,
   type LoadedTokens,
+  parseShellTemplate,
   passwordLoader,
+  type Shell,
+  type ShellTemplate,
   type TokenLoader,
   totpKey,
   totpLoader,
-} from './token-loader.ts'
+} from './kubectl-loader.ts'
 
 const colour = (fallback: string): Parameter<string | undefined> => ({
   ...parsed(

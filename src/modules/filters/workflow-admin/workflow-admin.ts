@@ -1,4 +1,4 @@
-import { problemErrors } from '#modules/shared/http/problem-json.ts'
+import { problemErrors } from '#modules/shared/http/json-answer.ts'
 import { RunAdministration } from '#modules/shared/runs/run-administration.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { flag } from '#sdk/module/parameter-types.ts'

@@ -1,6 +1,13 @@
+import type { MappingSource } from '#identity/mapping/mapped-value.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { isForbiddenKey, isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
+import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
+import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import type { Mapper } from '#sdk/mapper/mapper.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
-import { mappingLimits, openMappingFunction } from './mapping-function.ts'
+import type { ModuleHost } from '#sdk/module/host.ts'
 
 /**
  * `target,namespace,name[,includes…]`: runs the code of the JavaScriptMapping object `name`. The first two say where
@@ -32,3 +39,73 @@ export default defineMapper({
     }
   },
 })
+
+const functionName = 'doMapping'
+/** A mapper that did nothing for so long gives its process back. */
+const idleMillis = 30_000
+
+/** An expression has no place for limits, so they are the same for all. */
+export const mappingLimits = { timeoutMillis: 10_000, memoryMegabytes: 64 }
+
+interface MappingFunction {
+  readonly code: PluginCode
+  /** For the log. */
+  readonly name: string
+  /** Global values the code sees. */
+  readonly globals: Readonly<Record<string, JsonValue>>
+  /** What `init` is given, where the code has it. */
+  readonly init?: readonly JsonValue[]
+}
+
+/** A mapper whose values come from the function `doMapping` of some code. Rejects when the code has none. */
+export async function openMappingFunction(
+  { code, name, globals, init }: MappingFunction,
+  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
+): Promise<Mapper> {
+  const plugin = await PluginHost.open({
+    ...(await loadPluginCode(code, host)),
+    name,
+    functions: [...(init === undefined ? [] : ['init']), functionName],
+    globals,
+    timeoutMillis: code.timeoutMillis,
+    memoryMegabytes: code.memoryMegabytes,
+    log: host.log,
+    idleMillis,
+    start: () => (init === undefined ? [] : [{ function: 'init', args: init }]),
+  })
+  if (!plugin.has(functionName)) {
+    await plugin.close()
+    throw new Error(`the ${name} has no function ${functionName}`)
+  }
+  return {
+    async map(source, attribute) {
+      const { value } = await plugin.call({ function: functionName, args: [plainSource(source), attribute] })
+      return readValues(value)
+    },
+    close: () => plugin.close(),
+  }
+}
+
+/** `attributes` as texts, and `json` where the source holds more than texts. */
+function plainSource(source: MappingSource): JsonValue {
+  const attributes: Record<string, readonly string[]> = Object.create(null)
+  const json: Record<string, JsonValue> = Object.create(null)
+  if (source.names === undefined) {
+    throw new GatewayError('INTERNAL', 'a mapper in JavaScript cannot be used here: the attributes are not listed')
+  }
+  for (const name of source.names()) {
+    if (isForbiddenKey(name)) continue
+    attributes[name] = source.values(name)
+    const document = source.json?.(name)
+    if (document !== undefined) json[name] = document
+  }
+  return { userID: source.userID, attributes, groups: source.groups, json }
+}
+
+/** One text, a list of texts, `{ values }`, or nothing. */
+function readValues(answer: JsonValue | undefined): readonly string[] {
+  const reader = new PluginAnswerReader(functionName)
+  if (answer === undefined || answer === null) return []
+  if (typeof answer === 'string') return [answer]
+  return reader.texts(isJsonObject(answer) ? answer['values'] : answer, 'it')
+}

@@ -1,4 +1,4 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import { duplicateMember, type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
@@ -7,6 +7,13 @@ const maxProblems = 20
 const maxShownName = 80
 /** More than any request of these APIs needs, and few enough to be checked one by one. */
 export const jsonBounds: JsonBounds = { depth: 16, members: 1_000, elements: 2_000, values: 60_000 }
+
+/** Text that every database can store; it may have several lines. */
+export const storableText = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'must not have characters that cannot be kept')
 
 const typeWords: Readonly<Record<string, string>> = {
   string: 'text',

@@ -1,3 +1,4 @@
+import { nobodysLogin } from '#contract/main.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { UserRef } from '#identity/identity.ts'
@@ -51,3 +52,19 @@ export const hasOwnLogin = async (
 /** What callers whose login belongs to another user read. */
 export const anothersLoginText =
   'Your login belongs to another user here. Sign in another way, or ask an administrator to link your account.'
+
+const maxLength = 256
+
+/** By which callers go who did not log in: whoever has it would be taken for the one who asked for all they ask for. */
+export const isNobodysName = (login: string): boolean => login.toLowerCase() === nobodysLogin
+
+/** Shown as it is compared: nothing that is not seen, no space at its ends. */
+export const isPlainText = (text: string): boolean => text.trim() === text && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)
+
+/** Whether somebody new may have the login. */
+export const isLoginName = (login: string): boolean =>
+  login !== '' &&
+  login.length <= maxLength &&
+  isPlainText(login) &&
+  login.normalize('NFKC') === login &&
+  !isNobodysName(login)

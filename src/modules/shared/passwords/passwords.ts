@@ -1,10 +1,15 @@
 import { timingSafeEqual } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { isAbsolute, relative, resolve } from 'node:path'
 import { Attributes } from '#identity/attributes.ts'
 import type { ChangeRecorder, UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import { type Argon2Cost, argon2idHash, derive, saltBytes, tagBytes } from '#kernel/argon2id.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Issues } from '#kernel/issues.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 /** Each hash takes memory and a thread of the process, so few run at a time, in all inserts and targets together. */
 const hashing = new KeyedQueue({ width: 2, maxPending: 202 })
@@ -129,4 +134,24 @@ function readHash(text: string): (Argon2Cost & { readonly salt: Buffer; readonly
   const asked = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) }
   if (asked.memory > most.memory || asked.passes > most.passes || asked.parallelism > most.parallelism) return undefined
   return { ...asked, salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
+}
+
+/** The full path of a file that a parameter names. One that is not there, or not inside the configuration folder, is an error. */
+export function configuredFile(
+  parameter: string,
+  name: string,
+  params: Params,
+  issues: Issues,
+  { folder }: ParseContext,
+): string | undefined {
+  const file = resolve(folder, name)
+  const inside = relative(folder, file)
+  if (isAbsolute(name) || inside.startsWith('..')) {
+    issues.error(params.pathOf(parameter), 'must be a file in the configuration folder')
+    return undefined
+  }
+  if (!existsSync(file)) {
+    issues.error(params.pathOf(parameter), `"${parameter}": no such file in the configuration folder: ${inside}`)
+  }
+  return file
 }

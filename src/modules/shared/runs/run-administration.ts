@@ -1,8 +1,12 @@
 import * as z from 'zod'
-import { isRunState, type Run, type RunQuery, runStates } from '#domain/run.ts'
+import type { AdminRun, AdminStep } from '#contract/main-admin.ts'
+import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
+import { adminRun, adminStep } from '#contract/schemas/main-admin.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { Approval, ApprovalDecision } from '#domain/approval.ts'
+import { isRunState, type Run, type RunQuery, runStates, type StoredStep } from '#domain/run.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
-import { approvalDocument, runDocument, stepDocument } from '#modules/shared/runs/run-document.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -162,3 +166,24 @@ function refuseOthers(query: URLSearchParams, known: readonly string[]): void {
 }
 
 const wrong = (publicText: string): GatewayError => new GatewayError('BAD_REQUEST', publicText, { publicText })
+
+const runDocument = (run: Run): AdminRun => wireForm(adminRun, run)
+
+const stepDocument = (step: StoredStep): AdminStep => wireForm(adminStep, step)
+
+export const approvalDocument = ({ id, label, state, opened, escalation, ...rest }: Approval): RequestApproval => ({
+  id,
+  label,
+  status: state,
+  opened: opened.toISOString(),
+  escalation,
+  approvers: rest.approvers.map(({ login }) => login),
+  ...(rest.decision === undefined ? {} : { decision: decisionView(rest.decision) }),
+})
+
+export const decisionView = ({ at, by, onBehalfOf, comment }: ApprovalDecision): DecisionView => ({
+  at: at.toISOString(),
+  ...(by === undefined ? {} : { by: by.login }),
+  ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+  ...(comment === undefined ? {} : { comment }),
+})

@@ -2,7 +2,7 @@ import { entryChange, missingValues, userChanges } from '#identity/entry-changes
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { loginSpellings } from '#sdk/target/new-account.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 

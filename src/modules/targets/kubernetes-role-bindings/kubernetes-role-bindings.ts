@@ -24,8 +24,7 @@ export default defineTarget<Config>({
   },
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async ({ cluster, forSa }, host) => {
-    const { people, serviceAccounts } = await import('./role-binding.ts')
-    const { RoleBindingsTarget } = await import('./role-bindings-target.ts')
+    const { people, RoleBindingsTarget, serviceAccounts } = await import('./role-bindings-target.ts')
     return new RoleBindingsTarget(() => objectsOf(host.targets, cluster), forSa ? serviceAccounts : people)
   },
 })

@@ -1,6 +1,10 @@
 import { test } from 'vitest'
-import { clusterRoleBindings, people, roleBindings } from '#modules/targets/kubernetes-role-bindings/role-binding.ts'
-import { RoleBindingsTarget } from '#modules/targets/kubernetes-role-bindings/role-bindings-target.ts'
+import {
+  clusterRoleBindings,
+  people,
+  RoleBindingsTarget,
+  roleBindings,
+} from '#modules/targets/kubernetes-role-bindings/role-bindings-target.ts'
 import { HostileCluster } from '#testing/hostile-cluster.ts'
 import { trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'

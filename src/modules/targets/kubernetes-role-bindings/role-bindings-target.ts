@@ -3,10 +3,10 @@ import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
-import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
-import type { ClusterObject, ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
+import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
 import type {
   CreateOptions,
   LookupTarget,
@@ -17,15 +17,6 @@ import type {
   TargetChange,
   TargetRequest,
 } from '#sdk/target/target.ts'
-import {
-  bindingPlace,
-  clusterRoleBindings,
-  groupOf,
-  membersOf,
-  roleBindings,
-  type SubjectKind,
-  subjectsOf,
-} from './role-binding.ts'
 
 /** The most bindings of each kind that a search reads. */
 const maxBindings = 20_000
@@ -197,3 +188,80 @@ const userOf = (userID: string, groups: readonly string[]): User => ({
   attributes: new Attributes(),
   groups,
 })
+
+interface BindingPlace {
+  readonly resource: ClusterResource
+  readonly name: string
+}
+
+const api = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const
+export const clusterRoleBindings: ClusterResource = { ...api, plural: 'clusterrolebindings' }
+/** Of all namespaces. */
+export const roleBindings: ClusterResource = { ...api, plural: 'rolebindings' }
+
+/**
+ * The binding of the group `crb:<name>` or `rb:<namespace>:<name>`. Undefined for groups of other targets; BAD_REQUEST for
+ * a group with such a prefix and no name. Names may contain colons.
+ */
+export function bindingPlace(group: string): BindingPlace | undefined {
+  if (group.startsWith('crb:')) return { resource: clusterRoleBindings, name: named(group, group.slice('crb:'.length)) }
+  if (!group.startsWith('rb:')) return undefined
+  const rest = group.slice('rb:'.length)
+  const end = rest.indexOf(':')
+  const namespace = named(group, end < 0 ? '' : rest.slice(0, end))
+  return { resource: { ...roleBindings, namespace }, name: named(group, rest.slice(end + 1)) }
+}
+
+const groupOf = ({ metadata }: ClusterObject): string =>
+  metadata.namespace === undefined ? `crb:${metadata.name}` : `rb:${metadata.namespace}:${metadata.name}`
+
+function named(group: string, part: string): string {
+  if (part !== '') return part
+  throw new GatewayError('BAD_REQUEST', `"${group}" is neither crb:<name> nor rb:<namespace>:<name>`)
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+/** How a binding's `subjects` represent the users of a target. */
+interface SubjectKind {
+  /** BAD_REQUEST for a login that cannot be a subject. */
+  write(login: string): Json
+  /** Undefined for subjects of another kind. */
+  read(subject: Json): string | undefined
+}
+
+const rbac = 'rbac.authorization.k8s.io'
+
+export const people: SubjectKind = {
+  write(login) {
+    if (login === '' || !login.isWellFormed()) {
+      throw new GatewayError('BAD_REQUEST', `${JSON.stringify(login)} is not a valid user name`)
+    }
+    return { apiGroup: rbac, kind: 'User', name: login }
+  },
+  read: ({ kind, name }) => (kind === 'User' && typeof name === 'string' ? name : undefined),
+}
+
+/** Logins are `<name>:<namespace>`. */
+export const serviceAccounts: SubjectKind = {
+  write(login) {
+    const [, name, namespace] = /^([^:]+):([^:]+)$/.exec(login) ?? []
+    if (name === undefined || namespace === undefined) {
+      throw new GatewayError('BAD_REQUEST', `"${login}" is not <service account>:<namespace>`)
+    }
+    return { kind: 'ServiceAccount', name, namespace }
+  },
+  read: ({ kind, name, namespace }) =>
+    kind === 'ServiceAccount' && typeof name === 'string' && typeof namespace === 'string'
+      ? `${name}:${namespace}`
+      : undefined,
+}
+
+function subjectsOf({ content }: ClusterObject): Json[] {
+  const { subjects } = content
+  return Array.isArray(subjects) ? subjects.filter((one) => typeof one === 'object' && one !== null) : []
+}
+
+const membersOf = (binding: ClusterObject, kind: SubjectKind): string[] => [
+  ...new Set(subjectsOf(binding).flatMap((subject) => kind.read(subject) ?? [])),
+]

@@ -6,8 +6,8 @@ import { pageInMemory } from '#identity/page-in-memory.ts'
 import type { User } from '#identity/user.ts'
 import { directoryLimits } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
-import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import {
   type Exclusively,
   hasCode,

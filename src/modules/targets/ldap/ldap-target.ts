@@ -1,6 +1,7 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import { groupChanges } from '#identity/entry-changes.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { ldapAuthorities, ldapSystem } from '#modules/shared/ldap/ldap-parameters.ts'
 import {
   type GroupStore,
@@ -8,7 +9,6 @@ import {
   reconcileGroups,
   type StoredGroup,
 } from '#modules/shared/targets/group-reconciler.ts'
-import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
 import { type Exclusively, report } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import { type LdapChange, LdapServer, type WriteOptions } from '#protocols/ldap/ldap-server.ts'

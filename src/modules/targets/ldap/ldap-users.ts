@@ -4,7 +4,7 @@ import { missingNames } from '#identity/entry-changes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { KeyedQueue } from '#modules/shared/targets/keyed-queue.ts'
+import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import {
   type AcceptedUser,
   type CreateCall,

@@ -2,8 +2,14 @@ import { pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-
 import { parsed } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
-import { type Capabilities, capabilitiesOf, type Demands, legacySignatures } from './plugin-functions.ts'
-import { openPluginTarget, type PluginTargetConfig } from './plugin-target.ts'
+import {
+  type Capabilities,
+  capabilitiesOf,
+  type Demands,
+  legacySignatures,
+  openPluginTarget,
+  type PluginTargetConfig,
+} from './plugin-target.ts'
 
 /** `true`, `false`, or undefined: as the plug-in's functions have it. */
 const demand = (about: string) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bindingPlace } from './role-binding.ts'
+import { bindingPlace } from './role-bindings-target.ts'
 
 test.each([
   ['crb:admins', 'clusterrolebindings', undefined, 'admins'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { problemErrors } from './problem-json.ts'
+import { problemErrors } from './json-answer.ts'
 
 const id = '0190a0b0-0000-7000-8000-000000000000'
 const shown = (error: GatewayError) => {

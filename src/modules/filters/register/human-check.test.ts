@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { HttpCall, HttpSend } from '#protocols/http/http-client.ts'
-import { type ProviderSettings, providerCheck } from './provider-check.ts'
+import { type ProviderSettings, providerCheck } from './human-check.ts'
 
 const now = new Date('2030-01-01T00:00:00Z')
 const request = { host: 'portal.example.com', remoteAddress: '192.0.2.1' }

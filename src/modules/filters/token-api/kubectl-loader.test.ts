@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseShellTemplate } from './shell-template.ts'
+import { parseShellTemplate } from './kubectl-loader.ts'
 
 const hostile = [
   '$(touch /tmp/pwned)',
