@@ -1,4 +1,4 @@
-import { isSecretAttribute } from '#identity/secret-attribute.ts'
+import { isSecretAttribute } from '#identity/attributes.ts'
 import type { Foreseen, ForeseenAttribute, ForeseenEntry, ForeseenStep } from '#sdk/workflow/foreseen.ts'
 
 /** There is more than anybody would read, or look-ups and time are used up: what was noted so far is told. */

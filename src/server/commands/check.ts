@@ -3,7 +3,7 @@ import { catalog } from '#catalog/catalog.ts'
 import { formatIssue } from '#config/located-issue.ts'
 import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
-import { parseHostPort } from '#kernel/host-port.ts'
+import { parseHostPort } from '#kernel/address.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
 import {

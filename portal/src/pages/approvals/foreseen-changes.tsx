@@ -1,6 +1,6 @@
 import { Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { ForeseenChanges } from '#contract/main-changes.ts'
+import type { ForeseenChanges } from '#contract/main-requests.ts'
 import { changesQuery } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'

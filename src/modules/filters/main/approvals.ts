@@ -1,7 +1,12 @@
 import * as z from 'zod'
 import type { AttributeValues } from '#contract/main.ts'
-import type { ForeseenChanges } from '#contract/main-changes.ts'
-import type { ApprovalDetails, ApprovalList, ApprovalSummary, BulkResults } from '#contract/main-requests.ts'
+import type {
+  ApprovalDetails,
+  ApprovalList,
+  ApprovalSummary,
+  BulkResults,
+  ForeseenChanges,
+} from '#contract/main-requests.ts'
 import type { ApprovalItem } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'

@@ -1,5 +1,4 @@
-import type { FormAttributeView } from '#contract/form-attribute.ts'
-import type { MainConfig, Organization, PortalLink, SearchResults } from '#contract/main.ts'
+import type { FormAttributeView, MainConfig, Organization, PortalLink, SearchResults } from '#contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
