@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { FormAttributeView } from '#contract/main.ts'
 import { compilePattern } from '../../src/kernel/safe-pattern.ts'
 import { type FormAttribute, viewFormAttribute } from '../../src/modules/shared/forms/form-attribute.ts'
 import { checkValue } from '../../src/modules/shared/forms/form-values.ts'

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import { Attributes } from '#identity/attributes.ts'
+import { describe, expect, it, test } from 'vitest'
+import { Attributes, isDeactivated } from '#identity/attributes.ts'
 
 describe('Attributes', () => {
   it('compares names without letter case and keeps the first spelling', () => {
@@ -62,4 +62,33 @@ describe('Attributes', () => {
     expect(Object.keys(attributes.toObject())).toEqual(['__proto__'])
     expect(({} as Record<string, unknown>)['x']).toBeUndefined()
   })
+})
+
+test.each<Record<string, string[]>>([
+  { active: ['false'] },
+  { ACTIVE: ['False '] },
+  { active: ['true', 'false'] },
+  { nsAccountLock: ['TRUE'] },
+  { loginDisabled: ['true'] },
+  { pwdAccountLockedTime: ['000001010000Z'] },
+  { userAccountControl: ['514'] },
+  { userAccountControl: ['66050'] },
+])('%j is switched off', (attributes) => {
+  expect(isDeactivated(Attributes.from(attributes))).toBe(true)
+})
+
+test.each<Record<string, string[]>>([
+  {},
+  { active: ['true'] },
+  { active: [] },
+  { active: ['no'] },
+  { inactive: ['false'] },
+  { nsAccountLock: ['false'] },
+  { pwdAccountLockedTime: ['20300101120000Z'] },
+  { userAccountControl: ['512'] },
+  { userAccountControl: ['0x2'] },
+  { userAccountControl: ['-2'] },
+  { userAccountControl: ['99999999999999999999'] },
+])('%j is not', (attributes) => {
+  expect(isDeactivated(Attributes.from(attributes))).toBe(false)
 })

@@ -1,3 +1,5 @@
+import { isSecretName } from '#kernel/redaction.ts'
+
 /** What a filter, a mapping or a template reads: the values of a named attribute, none when it is absent. */
 export interface AttributeSource {
   values(name: string): readonly string[]
@@ -130,3 +132,28 @@ export class Attributes implements AttributeSource {
     return object
   }
 }
+
+const keyName = /(?:key|otp|pin)$/i
+
+/** True for attributes whose values stay out of the audit and the log: passwords, tokens, keys and one-time codes. */
+export const isSecretAttribute = (name: string): boolean => isSecretName(name) || keyName.test(name)
+
+/** Of `userAccountControl`, as Active Directory has it. */
+const accountDisabled = 2
+/** By an administrator; any other time is that of wrong passwords, by which nobody is to lose a session. */
+const lockedForGood = '000001010000z'
+
+const signs: readonly (readonly [attribute: string, isOff: (value: string) => boolean])[] = [
+  ['active', (value) => value.toLowerCase() === 'false'],
+  ['nsAccountLock', (value) => value.toLowerCase() === 'true'],
+  ['loginDisabled', (value) => value.toLowerCase() === 'true'],
+  ['pwdAccountLockedTime', (value) => value.toLowerCase() === lockedForGood],
+  ['userAccountControl', (value) => /^\d{1,10}$/.test(value) && (Number(value) & accountDisabled) !== 0],
+]
+
+/**
+ * Whether an entry says of itself that its person may not log in: SCIM's `active`, or what directory servers have for it.
+ * An entry that says nothing of the kind is not switched off.
+ */
+export const isDeactivated = (attributes: AttributeSource): boolean =>
+  signs.some(([attribute, isOff]) => attributes.values(attribute).some((value) => isOff(value.trim())))

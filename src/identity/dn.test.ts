@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Dn } from '#identity/dn.ts'
-import { DnSyntaxError } from '#identity/dn-syntax.ts'
+import { Dn, DnSyntaxError } from '#identity/dn.ts'
 
 const parts = (text: string) => Dn.parse(text).rdns.map((rdn) => rdn.map(({ type, value }) => `${type}|${value}`))
 

@@ -1,4 +1,4 @@
-import { isoTime } from '#kernel/iso-time.ts'
+import { isoTime } from '#kernel/time.ts'
 
 /**
  * Attribute names that filters and sort orders reserve for the times of an entry itself. Their values are texts as

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 import { callerRef } from '#identity/subject.ts'
 import { entryIdentity, formerIdentity, identitiesOf, issuerIdentity, isUser, ownIdentity } from './identity.ts'
 

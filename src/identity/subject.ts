@@ -1,5 +1,5 @@
 import type { Attributes } from '#identity/attributes.ts'
-import type { DirectoryLink } from '#identity/directory-link.ts'
+import type { DirectoryLink } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Identity, UserRef } from '#identity/identity.ts'
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
+import { isLoopbackHost } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isLoopbackHost } from '#kernel/loopback.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import { bodyTimeout } from '#server/connections.ts'
 import { httpLimits } from '#server/http-limits.ts'

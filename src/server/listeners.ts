@@ -1,7 +1,7 @@
 import type https from 'node:https'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { parseHostPort } from '#kernel/host-port.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
 import { webhookHost, webhookPath } from '#sdk/sts/sts-webhook.ts'

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import type { ChangePreview } from '#contract/main-changes.ts'
+import type { ChangePreview } from '#contract/main-requests.ts'
 import { hasChromium } from '#testing/chromium.ts'
 import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { ReportResult } from '#contract/main.ts'
 import type { AdminRun, ScimCall, Statistics, StatisticsPart } from '#contract/main-admin.ts'
-import type { ReportResult } from '#contract/reports.ts'
 import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, picture, usePortal } from '#testing/portal-browser.ts'
 

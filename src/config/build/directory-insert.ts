@@ -1,7 +1,6 @@
 import type { BuildContext } from '#config/build-context.ts'
 import type { Draft } from '#config/draft.ts'
-import { Dn } from '#identity/dn.ts'
-import { isAttributeType } from '#identity/dn-syntax.ts'
+import { Dn, isAttributeType } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import type { DirectoryInsertSpec } from '#model/directory-insert.ts'

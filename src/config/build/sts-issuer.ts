@@ -1,7 +1,7 @@
 import { checkGivenKey } from '#config/build/given-key.ts'
 import type { BuildContext } from '#config/build-context.ts'
+import { isLoopbackHost } from '#kernel/address.ts'
 import type { Path } from '#kernel/issues.ts'
-import { isLoopbackHost } from '#kernel/loopback.ts'
 import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'

@@ -1,7 +1,6 @@
 import type { BuildContext } from '#config/build-context.ts'
 import type { Path } from '#kernel/issues.ts'
-import type { PodEndpoint, PodSetting, PodVariable } from '#kernel/pod-endpoint.ts'
-import { isLabelName, labelName } from '#kernel/pod-label.ts'
+import { isLabelName, labelName, type PodEndpoint, type PodSetting, type PodVariable } from '#kernel/pod-endpoint.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'

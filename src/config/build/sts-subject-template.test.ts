@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { accountShapes, issuerShapes, judgeSubject } from '#config/build/sts-subject-template.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 

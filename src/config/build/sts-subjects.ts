@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { BuildContext } from '#config/build-context.ts'
-import { parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { parseIssuerUrl, parseTrustedUrl } from '#kernel/address.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { BuildContext } from '#config/build-context.ts'
-import { parseHostPort } from '#kernel/host-port.ts'
+import { parseHostPort } from '#kernel/address.ts'
 import type { Path } from '#kernel/issues.ts'
 import { type StsWebhookSpec, stsWebhookSchema } from '#model/sts-webhook.ts'
 import {

@@ -1,5 +1,35 @@
 import * as z from 'zod'
-import { formAttributeView } from './form-attribute.ts'
+
+/** An item of a list that a person chooses from. */
+export const listItem = z.object({
+  name: z.string().describe('Label of the item'),
+  value: z.string().describe('Value of the item'),
+  num: z.int().describe('Position of the item in the order, from 0'),
+})
+
+/** How a field is shown: one line, several lines, one line with suggestions, a choice. */
+export const formAttributeType = z.enum(['text', 'text-area', 'text-list', 'list'])
+
+/** One field of a form, as the registration page and the profile page get it. */
+export const formAttributeView = z.object({
+  name: z.string().describe('Attribute name'),
+  displayName: z.string().describe('Display label'),
+  readOnly: z.boolean().describe('true if the value is read-only'),
+  required: z.boolean().describe('true if the value must be in the request'),
+  regEx: z
+    .string()
+    .describe('Regular expression usable to validate the value: RE2 syntax, and the whole value must match')
+    .optional(),
+  regExFailedMsg: z.string().describe('What is said when it does not match').optional(),
+  minChars: z.int().describe('Minimum number of characters; absent or 0: none').optional(),
+  maxChars: z.int().describe('Maximum number of characters; absent or 0: none').optional(),
+  unique: z.boolean().describe('true if only one value of this attribute is allowed in the datastore'),
+  type: formAttributeType.describe('How the field is shown'),
+  values: z
+    .array(listItem)
+    .describe('Allowed values; empty where anything may be typed, or where the list has to be searched'),
+  show: z.boolean().describe('true if the attribute is shown'),
+})
 
 /** The body of every failure. */
 export const mainErrors = z.object({
@@ -172,4 +202,43 @@ export const timedAccess = z.object({
       expires: z.string(),
     }),
   ),
+})
+
+/** What the one who asks has to choose before a report can be run; days or times, and a login. */
+export const reportParameter = z.enum(['beginDate', 'endDate', 'userKey'])
+
+export const reportInfo = z.object({
+  name: z.string(),
+  description: z.string(),
+  orgID: z.string(),
+  parameters: z.array(reportParameter),
+})
+
+/** GET reports/org/{orgId}. */
+export const reportList = z.object({
+  reports: z.array(reportInfo),
+})
+
+export const reportGroup = z.object({
+  header: z
+    .record(z.string(), z.string())
+    .describe(
+      'By header field; empty where the report has no groups. A field without a value is left out, also in the rows.',
+    ),
+  data: z.array(z.record(z.string(), z.string())).describe('By data field.'),
+})
+
+/** GET reports/{name}?beginDate=&endDate=&userKey=, with every parameter that the report declares and no other. Times are milliseconds since 1970, or ISO 8601; a day alone is, in endDate, that whole day (UTC). `&format=csv` and `&format=xlsx` give a file instead, `&excel=true` a ReportReference. */
+export const reportResult = z.object({
+  name: z.string(),
+  description: z.string(),
+  headerFields: z.array(z.string()),
+  dataFields: z.array(z.string()),
+  grouping: z.array(reportGroup),
+  truncated: z.literal(true).describe('There are more rows than are shown. Absent when there are not.').optional(),
+})
+
+/** The file is at `reports/excel/{reportid}/{any file name}`, for the one who asked alone, and for ten minutes. */
+export const reportReference = z.object({
+  reportid: z.string(),
 })

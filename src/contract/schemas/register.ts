@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { formAttributeView, listItem } from './form-attribute.ts'
+import { formAttributeView, listItem } from './main.ts'
 
 export const humanCheckKind = z.enum(['none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'])
 

@@ -2,9 +2,9 @@ import type { Approval } from '#domain/approval.ts'
 import type { ApprovalPlan, Involved } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { isUser, type UserRef } from '#identity/identity.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
@@ -79,7 +79,7 @@ export class ApprovalAuthority {
   }
 }
 
-const isActive = ({ attributes }: DirectoryEntry): boolean => !isSwitchedOff(attributes)
+const isActive = ({ attributes }: DirectoryEntry): boolean => !isDeactivated(attributes)
 
 /**
  * The user by each login of their entry, under which rows from before identities may be stored. Does not search the

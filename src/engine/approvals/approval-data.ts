@@ -1,4 +1,4 @@
-import { isSecretAttribute } from '#identity/secret-attribute.ts'
+import { isSecretAttribute } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
 import { isEngineKey } from '#sdk/workflow/engine-keys.ts'

@@ -1,5 +1,5 @@
 import { Dn } from '#identity/dn.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Rule } from '#sdk/auth/rule.ts'

@@ -5,7 +5,7 @@ import { createApprovalDesk, type DeskParts } from '#engine/approvals/create-app
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 import { entryIdentity, issuerIdentity, type RunIdentities } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'

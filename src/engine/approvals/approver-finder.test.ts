@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { Dn } from '#identity/dn.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 import { formerIdentity, issuerIdentity, type UserRef } from '#identity/identity.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'

@@ -1,9 +1,9 @@
 import { parseMemberUrl } from '#engine/directory/member-url.ts'
+import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry, DirectorySearch, MemberDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { type Identity, isFormer, type UserRef } from '#identity/identity.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
@@ -48,7 +48,7 @@ export class ApproverFinder {
     for (const rule of rules) {
       for (const entry of await this.#entries(rule)) {
         const login = entry.attributes.first('uid')
-        if (login === undefined || login === '' || isSwitchedOff(entry.attributes)) continue
+        if (login === undefined || login === '' || isDeactivated(entry.attributes)) continue
         const { identity } = entry
         if (!found.has(identity)) found.set(identity, { login, identity, entry })
       }

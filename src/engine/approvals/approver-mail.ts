@@ -9,8 +9,8 @@ import {
   withApprovalLinks,
 } from '#engine/approvals/links/approval-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
+import { isDeactivated } from '#identity/attributes.ts'
 import type { UserRef } from '#identity/identity.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
@@ -65,7 +65,7 @@ export async function approverMails(
     for (const approver of approvers) {
       for (const deputy of await delegations.deputiesOf(approver)) {
         const [entry] = await finder.entriesOf(deputy)
-        if (entry === undefined || isSwitchedOff(entry.attributes)) continue
+        if (entry === undefined || isDeactivated(entry.attributes)) continue
         if (isInvolved(about.involved, deputy, [entry])) continue
         const { identity } = entry
         if (recipients.some((one) => one.identity === identity)) continue

@@ -10,10 +10,10 @@ import { escalate } from '#engine/approvals/escalating.ts'
 import { openApproval } from '#engine/approvals/opening.ts'
 import { remind } from '#engine/approvals/reminding.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { isDeactivated } from '#identity/attributes.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import { formerIdentity, type Identity, identitiesOf, isUser, type UserRef } from '#identity/identity.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -264,7 +264,7 @@ async function delegate(
   if (deputy === '' || deputy.length > 500) throw refused('the deputy is not a login')
   if (!(starts < ends) || ends <= now) throw refused('the period ends before it starts, or is over')
   if (ends.getTime() - starts.getTime() > maxPeriodMillis) throw refused('the period is longer than a year')
-  const [entry, namesake] = (await finder.byLogin(deputy)).filter(({ attributes }) => !isSwitchedOff(attributes))
+  const [entry, namesake] = (await finder.byLogin(deputy)).filter(({ attributes }) => !isDeactivated(attributes))
   if (entry === undefined) throw refused(`no active user has the login "${deputy}"`)
   if (namesake !== undefined) throw refused(`several users have the login "${deputy}"`)
   if (entry.identity === identity) throw refused('no one is their own deputy')

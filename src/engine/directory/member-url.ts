@@ -1,6 +1,6 @@
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 
 /** Whom a dynamic group covers. */
 export interface MemberUrl {

@@ -1,16 +1,17 @@
-import type {
-  DirectoryEntry,
-  DirectoryPage,
-  DirectoryPageSearch,
-  DirectorySearch,
-  InsertEntry,
-  MemberDirectory,
+import {
+  type DirectoryEntry,
+  type DirectoryPage,
+  type DirectoryPageSearch,
+  type DirectorySearch,
+  entryId,
+  type InsertEntry,
+  idAttributes,
+  type MemberDirectory,
 } from '#identity/directory.ts'
-import { entryId, idAttributes } from '#identity/directory-link.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { entryIdentity, entryOf, type Identity } from '#identity/identity.ts'
-import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
+import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/paging.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'

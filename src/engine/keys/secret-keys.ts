@@ -1,9 +1,9 @@
 import { createSecretKey, hash, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { fileOnce } from '#engine/keys/file-once.ts'
+import { parseTrustedUrl } from '#kernel/address.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import { TransitClient, type TransitLogin, TransitRefusal } from '#protocols/transit/transit-client.ts'
 

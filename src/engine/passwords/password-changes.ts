@@ -13,11 +13,11 @@ import {
 } from '#engine/passwords/password-audit.ts'
 import { unknownOutcome } from '#engine/passwords/unknown-outcome.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
+import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
@@ -263,7 +263,7 @@ export class PasswordChanges implements PasswordAccess {
   async #entryOf({ dn, identity }: Person): Promise<DirectoryEntry | undefined> {
     const filter = { kind: 'present', attribute: 'objectClass' } as const
     const [entry] = await this.#parts.directory.search({ base: dn, scope: 'base', filter, limit: 1 })
-    if (entry === undefined || isSwitchedOff(entry.attributes)) return undefined
+    if (entry === undefined || isDeactivated(entry.attributes)) return undefined
     return entry.identity === identity ? entry : undefined
   }
 
@@ -274,7 +274,7 @@ export class PasswordChanges implements PasswordAccess {
   ): (Person & { readonly mail: string })[] {
     const mail = attributes.first(writer.mailAttribute)
     const login = attributes.first(writer.loginAttribute)
-    if (mail === undefined || login === undefined || !isMailAddress(mail) || isSwitchedOff(attributes)) return []
+    if (mail === undefined || login === undefined || !isMailAddress(mail) || isDeactivated(attributes)) return []
     if (writer.target === undefined && !this.#parts.directory.keepsPassword(dn)) return []
     return [{ dn, identity, login, mail }]
   }

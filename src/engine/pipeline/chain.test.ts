@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Chain, type ChainCall, ChainRunner } from '#engine/pipeline/chain.ts'
-import { directoryLink } from '#identity/directory-link.ts'
+import { directoryLink } from '#identity/directory.ts'
 import type { AuthMechanism, AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'

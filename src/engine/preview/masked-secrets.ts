@@ -1,6 +1,5 @@
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import { Attributes } from '#identity/attributes.ts'
-import { isSecretAttribute } from '#identity/secret-attribute.ts'
+import { Attributes, isSecretAttribute } from '#identity/attributes.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** Replaces a secret of the request, also in values that are built from it. */

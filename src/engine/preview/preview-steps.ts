@@ -1,4 +1,4 @@
-import { isSecretAttribute } from '#identity/secret-attribute.ts'
+import { isSecretAttribute } from '#identity/attributes.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 
 /** The preview reached a limit (steps, reads or time): the steps so far are the result. */

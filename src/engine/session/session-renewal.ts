@@ -3,11 +3,10 @@ import type { LoginMeter } from '#engine/login/login-meter.ts'
 import type { ChainRunner } from '#engine/pipeline/chain.ts'
 import type { LiveSession } from '#engine/session/live-session.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
-import type { DirectoryEntry, EntryDirectory } from '#identity/directory.ts'
-import { type DirectoryLink, entryId } from '#identity/directory-link.ts'
+import { isDeactivated } from '#identity/attributes.ts'
+import { type DirectoryEntry, type DirectoryLink, type EntryDirectory, entryId } from '#identity/directory.ts'
 import { storeFilter } from '#identity/filter/stored-filter.ts'
 import type { Subject } from '#identity/subject.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -89,7 +88,7 @@ export class SessionRenewal {
     const key = JSON.stringify([link.dn.key, storeFilter(link.filter)])
     const entry = await once(this.#questions, key, () => inTime(this.#ask(link)))
     if (entry === undefined) return { ended: 'the directory has no active user of that name' }
-    if (isSwitchedOff(entry.attributes)) return { ended: 'switched off in the directory' }
+    if (isDeactivated(entry.attributes)) return { ended: 'switched off in the directory' }
     if (link.id !== undefined && entryId(entry.attributes) !== link.id) return { ended: 'the name is another’s now' }
     const attributes = shownAttributes(entry)
     for (const [name, values] of link.added) if (!attributes.has(name)) attributes.setClaim(name, values)

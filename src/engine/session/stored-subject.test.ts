@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
 import { Attributes } from '#identity/attributes.ts'
-import { directoryLink } from '#identity/directory-link.ts'
+import { directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilterTemplate } from '#identity/filter/filter-template.ts'

@@ -1,5 +1,5 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryLink } from '#identity/directory-link.ts'
+import type { DirectoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { restoreFilter, storeFilter } from '#identity/filter/stored-filter.ts'
 import { storedIdentity } from '#identity/identity.ts'

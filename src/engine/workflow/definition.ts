@@ -1,7 +1,7 @@
 import type { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Scope } from '#kernel/scope.ts'
-import type { TimeSpan } from '#kernel/time-span.ts'
+import type { TimeSpan } from '#kernel/time.ts'
 import type { WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { parseFilterTemplate } from '#identity/filter/filter-template.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 
 const claims = Attributes.from({
   sub: ['ann'],

@@ -1,6 +1,5 @@
 import type { Filter } from '#identity/filter/ast.ts'
-import { type FilterItem, readFilter, type ValuePart } from '#identity/filter/filter-grammar.ts'
-import { itemFilter } from '#identity/filter/parse-filter.ts'
+import { type FilterItem, itemFilter, readFilter, type ValuePart } from '#identity/filter/filter-text.ts'
 
 const maxAlternatives = 100
 

@@ -1,6 +1,5 @@
-import { readJsonTemplate, type TemplateNode } from '#identity/mapping/json-template-syntax.ts'
 import { firstValueOf, JsonDocument, type MappedValue, type MappingSource } from '#identity/mapping/mapped-value.ts'
-import { parseTextTemplate } from '#identity/mapping/text-template.ts'
+import { parseTextTemplate, readJsonTemplate, type TemplateNode } from '#identity/mapping/template.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
 /** A template over several attributes, parsed once. */

@@ -1,6 +1,5 @@
 import type { Filter as FilterTree } from '#identity/filter/ast.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
-import { printFilter } from '#identity/filter/print-filter.ts'
+import { parseFilter, printFilter } from '#identity/filter/filter-text.ts'
 import { ArrayList } from './array-list.ts'
 import { type JavaEnum, javaEnum } from './java-enum.ts'
 import { IllegalArgumentException } from './java-exception.ts'

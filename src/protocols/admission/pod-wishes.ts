@@ -1,5 +1,4 @@
-import type { PodEndpoint, PodSetting } from '#kernel/pod-endpoint.ts'
-import { annotationDomain, labelName } from '#kernel/pod-label.ts'
+import { annotationDomain, labelName, type PodEndpoint, type PodSetting } from '#kernel/pod-endpoint.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { Template } from '#kernel/template.ts'
 import { tokenFileOf, workloadName } from '#protocols/admission/injector-names.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isLabelName } from '#kernel/pod-label.ts'
+import { isLabelName } from '#kernel/pod-endpoint.ts'
 import { webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
 
 const service = { namespace: 'gatehouse', name: 'gatehouse-webhook', port: 443, path: '/sts/inject' }

@@ -1,6 +1,6 @@
+import { isLoopback, parseIssuerUrl, parseTrustedUrl } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isLoopback, parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type FetchJson, type FetchLimits, fetchJson } from '#protocols/jwt/fetch-json.ts'

@@ -1,5 +1,4 @@
-import { Dn } from '#identity/dn.ts'
-import { isAttributeType } from '#identity/dn-syntax.ts'
+import { Dn, isAttributeType } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parsed } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'

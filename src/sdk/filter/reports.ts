@@ -1,7 +1,7 @@
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 
-export type { ReportList, ReportParameter, ReportReference } from '#contract/reports.ts'
+export type { ReportList, ReportParameter, ReportReference } from '#contract/main.ts'
 
 /** A request to the reports of a portal. */
 export interface ReportCall {

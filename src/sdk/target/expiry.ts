@@ -1,7 +1,5 @@
 import type { When } from '#domain/timer.ts'
-import { parseMoment } from '#kernel/moment.ts'
-import type { TimeSpan } from '#kernel/time-span.ts'
-import { isEmptySpan, parseTimeSpan, spanMillis } from '#kernel/time-span.ts'
+import { isEmptySpan, parseTime, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time.ts'
 
 /** When access expires: at a time, or this long after it was granted. */
 export type Expiry = { readonly at: Date } | { readonly after: TimeSpan }
@@ -16,7 +14,7 @@ const date = /^\d{4}-/
 
 /** An ISO 8601 date or time; undefined for anything else. */
 export function parseExpiresAt(text: string): Expiry | undefined {
-  const at = date.test(text.trim()) ? parseMoment(text.trim(), new Date(0)) : undefined
+  const at = date.test(text.trim()) ? parseTime(text.trim(), new Date(0)) : undefined
   return at === undefined ? undefined : { at }
 }
 

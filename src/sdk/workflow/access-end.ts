@@ -1,5 +1,4 @@
-import { parseMoment } from '#kernel/moment.ts'
-import { addSpan, type TimeSpan } from '#kernel/time-span.ts'
+import { addSpan, parseTime, type TimeSpan } from '#kernel/time.ts'
 import { expiryTime } from '#sdk/target/expiry.ts'
 
 /** A workflow's offer that whoever asks for access chooses when it ends. */
@@ -17,7 +16,7 @@ export const accessEndKey = 'accessEnds'
 export function parseAccessEnd(text: string): Date | undefined {
   const [, date, time, zone] = /^(\d{4}-\d\d-\d\d)(?:T([\d:.]{5,16})(Z|[+-]\d\d:\d\d)?)?$/.exec(text) ?? []
   if (date === undefined || !isDay(date)) return undefined
-  return parseMoment(`${date}T${time ?? '23:59:59'}${zone ?? 'Z'}`, new Date(0))
+  return parseTime(`${date}T${time ?? '23:59:59'}${zone ?? 'Z'}`, new Date(0))
 }
 
 /** Not 31 February, which Date takes for a day of March. */

@@ -1,4 +1,4 @@
-import type { TimeSpan } from '#kernel/time-span.ts'
+import type { TimeSpan } from '#kernel/time.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 

@@ -3,8 +3,8 @@ import { userInfo } from 'node:os'
 import process from 'node:process'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { systemClock } from '#kernel/clock.ts'
-import { parseMoment } from '#kernel/moment.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { parseTime } from '#kernel/time.ts'
 
 /** Where a command writes; tests pass their own. */
 export interface CommandIo {
@@ -128,7 +128,7 @@ export function readLimit(text: string): number {
 /** A time such as `7d` (ago), or an ISO 8601 date. Throws WrongUsage. */
 export function readTime(option: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined
-  const time = parseMoment(text, systemClock())
+  const time = parseTime(text, systemClock())
   if (time !== undefined) return time
   throw new WrongUsage(`--${option} must be a time such as 90s, 15m, 1h or 7d (ago), or an ISO 8601 date`)
 }

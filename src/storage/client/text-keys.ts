@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { foldValue } from '#identity/filter/compare-values.ts'
-import { cutKey, keyLength } from '#identity/sort-key.ts'
+import { cutKey, keyLength } from '#identity/paging.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
 /** Letter case folded here and never by a database, so that all databases agree. */

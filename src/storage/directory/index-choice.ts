@@ -1,7 +1,7 @@
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { type TimeAttribute, timeAttribute, timeAttributes } from '#identity/entry-times.ts'
-import type { Truth, ValueFilter } from '#identity/filter/truth.ts'
-import { keyLength } from '#identity/sort-key.ts'
+import type { Truth, ValueFilter } from '#identity/filter/rewrite-filter.ts'
+import { keyLength } from '#identity/paging.ts'
 import type { SqlReader } from '#storage/client/sql-client.ts'
 import { dynamic } from '#storage/client/statement.ts'
 import {

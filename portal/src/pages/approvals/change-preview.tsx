@@ -1,11 +1,11 @@
-import { Text, Title } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
-import type { ChangePreview } from '#contract/main-changes.ts'
+import type { ChangePreview } from '#contract/main-requests.ts'
 import { changesQuery } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'
 import { Answer } from '../../components/answer.tsx'
 import './change-preview.css'
+import { Text, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { PreviewLine } from './preview-line.tsx'
 
 interface PreviewProps {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { FormAttributeView } from '#contract/form-attribute.ts'
-import type { MainConfig } from '#contract/main.ts'
+import type { FormAttributeView, MainConfig } from '#contract/main.ts'
 import { changeOf, fieldProblem, fieldsOf } from './profile-form.ts'
 
 const field = (more: Partial<FormAttributeView>): FormAttributeView => ({

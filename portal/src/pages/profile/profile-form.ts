@@ -1,5 +1,4 @@
-import type { FormAttributeView } from '#contract/form-attribute.ts'
-import type { MainConfig, ProfileChange, UserData } from '#contract/main.ts'
+import type { FormAttributeView, MainConfig, ProfileChange, UserData } from '#contract/main.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 export type FieldValues = Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { FormAttributeView } from '#contract/main.ts'
 import type { InvitationOffer, RegisterConfig, RegisterRequest } from '#contract/register.ts'
 import { passwordProblem } from '../../components/password-strength.ts'
 import { autoComplete } from './auto-complete.ts'

@@ -1,4 +1,4 @@
-import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { FormAttributeView } from '#contract/main.ts'
 import type { MessageKey, Values } from '../../app/messages.ts'
 
 /** What is wrong, as a message of the catalogue or in the configuration's own words. */

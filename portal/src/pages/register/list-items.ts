@@ -1,4 +1,4 @@
-import type { ListItem } from '#contract/form-attribute.ts'
+import type { ListItem } from '#contract/main.ts'
 
 /** What is shown of a value. */
 export const nameOf = (items: readonly ListItem[], value: string): string =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { FormAttributeView } from '#contract/main.ts'
 import type { RegisterConfig } from '#contract/register.ts'
 import { strengthOf } from '../../components/password-strength.ts'
 import { type Entries, fieldsOf, type Invitation, noPasswords, problemsOf, requestOf } from './entries.ts'

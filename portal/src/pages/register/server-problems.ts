@@ -1,4 +1,4 @@
-import type { FormAttributeView } from '#contract/form-attribute.ts'
+import type { FormAttributeView } from '#contract/main.ts'
 
 export interface ServerProblems {
   /** By the field's name, in the gateway's words. */

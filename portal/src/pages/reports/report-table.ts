@@ -1,4 +1,4 @@
-import type { ReportResult } from '#contract/reports.ts'
+import type { ReportResult } from '#contract/main.ts'
 
 /** What the values of a column are, where all that there are agree. */
 export type ColumnKind = 'text' | 'number' | 'moment'

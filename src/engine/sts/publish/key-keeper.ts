@@ -13,8 +13,8 @@ import {
   succeeded,
 } from '#engine/sts/publish/publication.ts'
 import type { Publisher } from '#engine/sts/publish/publisher.ts'
+import { parseIssuerUrl, parseTrustedUrl } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { openExchange } from '#protocols/http/http-client.ts'

@@ -1,12 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { DirectoryEntry } from '#identity/directory.ts'
-import { directoryLink } from '#identity/directory-link.ts'
+import { isDeactivated } from '#identity/attributes.ts'
+import { type DirectoryEntry, directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
@@ -264,7 +263,7 @@ class DirectoryLogin {
     if (filter === undefined || entry === undefined) return { reason: 'no such user' }
     if (second !== undefined) return { reason: 'several users match' }
     this.#neighbours.set(base.key, entry.dn)
-    return { subject: this.#subjectOf(entry, user, filter), isActive: !isSwitchedOff(entry.attributes) }
+    return { subject: this.#subjectOf(entry, user, filter), isActive: !isDeactivated(entry.attributes) }
   }
 
   /** Throws only when the directory does not answer. */

@@ -1,7 +1,7 @@
-import { directoryLink } from '#identity/directory-link.ts'
+import { isDeactivated } from '#identity/attributes.ts'
+import { directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isMailName, unverifiedMail, unverifiedMailWarning } from '#modules/shared/login/linked-subject.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
@@ -84,7 +84,7 @@ class JitProvision implements AuthMechanism {
     if (unverified !== undefined) return rejected(unverified)
     const before = await this.#find(login, root)
     // By logging in elsewhere nobody brings back what was taken from them here.
-    if (before !== undefined && isSwitchedOff(before.attributes)) return switchedOff
+    if (before !== undefined && isDeactivated(before.attributes)) return switchedOff
     if (!this.#isRecent(before?.attributes.first(this.#config.lastUpdatedAttributeName ?? ''))) {
       const attributes = shownAttributes(subject)
       try {
@@ -109,7 +109,7 @@ class JitProvision implements AuthMechanism {
     }
     const entry = await this.#find(login, root)
     if (entry === undefined) return { kind: 'authenticated', subject }
-    if (isSwitchedOff(entry.attributes)) return switchedOff
+    if (isDeactivated(entry.attributes)) return switchedOff
     const link = directoryLink(entry, { filter: this.#filter(login), uidAttr: undefined })
     const { dn, identity } = entry
     return {

@@ -1,6 +1,6 @@
+import { parseIssuerUrl } from '#kernel/address.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { secretHash } from '#kernel/ids.ts'
-import { parseIssuerUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
 import {
   claimAttributes,

@@ -1,7 +1,7 @@
 import type { Configuration, CustomFetch, ServerMetadata } from 'openid-client'
+import { isLoopback, parseTrustedUrl } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isLoopback, parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'

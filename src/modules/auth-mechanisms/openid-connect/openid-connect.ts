@@ -1,4 +1,4 @@
-import { parseIssuerUrl, parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { parseIssuerUrl, parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { linkParameters, parseSubjectLink, type SubjectLink } from '#modules/shared/login/linked-subject.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'

@@ -1,12 +1,16 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { DirectoryPage, DirectoryPageSearch, InsertEntry } from '#identity/directory.ts'
-import { entryId, idAttributes } from '#identity/directory-link.ts'
+import {
+  type DirectoryPage,
+  type DirectoryPageSearch,
+  entryId,
+  type InsertEntry,
+  idAttributes,
+} from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { filterAttributes, type NarrowFilter, narrowFilter } from '#identity/filter/narrow-filter.ts'
-import { movedName } from '#identity/moved-name.ts'
+import { filterAttributes, type NarrowFilter, narrowFilter } from '#identity/filter/rewrite-filter.ts'
 import { changedName, holdsNames, withNames, withPlainNames } from '#identity/name-attributes.ts'
-import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
+import { type Collection, pageInMemory } from '#identity/paging.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
@@ -192,13 +196,13 @@ export class LdapInsert implements DirectoryInsert {
   }
 
   #remote(dn: Dn): Dn | undefined {
-    return movedName(dn, this.#options.suffix, this.#options.base)
+    return dn.rebase(this.#options.suffix, this.#options.base)
   }
 
   /** Names from outside the branch stay what they are. */
   #virtualText(text: string): string {
     const { base, suffix } = this.#options
-    return changedName(text, (dn) => movedName(dn, base, suffix) ?? dn)
+    return changedName(text, (dn) => dn.rebase(base, suffix) ?? dn)
   }
 
   #virtualName(text: string): Dn | undefined {

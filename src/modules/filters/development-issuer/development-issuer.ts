@@ -1,5 +1,5 @@
+import { isLoopback, parseIssuerUrl } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isLoopback, parseIssuerUrl } from '#kernel/issuer-url.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'

@@ -1,10 +1,7 @@
 import * as z from 'zod'
-import { formAttributeView, listItem } from '#contract/schemas/form-attribute.ts'
 import * as main from '#contract/schemas/main.ts'
 import * as admin from '#contract/schemas/main-admin.ts'
-import * as changes from '#contract/schemas/main-changes.ts'
 import * as requests from '#contract/schemas/main-requests.ts'
-import * as reports from '#contract/schemas/reports.ts'
 import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
 import { interventions } from '#modules/shared/runs/run-administration.ts'
 import { bulkSchema, delegationSchema, voteSchema } from './approvals.ts'
@@ -312,20 +309,21 @@ const administration: readonly ApiOperation[] = [
   },
 ]
 
+/** Clients know the form schemas by OpenUnison's names. */
+const { formAttributeView, formAttributeType: _, listItem, ...mainAnswers } = main
+
 /** Everything below `/main`. */
 export const mainApi = new DescribedApi({
   title: 'Main API',
   version: '1.0.0',
   answers: {
-    ...named(main),
+    ...named(mainAnswers),
     ...named(requests),
-    ...named(changes),
     ...named(admin),
-    ...named(reports),
     Attribute: formAttributeView,
     AttributeValueListItem: listItem,
     SubmitAnswer: z.union([main.submitResults, main.submitOutcomes]),
-    ReportAnswer: z.union([reports.reportResult, reports.reportReference]),
+    ReportAnswer: z.union([main.reportResult, main.reportReference]),
   },
   bodies: {
     ProfileChange: changesSchema,

@@ -1,11 +1,11 @@
 import * as z from 'zod'
 import type { AttributeValues } from '#contract/main.ts'
-import type { ChangePreview } from '#contract/main-changes.ts'
 import type {
   ApprovalDetails,
   ApprovalList,
   ApprovalSummary,
   BulkResults,
+  ChangePreview,
   DelegationList,
   DelegationPeriod,
 } from '#contract/main-requests.ts'

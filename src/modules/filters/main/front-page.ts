@@ -1,6 +1,13 @@
 import * as z from 'zod'
-import type { FormAttributeView } from '#contract/form-attribute.ts'
-import type { MainConfig, MarkedItem, MarkedItems, Organization, PortalLink, SearchResults } from '#contract/main.ts'
+import type {
+  FormAttributeView,
+  MainConfig,
+  MarkedItem,
+  MarkedItems,
+  Organization,
+  PortalLink,
+  SearchResults,
+} from '#contract/main.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'

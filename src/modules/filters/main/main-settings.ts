@@ -1,7 +1,7 @@
 import { portalPages } from '#contract/portal.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
+import { parseFilter } from '#identity/filter/filter-text.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isSecretName } from '#kernel/redaction.ts'

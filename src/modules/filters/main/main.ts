@@ -2,9 +2,8 @@ import type { DelegationRights, TimedAccess, WorkflowListItem } from '#contract/
 import type { Statistics } from '#contract/main-admin.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
-import { parseMoment } from '#kernel/moment.ts'
 import { parseTemplate } from '#kernel/template.ts'
-import { spanMillis } from '#kernel/time-span.ts'
+import { parseTime, spanMillis } from '#kernel/time.ts'
 import type { ApiPlace } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, emptyAnswer, notFound, privateErrors } from '#modules/shared/http/json-answer.ts'
 import { isNobodysName } from '#modules/shared/login/own-login.ts'
@@ -232,7 +231,7 @@ function readSpan(query: URLSearchParams, now: Date): { readonly by: Length; rea
 
 function readMoment(name: string, [text]: readonly string[], now: Date): Date | undefined {
   if (text === undefined) return undefined
-  const moment = parseMoment(text, now)
+  const moment = parseTime(text, now)
   if (moment === undefined) throw badRequest(`${name} must be such as 15m, 1h or 7d, or an ISO 8601 date.`)
   return moment
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import * as z from 'zod'
-import { networkOf } from '#kernel/address-network.ts'
+import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'

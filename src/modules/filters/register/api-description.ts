@@ -1,5 +1,5 @@
 import { registerApiVersion } from '#contract/register.ts'
-import { formAttributeView, listItem } from '#contract/schemas/form-attribute.ts'
+import { formAttributeView, listItem } from '#contract/schemas/main.ts'
 import * as schemas from '#contract/schemas/register.ts'
 import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
 import { invitationRequest, registerRequest } from './register-settings.ts'

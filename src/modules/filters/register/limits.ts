@@ -1,4 +1,4 @@
-import { networkOf } from '#kernel/address-network.ts'
+import { networkOf } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'

@@ -1,4 +1,4 @@
-import type { FormAttributeView, ListItem } from '#contract/form-attribute.ts'
+import type { FormAttributeView, ListItem } from '#contract/main.ts'
 import type { HumanCheckView, RegisterConfig } from '#contract/register.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'

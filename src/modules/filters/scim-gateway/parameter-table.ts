@@ -1,5 +1,5 @@
 import { Dn } from '#identity/dn.ts'
-import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { parseTrustedUrl } from '#kernel/address.ts'
 import { sourceTypes } from '#sdk/mapper/mapping.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 

@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { isoTime } from '#kernel/iso-time.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { isoTime } from '#kernel/time.ts'
 import { entityTag, parseEntityTags } from '#protocols/scim/entity-tag.ts'
 import { isJsonContent, parseBody } from '#protocols/scim/message.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'

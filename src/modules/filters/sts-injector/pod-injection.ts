@@ -4,8 +4,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
-import { labelName } from '#kernel/pod-label.ts'
+import { labelName, type PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import {
   type AdmissionAnswer,

@@ -1,10 +1,9 @@
-import { Attributes } from '#identity/attributes.ts'
-import { directoryLink } from '#identity/directory-link.ts'
+import { Attributes, isDeactivated } from '#identity/attributes.ts'
+import { directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
-import { isSwitchedOff } from '#identity/switched-off.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
@@ -100,7 +99,7 @@ export async function linkSubject(
     const [entry, second] = await host.directory.search({ base, scope: 'sub', filter, limit: 2 })
     if (second !== undefined) return refused('lookupFilter finds several entries')
     if (entry !== undefined) {
-      if (isSwitchedOff(entry.attributes)) return refused('the person is switched off in the directory')
+      if (isDeactivated(entry.attributes)) return refused('the person is switched off in the directory')
       const attributes = shownAttributes(entry)
       const added = new Attributes()
       for (const [name, values] of claims) if (!attributes.has(name)) added.setClaim(name, values)

@@ -1,6 +1,6 @@
 import type { JournalQuery } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { parseMoment } from '#kernel/moment.ts'
+import { parseTime } from '#kernel/time.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
@@ -64,7 +64,7 @@ function readNumber(name: string, text: string, min: number, max: number): numbe
 }
 
 function readSince(text: string, now: Date): Date {
-  const since = parseMoment(text, now)
+  const since = parseTime(text, now)
   if (since === undefined) throw wrong('since must be such as 90s, 15m, 1h or 7d, or an ISO 8601 date.')
   return since
 }

@@ -1,7 +1,7 @@
 import type { AttributeSource } from '#identity/attributes.ts'
 import { timeAttribute, timeValues } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
-import type { Collection } from '#identity/page-in-memory.ts'
+import type { Collection } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 

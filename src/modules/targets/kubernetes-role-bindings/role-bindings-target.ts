@@ -1,6 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
-import { pageInMemory } from '#identity/page-in-memory.ts'
+import { pageInMemory } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
+import { parseTrustedUrl } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { parseTrustedUrl } from '#kernel/issuer-url.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { type KubernetesConnection, podAuthorityFile, podTokenFile } from '#protocols/kubernetes/connection.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Ordered } from '#identity/page-in-memory.ts'
+import type { Ordered } from '#identity/paging.ts'
 import { LongAnswers } from './ldap-lookups.ts'
 
 const scope = { of: 'users', filter: undefined, sort: undefined }

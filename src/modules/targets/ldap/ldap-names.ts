@@ -1,6 +1,6 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { mapFilter } from '#identity/filter/narrow-filter.ts'
+import { mapFilter } from '#identity/filter/rewrite-filter.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type {

@@ -1,5 +1,4 @@
-import { Dn } from '#identity/dn.ts'
-import { isAttributeType } from '#identity/dn-syntax.ts'
+import { Dn, isAttributeType } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { ldapConnection, ldapConnectionParameters } from '#modules/shared/ldap/ldap-parameters.ts'

@@ -1,8 +1,14 @@
 import { timeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
-import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
-import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
+import {
+  type Collection,
+  type PageScope,
+  pageInMemory,
+  readPosition,
+  unknownPosition,
+  writePosition,
+} from '#identity/paging.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { readClientKey } from '#protocols/oauth/client-assertion.ts'
 import type { ClientProof } from '#protocols/oauth/client-token.ts'

@@ -2,9 +2,15 @@ import { type RawBuilder, sql } from 'kysely'
 import { valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
 import { foldValue } from '#identity/filter/compare-values.ts'
-import { type Truth, truthOf, type ValueFilter } from '#identity/filter/truth.ts'
-import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
-import { type PageScope, readPosition, unknownPosition, writePosition } from '#identity/page-position.ts'
+import { type Truth, truthOf, type ValueFilter } from '#identity/filter/rewrite-filter.ts'
+import {
+  type Collection,
+  type PageScope,
+  pageInMemory,
+  readPosition,
+  unknownPosition,
+  writePosition,
+} from '#identity/paging.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'

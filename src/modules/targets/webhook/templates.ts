@@ -1,4 +1,4 @@
-import { readJsonTemplate } from '#identity/mapping/json-template-syntax.ts'
+import { readJsonTemplate } from '#identity/mapping/template.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, isJsonObject, type JsonValue } from '#kernel/json.ts'
 

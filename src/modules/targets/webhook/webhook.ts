@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { parseTrustedUrl } from '#kernel/issuer-url.ts'
+import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { suggestion } from '#kernel/suggest.ts'

@@ -1,6 +1,6 @@
 import { Dn } from '#identity/dn.ts'
 import { parseFilterTemplate } from '#identity/filter/filter-template.ts'
-import { printFilter } from '#identity/filter/print-filter.ts'
+import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { Rule, ruleScopes } from '#sdk/auth/rule.ts'

@@ -1,4 +1,4 @@
-import { isSecretAttribute } from '#identity/secret-attribute.ts'
+import { isSecretAttribute } from '#identity/attributes.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'

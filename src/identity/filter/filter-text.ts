@@ -1,3 +1,161 @@
+import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
+
+/** RFC 4515 text, at most 8 KiB and 50 levels deep; throws FilterSyntaxError. */
+export function parseFilter(text: string): Filter {
+  return readFilter<Filter>(text, false, {
+    and: (filters) => ({ kind: 'and', filters }),
+    or: (filters) => ({ kind: 'or', filters }),
+    not: (filter) => ({ kind: 'not', filter }),
+    item: itemFilter,
+  })
+}
+
+const comparisons = {
+  '=': 'equal',
+  '~=': 'approximate',
+  '>=': 'greaterOrEqual',
+  '<=': 'lessOrEqual',
+} as const satisfies Record<string, CompareFilter['kind']>
+
+/** What an item without placeholders means. Throws an Error with the reason when it means nothing. */
+export function itemFilter({ attribute, operator, rule, value }: FilterItem): Filter {
+  const hasWildcard = value.some((part) => part.kind === 'wildcard')
+  if (operator === '=' && hasWildcard) return substring(attribute, value)
+  if (hasWildcard) throw new Error(`"*" in a value behind "${operator}" must be escaped (\\2a)`)
+  const text = joinText(value)
+  if (operator !== ':=') return { kind: comparisons[operator], attribute, value: text }
+  switch (matchingRule(rule ?? '')) {
+    case caseExactMatch:
+      return { kind: 'equal', attribute, value: text, caseExact: true }
+    case caseExactSubstringsMatch:
+      return substring(attribute, readSubstringAssertion(text), true)
+    case caseIgnoreMatch:
+      return { kind: 'equal', attribute, value: text, caseExact: false }
+    case caseIgnoreSubstringsMatch:
+      return substring(attribute, readSubstringAssertion(text), false)
+    default:
+      throw new Error(`the matching rule "${rule}" is not supported`)
+  }
+}
+
+function substring(attribute: string, value: readonly ValuePart[], caseExact?: boolean): Filter {
+  const fragments = splitAtWildcards(value)
+  const initial = fragments.shift() ?? ''
+  const final = fragments.pop() ?? ''
+  const any = fragments.filter((fragment) => fragment !== '')
+  if (initial === '' && final === '' && any.length === 0) return { kind: 'present', attribute }
+  const filter: SubstringFilter = {
+    kind: 'substring',
+    attribute,
+    ...(initial === '' ? {} : { initial }),
+    any,
+    ...(final === '' ? {} : { final }),
+    ...(caseExact === undefined ? {} : { caseExact }),
+  }
+  return filter
+}
+
+function splitAtWildcards(value: readonly ValuePart[]): string[] {
+  const fragments = ['']
+  for (const part of value) {
+    if (part.kind === 'wildcard') fragments.push('')
+    else if (part.kind === 'text') fragments.push((fragments.pop() ?? '') + part.text)
+  }
+  return fragments
+}
+
+const joinText = (value: readonly ValuePart[]): string =>
+  value.map((part) => (part.kind === 'text' ? part.text : '')).join('')
+
+/** RFC 4517 3.3.30: `*` between fragments, `\2A` and `\5C` within them. */
+function readSubstringAssertion(text: string): ValuePart[] {
+  const parts = text.split('*').flatMap((fragment, i): ValuePart[] => {
+    const literal: ValuePart = { kind: 'text', text: unescapeFragment(fragment) }
+    return i === 0 ? [literal] : [{ kind: 'wildcard' }, literal]
+  })
+  if (parts.length === 1) throw new Error('a substring assertion needs a "*" (\\2a)')
+  return parts
+}
+
+const unescapeFragment = (text: string): string =>
+  text.replace(/\\(2a|5c)/gi, (pair) => (pair.toLowerCase() === '\\2a' ? '*' : '\\'))
+
+/**
+ * RFC 4515 text. `greater` and `less` have no form of their own there and are written as `(&(a>=v)(!(a=v)))`; that
+ * letter case counts is written as a matching rule, which exists for equality and substrings only.
+ */
+export function printFilter(filter: Filter): string {
+  switch (filter.kind) {
+    case 'and':
+      return `(&${filter.filters.map(printFilter).join('')})`
+    case 'or':
+      return `(|${filter.filters.map(printFilter).join('')})`
+    case 'not':
+      return `(!${printFilter(filter.filter)})`
+    case 'present':
+      return `(${filter.attribute}=*)`
+    case 'substring':
+      return printSubstring(filter)
+    case 'greater':
+      return `(&${printComparison(filter, '>=')}(!${printEquality(filter)}))`
+    case 'less':
+      return `(&${printComparison(filter, '<=')}(!${printEquality(filter)}))`
+    case 'greaterOrEqual':
+      return printComparison(filter, '>=')
+    case 'lessOrEqual':
+      return printComparison(filter, '<=')
+    case 'approximate':
+      return printComparison(filter, '~=')
+    case 'equal':
+      return printEquality(filter)
+  }
+}
+
+const printEquality = (filter: CompareFilter): string =>
+  printComparison(filter, filter.caseExact === true ? `:${caseExactMatch}:=` : '=')
+
+const printComparison = ({ attribute, value }: CompareFilter, operator: string): string =>
+  `(${attribute}${operator}${escapeFilterValue(value)})`
+
+function printSubstring({ attribute, initial = '', any, final = '', caseExact }: SubstringFilter): string {
+  const fragments = [initial, ...any, final]
+  if (caseExact !== true) return `(${attribute}=${fragments.map(escapeFilterValue).join('*')})`
+  const assertion = fragments.map((fragment) => fragment.replaceAll('\\', '\\5C').replaceAll('*', '\\2A')).join('*')
+  return `(${attribute}:${caseExactSubstringsMatch}:=${escapeFilterValue(assertion)})`
+}
+
+function escapeFilterValue(value: string): string {
+  let escaped = ''
+  for (const char of value) {
+    if (char === '*' || char === '(' || char === ')' || char === '\\' || char < ' ') {
+      escaped += `\\${char.charCodeAt(0).toString(16).padStart(2, '0')}`
+    } else {
+      escaped += char
+    }
+  }
+  return escaped
+}
+
+/** The matching rules (RFC 4517) by which a filter's text says whether letter case counts. */
+const caseExactMatch = 'caseExactMatch'
+const caseExactSubstringsMatch = 'caseExactSubstringsMatch'
+const caseIgnoreMatch = 'caseIgnoreMatch'
+const caseIgnoreSubstringsMatch = 'caseIgnoreSubstringsMatch'
+
+const names = new Map([
+  ['caseexactmatch', caseExactMatch],
+  ['2.5.13.5', caseExactMatch],
+  ['caseexactsubstringsmatch', caseExactSubstringsMatch],
+  ['2.5.13.7', caseExactSubstringsMatch],
+  ['caseignorematch', caseIgnoreMatch],
+  ['2.5.13.2', caseIgnoreMatch],
+  ['caseignoresubstringsmatch', caseIgnoreSubstringsMatch],
+  ['2.5.13.4', caseIgnoreSubstringsMatch],
+])
+
+/** The rule by its name or OID; undefined for one that Gatehouse cannot apply. */
+const matchingRule = (nameOrOid: string): string | undefined => names.get(nameOrOid.toLowerCase())
+
 const maxLength = 8192
 const maxDepth = 50
 
@@ -27,7 +185,7 @@ export interface FilterItem {
 }
 
 /** What is made of the parts of a filter, inner ones first. `item` may throw an Error whose message is the reason. */
-export interface FilterBuilder<N> {
+interface FilterBuilder<N> {
   and(filters: readonly N[]): N
   or(filters: readonly N[]): N
   not(filter: N): N

@@ -1,9 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Filter } from '#identity/filter/ast.ts'
-import { FilterSyntaxError } from '#identity/filter/filter-grammar.ts'
-import { parseFilter } from '#identity/filter/parse-filter.ts'
-import { printFilter } from '#identity/filter/print-filter.ts'
+import { FilterSyntaxError, parseFilter, printFilter } from '#identity/filter/filter-text.ts'
 
 const equal = (attribute: string, value: string): Filter => ({ kind: 'equal', attribute, value })
 

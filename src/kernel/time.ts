@@ -54,3 +54,35 @@ export function spanMillis(start: Date, span: TimeSpan): number | undefined {
   const millis = end === undefined ? Number.POSITIVE_INFINITY : end.getTime() - start.getTime()
   return millis <= 100 * 366 * day ? millis : undefined
 }
+
+/** A time as people write it: `90s`, `15m`, `1h` or `7d` before now, or an ISO 8601 date; undefined for anything else. */
+export function parseTime(text: string, now: Date): Date | undefined {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (count !== undefined) return new Date(now.getTime() - Number(count) * (short[unit] ?? 0))
+  if (!/^\d{4}-\d\d-\d\d(?:T[\d:.]{5,16}(?:Z|[+-]\d\d:\d\d)?)?$/.test(text)) return undefined
+  const time = Date.parse(text)
+  return Number.isNaN(time) ? undefined : new Date(time)
+}
+
+/** The start of the year 10000, whose text is longer. */
+const lastMillis = 253_402_300_800_000
+const two = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, '0'))
+const three = Array.from({ length: 1000 }, (_, n) => String(n).padStart(3, '0'))
+
+let knownDay = -1
+let knownDate = ''
+
+/** The same text as `Date.toISOString`, in a fraction of its time, since a page of users needs it hundreds of times. */
+export function isoTime(millis: number): string {
+  if (!Number.isInteger(millis) || millis < 0 || millis >= lastMillis) return new Date(millis).toISOString()
+  const today = Math.floor(millis / day)
+  if (today !== knownDay) {
+    knownDate = new Date(today * day).toISOString().slice(0, 11)
+    knownDay = today
+  }
+  const inDay = millis - today * day
+  const seconds = Math.floor(inDay / 1000)
+  const minutes = Math.floor(seconds / 60)
+  const clock = `${two[Math.floor(minutes / 60)]}:${two[minutes % 60]}:${two[seconds % 60]}`
+  return `${knownDate}${clock}.${three[inDay % 1000]}Z`
+}

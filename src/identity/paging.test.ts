@@ -1,9 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
-import { type Collection, pageInMemory } from '#identity/page-in-memory.ts'
-import { readPosition, writePosition } from '#identity/page-position.ts'
-import { compareSortKeys, cutKey, sortKey } from '#identity/sort-key.ts'
+import {
+  type Collection,
+  compareSortKeys,
+  cutKey,
+  pageInMemory,
+  readPosition,
+  sortKey,
+  writePosition,
+} from '#identity/paging.ts'
 import type { UserSearch } from '#identity/user-directory.ts'
 
 interface Item {

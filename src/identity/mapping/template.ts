@@ -1,5 +1,6 @@
-import { parseTextTemplate, type TextTemplate } from '#identity/mapping/text-template.ts'
+import { firstValueOf, type MappingSource } from '#identity/mapping/mapped-value.ts'
 import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
+import { parseTemplate } from '#kernel/template.ts'
 
 const maxLength = 64 * 1024
 const maxDepth = 32
@@ -149,5 +150,34 @@ class JsonTemplateReader {
 
   #error(reason: string, at = this.#at): Error {
     return new Error(`JSON template: ${reason} at character ${at + 1}`)
+  }
+}
+
+/** A text with `${attribute}` places, each filled with the attribute's first value. */
+interface TextTemplate {
+  /** Attributes it reads; none for a constant text. */
+  readonly attributes: readonly string[]
+  /** Undefined when none of its attributes has a value. */
+  render(source: MappingSource): string | undefined
+}
+
+export function parseTextTemplate(text: string): TextTemplate {
+  const template = parseTemplate(text, { keys: false, attributes: true })
+  const { attributes } = template
+  const [name] = attributes
+  if (name === undefined) return { attributes, render: () => text }
+  if (text === `\${${name}}`) return { attributes, render: (source) => firstValueOf(source, name) }
+  return {
+    attributes,
+    render: (source) => {
+      let found = false
+      const attribute = (wanted: string): string | undefined => {
+        const value = firstValueOf(source, wanted)
+        if (value !== undefined) found = true
+        return value
+      }
+      const output = template.render({ attribute })
+      return found ? output : undefined
+    },
   }
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { matches } from '#identity/filter/evaluate.ts'
-import { filterAttributes, mapFilter, narrowFilter } from '#identity/filter/narrow-filter.ts'
+import { filterAttributes, isAlways, mapFilter, narrowFilter, truthOf } from '#identity/filter/rewrite-filter.ts'
 
 const attribute = fc.constantFrom('a', 'b')
 const value = fc.constantFrom('x', 'X', 'xy', '1')
@@ -56,4 +56,27 @@ test('the attributes of a filter, and the same filter on others', () => {
       { kind: 'present', attribute: 'uid2' },
     ],
   })
+})
+
+const equal: Filter = { kind: 'equal', attribute: 'a', value: '1' }
+const not = (filter: Filter): Filter => ({ kind: 'not', filter })
+
+test('a negation goes down to the clauses, where absence is not a match', () => {
+  expect(truthOf(not(equal))).toEqual({ kind: 'mismatch', test: equal })
+  expect(truthOf(not(not(equal)))).toEqual({ kind: 'match', test: equal })
+  expect(truthOf(not({ kind: 'and', filters: [equal, not(equal)] }))).toEqual({
+    kind: 'any',
+    parts: [
+      { kind: 'mismatch', test: equal },
+      { kind: 'match', test: equal },
+    ],
+  })
+})
+
+test('what is always true falls away, and what is never true stays', () => {
+  const everything: Filter = { kind: 'and', filters: [] }
+  expect(isAlways(truthOf(everything))).toBe(true)
+  expect(isAlways(truthOf({ kind: 'or', filters: [] }))).toBe(false)
+  expect(isAlways(truthOf(not({ kind: 'or', filters: [] })))).toBe(true)
+  expect(truthOf({ kind: 'and', filters: [everything, equal] })).toEqual({ kind: 'match', test: equal })
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addSpan, parseTimeSpan, spanMillis, sumOfSpans } from './time-span.ts'
+import { isoTime, parseTime } from '#kernel/time.ts'
+import { addSpan, parseTimeSpan, spanMillis, sumOfSpans } from './time.ts'
 
 const hour = 3_600_000
 
@@ -66,4 +67,49 @@ describe('adding', () => {
     expect(spanMillis(start, { months: 9999 * 12 + 9999, millis: 0 })).toBeUndefined()
     expect(spanMillis(start, { months: 0, millis: 1e18 })).toBeUndefined()
   })
+})
+
+const now = new Date('2030-01-02T03:04:05Z')
+
+test.each([
+  ['90s', '2030-01-02T03:02:35.000Z'],
+  ['15m', '2030-01-02T02:49:05.000Z'],
+  ['1h', '2030-01-02T02:04:05.000Z'],
+  ['7d', '2029-12-26T03:04:05.000Z'],
+  ['2030-01-01', '2030-01-01T00:00:00.000Z'],
+  ['2030-01-01T12:00:00.5Z', '2030-01-01T12:00:00.500Z'],
+  ['2030-01-01T12:00+02:00', '2030-01-01T10:00:00.000Z'],
+])('%s is a moment', (text, iso) => {
+  expect(parseTime(text, now)?.toISOString()).toBe(iso)
+})
+
+test.each(['', '1', '1w', '-1h', '1h ', '9999999h', 'yesterday', '2030', '2030-13-01', '2030-01-01T99:99:99Z'])(
+  '"%s" is none',
+  (text) => {
+    expect(parseTime(text, now)).toBeUndefined()
+  },
+)
+
+test('is what Date says of any moment', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: -8_640_000_000_000_000, max: 8_640_000_000_000_000 }), (millis) => {
+      expect(isoTime(millis)).toBe(new Date(millis).toISOString())
+    }),
+  )
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 4_102_444_800_000 }), (millis) => {
+      expect(isoTime(millis)).toBe(new Date(millis).toISOString())
+    }),
+  )
+})
+
+test.each([0, 999, 86_399_999, 86_400_000, 951_782_399_999, 253_402_300_799_999, 253_402_300_800_000, -1])(
+  'at the edge %d',
+  (millis) => {
+    expect(isoTime(millis)).toBe(new Date(millis).toISOString())
+  },
+)
+
+test('refuses what is no moment', () => {
+  expect(() => isoTime(Number.NaN)).toThrow(RangeError)
 })
