@@ -9,7 +9,7 @@ import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connec
 import { claimAttributes } from '#modules/shared/login/claim-attributes.ts'
 import { linkSubject } from '#modules/shared/login/linked-subject.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
-import type { KeySet } from '#protocols/jwt/key-set.ts'
+import type { KeySet } from '#protocols/jwt/keys.ts'
 import { createTokenVerifier, longestToken, TokenRejected, type TokenVerifier } from '#protocols/jwt/token-verifier.ts'
 import type { AuthAttempt, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'

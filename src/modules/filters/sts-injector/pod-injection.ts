@@ -10,15 +10,15 @@ import type { InjectorConfig } from '#modules/filters/sts-injector/sts-injector.
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
+  diffToPatch,
   maxReviewBytes,
   parseReview,
   reviewResponse,
   reviewUid,
 } from '#protocols/admission/admission-review.ts'
 import { type Injection, inject } from '#protocols/admission/inject.ts'
-import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { ownerOf, type Pod, type PodOwner, podSchema } from '#protocols/admission/pod.ts'
-import { asksAccount, type PodAccount } from '#protocols/admission/pod-wishes.ts'
+import { asksAccount, type PodAccount } from '#protocols/admission/pod-request.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
