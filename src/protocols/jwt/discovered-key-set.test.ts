@@ -1,9 +1,15 @@
-import { afterEach, beforeEach, describe, expect, test, onTestFinished } from 'vitest'
-import { silentLogger } from '#kernel/logger.ts'
-import { DiscoveredKeySet, discoveryTimes, type FetchJson, fetchJson, fetchJsonTrusting } from '#protocols/jwt/discovered-key-set.ts'
-import { FakeIssuer, rsaKey, sendJson } from '#testing/fake-issuer.ts'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { silentLogger } from '#kernel/logger.ts'
+import {
+  DiscoveredKeySet,
+  discoveryTimes,
+  type FetchJson,
+  fetchJson,
+  fetchJsonTrusting,
+} from '#protocols/jwt/discovered-key-set.ts'
+import { FakeIssuer, rsaKey, sendJson } from '#testing/fake-issuer.ts'
 import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
 const [first, second] = [rsaKey('k1'), rsaKey('k2')]

@@ -1,7 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { JsonValue, JsonObject } from '#kernel/json.ts'
-import { listResponse, maxCount, maxCursorLength, parsePage, readCursor, readSearchRequest, searchSchema, writeCursor, parseSort, sortResources } from '#protocols/scim/lists.ts'
+import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import {
+  listResponse,
+  maxCount,
+  maxCursorLength,
+  parsePage,
+  parseSort,
+  readCursor,
+  readSearchRequest,
+  searchSchema,
+  sortResources,
+  writeCursor,
+} from '#protocols/scim/lists.ts'
 import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
