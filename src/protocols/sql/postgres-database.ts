@@ -1,6 +1,5 @@
-import type { RawBuilder } from 'kysely'
 import type pg from 'pg'
-import { compileSql } from '#protocols/sql/compile-sql.ts'
+import type { Sql } from 'sql-template-tag'
 import { PostgresPool } from '#protocols/sql/postgres.ts'
 import type {
   SqlDatabase,
@@ -9,6 +8,7 @@ import type {
   SqlStatement,
   SqlTransaction,
 } from '#protocols/sql/sql-database.ts'
+import { compileSql } from '#protocols/sql/sql-database.ts'
 
 /** Every column is read as the text that PostgreSQL writes for it. */
 const asText: pg.CustomTypesConfig = {
@@ -34,7 +34,7 @@ export class PostgresDatabase implements SqlDatabase {
     })
   }
 
-  async query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
+  async query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]> {
     return (await this.#pool.query(config(statement))).rows as SqlRow[]
   }
 
@@ -63,7 +63,7 @@ export class PostgresDatabase implements SqlDatabase {
 }
 
 /** In the extended protocol a text is one statement, and can't be several. */
-function config(statement: RawBuilder<unknown> | SqlStatement): pg.QueryConfig & { readonly queryMode: 'extended' } {
+function config(statement: Sql | SqlStatement): pg.QueryConfig & { readonly queryMode: 'extended' } {
   const { sql, params } = compileSql(statement, 'postgres')
   return { text: sql, values: params as unknown[], queryMode: 'extended' }
 }

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { RawBuilder } from 'kysely'
+import type { Sql } from 'sql-template-tag'
 import { GatewayError } from '#kernel/errors.ts'
-import { compileSql } from '#protocols/sql/compile-sql.ts'
 import type { SqlDatabase, SqlRow, SqlStatement, SqlTransaction } from '#protocols/sql/sql-database.ts'
+import { compileSql } from '#protocols/sql/sql-database.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 
 interface Connection {
@@ -34,7 +34,7 @@ export class SqliteDatabase implements SqlDatabase {
     this.#timeoutMillis = timeoutMillis
   }
 
-  query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
+  query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]> {
     return this.#run(() => {
       const { reader } = this.#open()
       return this.#patiently(() => all(reader, statement))
@@ -124,11 +124,11 @@ class SqliteTransaction implements SqlTransaction {
     this.#writer = writer
   }
 
-  async query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
+  async query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]> {
     return all(this.#use(), statement)
   }
 
-  async run(statement: RawBuilder<unknown> | SqlStatement): Promise<number> {
+  async run(statement: Sql | SqlStatement): Promise<number> {
     const compiled = compileSql(statement, 'sqlite')
     return Number(
       this.#use()
@@ -152,7 +152,7 @@ function connect(file: string, readOnly: boolean): Connection {
   return { database, statements: new StatementCache(database, { readBigInts: true }) }
 }
 
-function all({ statements }: Connection, statement: RawBuilder<unknown> | SqlStatement): readonly SqlRow[] {
+function all({ statements }: Connection, statement: Sql | SqlStatement): readonly SqlRow[] {
   const compiled = compileSql(statement, 'sqlite')
   return statements.get(compiled).all(...compiled.params)
 }
