@@ -7,7 +7,7 @@ import { type Command, commands } from '#server/commands/commands.ts'
 const sources = new URL('..', import.meta.url).href
 
 /** Libraries of many small files, all of them ES modules. */
-const libraries = /\/node_modules\/(?:kysely\/dist\/esm|zod|jose\/dist\/webapi)\//
+const libraries = /\/node_modules\/(?:zod|jose\/dist\/webapi)\//
 
 /**
  * When the gateway starts, its files and those of some libraries name each other thousands of times, and Node.js asks package.json and the

@@ -1,12 +1,17 @@
 import type { Agent, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Socket } from 'node:net'
 import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts'
 
 export interface HttpCall {
   readonly method: string
   readonly url: URL
+  /** Replaces path and query of the URL, and is sent exactly as it is: a URL would resolve `..`. */
+  readonly path?: string
   readonly headers: OutgoingHttpHeaders
-  readonly body?: string
+  readonly body?: string | undefined
+  /** Sends the call a second time if the server closes a kept connection just when it is used again. */
+  readonly retryClosed?: boolean
 }
 
 export interface HttpAnswer {
@@ -41,29 +46,59 @@ export interface HttpConnections {
   readonly ca?: string | undefined
 }
 
+/** Sockets that connected. `reusedSocket` is not enough: a request that waited for a socket in use doesn't set it. */
+const connectedSockets = new WeakSet<Socket>()
+/** Errors of calls that failed before there was a connection. */
+const unsentErrors = new WeakSet<Error>()
+
+/** Whether the call failed before the server can have seen it. */
+export const wasNotSent = (error: unknown): boolean => error instanceof Error && unsentErrors.has(error)
+
 /**
- * Opens one exchange and returns its answer when the headers are there. Without proxy, compression or redirects: what is
- * sent goes to the address alone.
+ * Opens one exchange and returns its answer when the headers are there. It uses no proxy or compression and follows no
+ * redirects, so only the address gets what is sent.
  */
 export function openExchange(
-  { method, url, headers, body }: HttpCall,
+  call: HttpCall,
   { agent, ca }: HttpConnections,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
-  const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
-  const trusted = ca === undefined ? {} : { ca }
-  const options = { method, agent: agent ?? false, signal, headers: { ...headers, ...length }, ...trusted } as const
-  const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+  const { method, url, path, headers, body, retryClosed = false } = call
+  const isSecure = url.protocol === 'https:'
+  const options = {
+    method,
+    agent: agent ?? false,
+    signal,
+    headers: { ...headers, ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }) },
+    ...(path === undefined ? {} : { path }),
+    ...(ca === undefined ? {} : { ca }),
+  } as const
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  const sent = send(url, options, resolve)
-  // The server may close a kept connection at the moment it is used again; `reusedSocket` marks such an error.
-  sent.on('error', (error) => reject(Object.assign(error, { reusedSocket: sent.reusedSocket })))
+  let connected = false
+  const sent = (isSecure ? httpsRequest : httpRequest)(url, options, resolve)
+  sent.on('socket', (socket) => {
+    connected = connectedSockets.has(socket)
+    if (connected) return
+    socket.once(isSecure ? 'secureConnect' : 'connect', () => {
+      connectedSockets.add(socket)
+      connected = true
+    })
+  })
+  sent.on('error', (error) => {
+    const wasClosed = sent.reusedSocket && 'code' in error && error.code === 'ECONNRESET'
+    if (wasClosed && retryClosed) {
+      resolve(openExchange({ ...call, retryClosed: false }, { agent, ca }, signal))
+      return
+    }
+    if (!connected) unsentErrors.add(error)
+    reject(error)
+  })
   sent.end(body)
   return promise
 }
 
-/** Reads a whole body as text. Throws AnswerTooLong beyond the limit. */
-export async function readBody(response: IncomingMessage, limit: number): Promise<string> {
+/** Reads a whole body. Throws AnswerTooLong beyond the limit. */
+export async function readBytes(response: IncomingMessage, limit: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -74,8 +109,12 @@ export async function readBody(response: IncomingMessage, limit: number): Promis
     }
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return Buffer.concat(chunks)
 }
+
+/** `readBytes` as text. */
+export const readBody = async (response: IncomingMessage, limit: number): Promise<string> =>
+  (await readBytes(response, limit)).toString('utf8')
 
 /** Sends one call and reads its answer, whatever the status. Rejects with a plain Error when there is no whole answer. */
 export async function exchange(
@@ -92,6 +131,8 @@ export type HttpSend = (call: HttpCall, limits: HttpLimits) => Promise<HttpAnswe
 
 export interface HttpPool {
   readonly send: HttpSend
+  /** `openExchange` over kept connections. */
+  open(call: HttpCall, signal: AbortSignal): Promise<IncomingMessage>
   close(): void
 }
 
@@ -100,8 +141,10 @@ export function openHttpPool(ca?: string, { maxSockets = 32, maxFreeSockets = 8 
   const options = { keepAlive: true, maxSockets, maxFreeSockets, timeout: 60_000 }
   const plain = new HttpAgent(options)
   const secure = new HttpsAgent(ca === undefined ? options : { ...options, ca })
+  const agentFor = ({ url }: HttpCall): HttpConnections => ({ agent: url.protocol === 'https:' ? secure : plain })
   return {
-    send: (call, limits) => exchange(call, { agent: call.url.protocol === 'https:' ? secure : plain }, limits),
+    send: (call, limits) => exchange(call, agentFor(call), limits),
+    open: (call, signal) => openExchange(call, agentFor(call), signal),
     close: () => {
       plain.destroy()
       secure.destroy()

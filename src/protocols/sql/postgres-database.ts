@@ -1,5 +1,5 @@
-import type { RawBuilder } from 'kysely'
 import type pg from 'pg'
+import type { Sql } from 'sql-template-tag'
 import { PostgresPool } from '#protocols/sql/postgres.ts'
 import {
   compileSql,
@@ -34,7 +34,7 @@ export class PostgresDatabase implements SqlDatabase {
     })
   }
 
-  async query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
+  async query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]> {
     return (await this.#pool.query(config(statement))).rows as SqlRow[]
   }
 
@@ -63,7 +63,7 @@ export class PostgresDatabase implements SqlDatabase {
 }
 
 /** In the extended protocol a text is one statement, and can't be several. */
-function config(statement: RawBuilder<unknown> | SqlStatement): pg.QueryConfig & { readonly queryMode: 'extended' } {
+function config(statement: Sql | SqlStatement): pg.QueryConfig & { readonly queryMode: 'extended' } {
   const { sql, params } = compileSql(statement, 'postgres')
   return { text: sql, values: params as unknown[], queryMode: 'extended' }
 }

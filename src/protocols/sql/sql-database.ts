@@ -1,14 +1,4 @@
-import {
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-  type RawBuilder,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-} from 'kysely'
+import { raw, Sql } from 'sql-template-tag'
 
 export type SqlDialect = 'sqlite' | 'postgres'
 export type SqlValue = string | number | bigint | null
@@ -25,16 +15,26 @@ export interface SqlStatement {
   readonly params: readonly SqlValue[]
 }
 
+/** The statement in the form of the dialect: `?` for each value in SQLite, `$1` in PostgreSQL. */
+export function compileSql(statement: Sql | SqlStatement, dialect: SqlDialect): SqlStatement {
+  if (!(statement instanceof Sql)) return statement
+  return { sql: dialect === 'postgres' ? statement.text : statement.sql, params: statement.values as SqlValue[] }
+}
+
+/** A name from the configuration, quoted: `"table"`, or `"schema"."table"` for several parts. */
+export const identifier = (...parts: readonly string[]): Sql =>
+  raw(parts.map((part) => `"${part.replaceAll('"', '""')}"`).join('.'))
+
 export interface SqlReader {
   readonly dialect: SqlDialect
   /** One statement is one snapshot. */
-  query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]>
+  query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]>
 }
 
 /** Sees its own writes. Unusable once the transaction's function has returned. */
 export interface SqlTransaction extends SqlReader {
   /** How many rows were changed. */
-  run(statement: RawBuilder<unknown> | SqlStatement): Promise<number>
+  run(statement: Sql | SqlStatement): Promise<number>
 }
 
 /**
@@ -65,30 +65,4 @@ export interface SqlDatabaseOptions {
   readonly maxConnections: number
   /** Called when a connection is lost while it is idle. */
   readonly onIdleLoss: (error: Error) => void
-}
-
-/** Kysely as a compiler only: it quotes names, numbers parameters and never runs anything. */
-const builders: Readonly<Record<SqlDialect, Kysely<unknown>>> = {
-  sqlite: new Kysely<unknown>({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
-  }),
-  postgres: new Kysely<unknown>({
-    dialect: {
-      createAdapter: () => new PostgresAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (db) => new PostgresIntrospector(db),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
-  }),
-}
-
-export function compileSql(statement: RawBuilder<unknown> | SqlStatement, dialect: SqlDialect): SqlStatement {
-  if (!('compile' in statement)) return statement
-  const { sql, parameters } = statement.compile(builders[dialect])
-  return { sql, params: parameters as readonly SqlValue[] }
 }

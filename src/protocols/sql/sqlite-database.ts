@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { RawBuilder } from 'kysely'
+import type { Sql } from 'sql-template-tag'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   compileSql,
@@ -39,7 +39,7 @@ export class SqliteDatabase implements SqlDatabase {
     this.#timeoutMillis = timeoutMillis
   }
 
-  query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
+  query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]> {
     return this.#run(() => {
       const { reader } = this.#open()
       return this.#patiently(() => all(reader, statement))
@@ -129,11 +129,11 @@ class SqliteTransaction implements SqlTransaction {
     this.#writer = writer
   }
 
-  async query(statement: RawBuilder<unknown> | SqlStatement): Promise<readonly SqlRow[]> {
+  async query(statement: Sql | SqlStatement): Promise<readonly SqlRow[]> {
     return all(this.#use(), statement)
   }
 
-  async run(statement: RawBuilder<unknown> | SqlStatement): Promise<number> {
+  async run(statement: Sql | SqlStatement): Promise<number> {
     const compiled = compileSql(statement, 'sqlite')
     return Number(
       this.#use()
@@ -157,7 +157,7 @@ function connect(file: string, readOnly: boolean): Connection {
   return { database, statements: new StatementCache(database, { readBigInts: true }) }
 }
 
-function all({ statements }: Connection, statement: RawBuilder<unknown> | SqlStatement): readonly SqlRow[] {
+function all({ statements }: Connection, statement: Sql | SqlStatement): readonly SqlRow[] {
   const compiled = compileSql(statement, 'sqlite')
   return statements.get(compiled).all(...compiled.params)
 }

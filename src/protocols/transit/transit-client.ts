@@ -189,7 +189,6 @@ export class TransitClient {
     path: string,
     body: JsonObject | undefined,
     token: string | undefined,
-    isSecond = false,
   ): Promise<JsonObject | undefined> {
     const { address, namespace } = this.#place
     const headers = {
@@ -198,21 +197,13 @@ export class TransitClient {
       ...(namespace === undefined ? {} : { 'x-vault-namespace': namespace }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     }
-    const call = { method, url: new URL(`${address}/v1/${path}`), headers }
+    const call = { method, url: new URL(`${address}/v1/${path}`), headers, retryClosed: true }
     const signal = AbortSignal.timeout(this.#options.timeoutMillis ?? usualTimeoutMillis)
-    try {
-      const answer = await this.#pool.send(body === undefined ? call : { ...call, body: JSON.stringify(body) }, {
-        signal,
-        bytes: mostBytes,
-      })
-      return readAnswer(answer.status, answer.body)
-    } catch (error) {
-      // The other side may close a kept connection at the moment it is used again.
-      const wasClosed = error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
-      const isReused = error instanceof Error && 'reusedSocket' in error && error.reusedSocket === true
-      if (wasClosed && isReused && !isSecond) return this.#send(method, path, body, token, true)
-      throw error
-    }
+    const answer = await this.#pool.send(body === undefined ? call : { ...call, body: JSON.stringify(body) }, {
+      signal,
+      bytes: mostBytes,
+    })
+    return readAnswer(answer.status, answer.body)
   }
 }
 

@@ -1,6 +1,7 @@
-import { type RawBuilder, sql } from 'kysely'
+import sql, { join, type Sql } from 'sql-template-tag'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
+import { identifier } from '#protocols/sql/sql-database.ts'
 
 export type ColumnKind =
   | 'text'
@@ -119,7 +120,7 @@ export function decode(column: Column, text: string): string {
 }
 
 /** The column's value as text. */
-function textOf({ kind, zoned }: Column, column: RawBuilder<unknown>, dialect: SqlDialect): RawBuilder<string> {
+function textOf({ kind, zoned }: Column, column: Sql, dialect: SqlDialect): Sql {
   if (dialect === 'sqlite') return sql`cast(${column} as text)`
   if (kind !== 'timestamp') return sql`cast(${column} as text)`
   const utc = zoned === true ? sql`${column} at time zone 'UTC'` : column
@@ -203,12 +204,10 @@ export function acceptValues(attribute: string, column: Column, values: readonly
   return [...new Set(values.map((value) => acceptValue(attribute, column, value)))]
 }
 
-export type Sql = RawBuilder<unknown>
-
 /** A column of a table that a statement knows by this name. */
-export const columnOf = (alias: string, column: Column): Sql => sql.id(alias, column.name)
+export const columnOf = (alias: string, column: Column): Sql => identifier(alias, column.name)
 
-export const textIn = (alias: string, column: Column, dialect: SqlDialect): RawBuilder<string> =>
+export const textIn = (alias: string, column: Column, dialect: SqlDialect): Sql =>
   textOf(column, columnOf(alias, column), dialect)
 
 /** The value as a parameter that is compared with the column or written to it; it must be canonical. */
@@ -223,17 +222,17 @@ export function equals(alias: string, column: Column, value: string, dialect: Sq
 /** To the letter, whatever letter case means to the column. */
 export const equalsExactly = (column: Column, value: string, dialect: SqlDialect): Sql =>
   dialect === 'sqlite' && column.kind === 'text'
-    ? sql`${sql.id(column.name)} = ${bound(column, value, dialect)} collate binary`
-    : sql`${sql.id(column.name)} = ${bound(column, value, dialect)}`
+    ? sql`${identifier(column.name)} = ${bound(column, value, dialect)} collate binary`
+    : sql`${identifier(column.name)} = ${bound(column, value, dialect)}`
 
 export const allOf = (conditions: readonly Sql[]): Sql =>
-  conditions.length === 0 ? sql`1 = 1` : sql`(${sql.join(conditions, sql` and `)})`
+  conditions.length === 0 ? sql`1 = 1` : sql`(${join(conditions, ' and ')})`
 
 export const anyOf = (conditions: readonly Sql[]): Sql =>
-  conditions.length === 0 ? sql`1 = 0` : sql`(${sql.join(conditions, sql` or `)})`
+  conditions.length === 0 ? sql`1 = 0` : sql`(${join(conditions, ' or ')})`
 
 /** All that a query finds as one JSON list; null or empty when it finds nothing. One statement stays one snapshot. */
-export function jsonList(value: RawBuilder<string>, from: Sql, order: Sql, dialect: SqlDialect): Sql {
+export function jsonList(value: Sql, from: Sql, order: Sql, dialect: SqlDialect): Sql {
   return dialect === 'postgres'
     ? sql`(select cast(json_agg(${value} order by ${order}) as text) ${from})`
     : sql`(select json_group_array(${value} order by ${order}) ${from})`
@@ -246,6 +245,6 @@ export function readJsonList(value: unknown): string[] {
 
 export const insertInto = (table: Sql, values: readonly (readonly [Column, Sql])[]): Sql => {
   if (values.length === 0) return sql`insert into ${table} default values`
-  const columns = values.map(([column]) => sql.id(column.name))
-  return sql`insert into ${table} (${sql.join(columns)}) values (${sql.join(values.map(([, value]) => value))})`
+  const columns = values.map(([column]) => identifier(column.name))
+  return sql`insert into ${table} (${join(columns)}) values (${join(values.map(([, value]) => value))})`
 }

@@ -1,10 +1,11 @@
-import { type RawBuilder, sql } from 'kysely'
+import sql, { join, type Sql } from 'sql-template-tag'
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
+import { identifier } from '#protocols/sql/sql-database.ts'
 import {
   bound,
   type Column,
@@ -14,7 +15,6 @@ import {
   equals,
   jsonList,
   readJsonList,
-  type Sql,
   textIn,
 } from './column.ts'
 import type { GroupLayout, Layout, TimeColumns } from './layout.ts'
@@ -33,14 +33,14 @@ export class UserRows {
   /** Of the table that is known as `u`. */
   get columns(): Sql {
     const { users, groups } = this.#layout
-    const text = (column: Column, as: string): Sql => sql`${textIn('u', column, this.#dialect)} as ${sql.id(as)}`
+    const text = (column: Column, as: string): Sql => sql`${textIn('u', column, this.#dialect)} as ${identifier(as)}`
     const lists = users.values.map((values, i) => {
       const value = textIn('v', values.value, this.#dialect)
       const order = values.position === undefined ? value : columnOf('v', values.position)
       const from = sql`from ${tableId(values.table)} as v where ${columnOf('v', values.user)} = ${columnOf('u', users.id)} and ${columnOf('v', values.value)} is not null`
-      return sql`${jsonList(value, from, order, this.#dialect)} as ${sql.id(`values${i}`)}`
+      return sql`${jsonList(value, from, order, this.#dialect)} as ${identifier(`values${i}`)}`
     })
-    return sql.join([
+    return join([
       text(users.name, 'login'),
       text(users.id, 'id'),
       ...(users.version === undefined ? [] : [text(users.version, 'version')]),
@@ -65,7 +65,7 @@ export class UserRows {
     const name = textIn('g', own.name, this.#dialect)
     const from = sql`from ${tableId(members.table)} as m join ${tableId(own.table)} as g on ${columnOf('g', own.ref)} = ${columnOf('m', members.group)} where ${ofUser}`
     const list = (column: Column, as: string): Sql =>
-      sql`${jsonList(textIn('g', column, this.#dialect), from, name, this.#dialect)} as ${sql.id(as)}`
+      sql`${jsonList(textIn('g', column, this.#dialect), from, name, this.#dialect)} as ${identifier(as)}`
     return own.id === own.name ? [list(own.name, 'groups')] : [list(own.name, 'groups'), list(own.id, 'group_ids')]
   }
 
@@ -118,15 +118,14 @@ export class GroupRows {
   get from(): Sql {
     const { own, members } = this.#groups
     if (own !== undefined) return sql`${tableId(own.table)} as g`
-    const name = sql.id(members.group.name)
+    const name = identifier(members.group.name)
     return sql`(select distinct ${name} from ${tableId(members.table)} where ${name} is not null) as g`
   }
 
   get columns(): Sql {
-    const text = (column: Column, as: string): RawBuilder<unknown> =>
-      sql`${textIn('g', column, this.#dialect)} as ${sql.id(as)}`
+    const text = (column: Column, as: string): Sql => sql`${textIn('g', column, this.#dialect)} as ${identifier(as)}`
     const { own } = this.#groups
-    return sql.join([
+    return join([
       text(this.name, 'name'),
       text(this.id, 'id'),
       ...(own?.version === undefined ? [] : [text(own.version, 'version')]),
@@ -198,7 +197,7 @@ export function timeText(alias: string, column: Column, dialect: SqlDialect): Sq
 const timeTexts = (alias: string, times: TimeColumns, dialect: SqlDialect): Sql[] =>
   names.flatMap((name) => {
     const column = times[name]
-    return column === undefined ? [] : [sql`${timeText(alias, column, dialect)} as ${sql.id(`time_${name}`)}`]
+    return column === undefined ? [] : [sql`${timeText(alias, column, dialect)} as ${identifier(`time_${name}`)}`]
   })
 
 /** Finer times are shown as the millisecond that they are in. */
@@ -227,7 +226,7 @@ export const firstTimes = (times: TimeColumns, dialect: SqlDialect): (readonly [
 
 /** The time of a change, where the database does not compute it. */
 export const nextTime = ({ modified }: TimeColumns, dialect: SqlDialect): Sql[] =>
-  modified === undefined || modified.generated ? [] : [sql`${sql.id(modified.name)} = ${now(modified, dialect)}`]
+  modified === undefined || modified.generated ? [] : [sql`${identifier(modified.name)} = ${now(modified, dialect)}`]
 
 /** The version of a new row, where the database does not set it. */
 export function firstVersion(version: Column | undefined, dialect: SqlDialect): (readonly [Column, Sql])[] {
@@ -237,7 +236,7 @@ export function firstVersion(version: Column | undefined, dialect: SqlDialect): 
 
 export function nextVersion(version: Column | undefined, dialect: SqlDialect): Sql[] {
   if (version === undefined) return []
-  const column = sql.id(version.name)
+  const column = identifier(version.name)
   const next = version.kind === 'integer' ? sql`coalesce(${column}, 0) + 1` : bound(version, newId(), dialect)
   return [sql`${column} = ${next}`]
 }

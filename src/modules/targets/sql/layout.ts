@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import sql from 'sql-template-tag'
 import { suggestion } from '#kernel/suggest.ts'
 import type { SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
 import type { Column, ColumnKind } from './column.ts'

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import sql from 'sql-template-tag'
 import { GatewayError } from '#kernel/errors.ts'
 import type { QueryRow, QueryTarget } from '#modules/shared/targets/query-target.ts'
 import { openDatabase } from '#protocols/sql/open-database.ts'

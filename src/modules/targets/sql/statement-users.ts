@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { sql } from 'kysely'
+import sql from 'sql-template-tag'
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import sql, { join, type Sql } from 'sql-template-tag'
 import type { Attributes } from '#identity/attributes.ts'
 import { groupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
@@ -6,8 +6,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/shared/targets/group-reconciler.ts'
 import type { Exclusively } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase, SqlTransaction } from '#protocols/sql/sql-database.ts'
+import { identifier } from '#protocols/sql/sql-database.ts'
 import type { GroupTarget, Target } from '#sdk/target/target.ts'
-import { acceptValue, acceptValues, bound, type Column, refuse, type Sql } from './column.ts'
+import { acceptValue, acceptValues, bound, type Column, refuse } from './column.ts'
 import { type GroupRows, nextTime, nextVersion } from './entry-rows.ts'
 import type { GroupLayout } from './layout.ts'
 import { insertGroup } from './table-users.ts'
@@ -58,14 +59,16 @@ function storeIn(tx: SqlTransaction, { rows, own, groups }: GroupTables): GroupS
       }
       sets.push(...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect))
       if (sets.length > 0) {
-        await tx.run(sql`update ${tableId(own.table)} set ${sql.join(sets)} where ${isGroup(tx, own, group)}`)
+        await tx.run(sql`update ${tableId(own.table)} set ${join(sets)} where ${isGroup(tx, own, group)}`)
       }
       return changes
     },
     delete: async ({ group: found }, { changes }) => {
       const { table, group } = groups.members
       const ref = own.ref === own.id ? found.id : found.name
-      await tx.run(sql`delete from ${tableId(table)} where ${sql.id(group.name)} = ${bound(group, ref, tx.dialect)}`)
+      await tx.run(
+        sql`delete from ${tableId(table)} where ${identifier(group.name)} = ${bound(group, ref, tx.dialect)}`,
+      )
       await tx.run(sql`delete from ${tableId(own.table)} where ${isGroup(tx, own, found)}`)
       return changes
     },
@@ -79,11 +82,11 @@ const hasNothingElse = (own: OwnGroups, { attributes }: Group, wanted: Attribute
   )
 
 const isGroup = (tx: SqlTransaction, own: OwnGroups, { id }: Group): Sql =>
-  sql`${sql.id(own.id.name)} = ${bound(own.id, id, tx.dialect)}`
+  sql`${identifier(own.id.name)} = ${bound(own.id, id, tx.dialect)}`
 
 function setTo(tx: SqlTransaction, column: Column, attribute: string, value: string | undefined): Sql {
   if (value === undefined && column.required) refuse(attribute, 'must have a value')
-  return sql`${sql.id(column.name)} = ${value === undefined ? sql`null` : bound(column, value, tx.dialect)}`
+  return sql`${identifier(column.name)} = ${value === undefined ? sql`null` : bound(column, value, tx.dialect)}`
 }
 
 const columnValues = (tx: SqlTransaction, own: OwnGroups, attributes: Attributes): (readonly [Column, Sql])[] =>

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely'
+import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { valueMillis } from '#identity/entry-times.ts'
 import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/ast.ts'
 import { foldValue } from '#identity/filter/compare-values.ts'
@@ -15,18 +15,7 @@ import type { SortOrder } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
 import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
-import {
-  allOf,
-  anyOf,
-  type Column,
-  canonical,
-  columnOf,
-  decode,
-  encode,
-  readsCanonical,
-  type Sql,
-  textIn,
-} from './column.ts'
+import { allOf, anyOf, type Column, canonical, columnOf, decode, encode, readsCanonical, textIn } from './column.ts'
 import { timeText } from './entry-rows.ts'
 import type { ValuesLayout } from './layout.ts'
 import { tableId } from './tables-config.ts'
@@ -121,8 +110,8 @@ class Order<T> {
     if (sort === undefined) return
     const text = firstText(fields.get(sort.attribute.toLowerCase()), dialect)
     const binary = dialect === 'postgres' ? sql`(${text} collate "C")` : sql`(${text} collate binary)`
-    const exact = sort.caseExact ? sql`substr(${binary}, 1, ${sql.lit(sortLength)})` : undefined
-    this.#sorted = { folded: sql`substr(lower(${binary}), 1, ${sql.lit(sortLength)})`, exact }
+    const exact = sort.caseExact ? sql`substr(${binary}, 1, ${raw(String(sortLength))})` : undefined
+    this.#sorted = { folded: sql`substr(lower(${binary}), 1, ${raw(String(sortLength))})`, exact }
   }
 
   get #keyColumn(): Sql {
@@ -133,7 +122,7 @@ class Order<T> {
   get columns(): Sql {
     const key = sql`${textIn(this.#alias, this.#key, this.#dialect)} as sort_key`
     const { folded, exact } = this.#sorted ?? {}
-    return sql.join([
+    return join([
       key,
       ...(folded === undefined ? [] : [sql`${folded} as sort_folded`]),
       ...(exact === undefined ? [] : [sql`${exact} as sort_exact`]),
@@ -148,7 +137,7 @@ class Order<T> {
       ...(exact === undefined ? [] : [exact]),
       this.#keyColumn,
     ]
-    return sql.join(parts.map((part) => sql`${part}${direction}`))
+    return join(parts.map((part) => sql`${part}${direction}`))
   }
 
   behind(scope: PageScope, after: string): Sql {
@@ -332,7 +321,7 @@ function order(
   return { sql: sql`${columnOf(alias, column)} ${operators[kind]} ${encode(column, value, dialect)}`, exact }
 }
 
-function like(parts: readonly string[], text: RawBuilder<string>, dialect: SqlDialect): Condition | undefined {
+function like(parts: readonly string[], text: Sql, dialect: SqlDialect): Condition | undefined {
   const exact = parts.every(isAscii)
   const pattern = parts.map((part) => (exact ? escaped(part.toLowerCase()) : openPattern(part))).join('%')
   if (Buffer.byteLength(pattern) > maxPatternBytes) return undefined
@@ -352,13 +341,13 @@ function openPattern(text: string): string {
 }
 
 /** Letters of ASCII in lower case, in every locale. */
-function folded(text: RawBuilder<string>, wanted: string, dialect: SqlDialect): Sql {
-  const plain = /k/i.test(wanted) ? sql<string>`replace(${text}, ${kelvin}, 'k')` : text
+function folded(text: Sql, wanted: string, dialect: SqlDialect): Sql {
+  const plain = /k/i.test(wanted) ? sql`replace(${text}, ${kelvin}, 'k')` : text
   return sql`lower(${binary(plain, dialect)})`
 }
 
 /** By code points, in every locale. */
-const binary = (text: RawBuilder<string>, dialect: SqlDialect): Sql =>
+const binary = (text: Sql, dialect: SqlDialect): Sql =>
   dialect === 'postgres' ? sql`(${text} collate "C")` : sql`(${text} collate binary)`
 
 const isAscii = (text: string): boolean => /^\p{ASCII}*$/u.test(text)

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { sql } from 'kysely'
+import sql, { join as joinSql, type Sql } from 'sql-template-tag'
 import { Attributes } from '#identity/attributes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { SqlDialect, SqlReader, SqlTransaction } from '#protocols/sql/sql-database.ts'
+import { identifier } from '#protocols/sql/sql-database.ts'
 import {
   acceptValue,
   acceptValues,
@@ -16,7 +17,6 @@ import {
   equalsExactly,
   insertInto,
   refuse,
-  type Sql,
   textIn,
 } from './column.ts'
 import { firstTimes, firstVersion, nextTime, nextVersion, UserRows } from './entry-rows.ts'
@@ -157,7 +157,7 @@ export class TableUsers implements SqlUsers {
       ...firstVersion(version, tx.dialect),
       ...firstTimes(times, tx.dialect),
     ])
-    const [row] = await tx.query(sql`${insert} returning cast(${sql.id(id.name)} as text) as id`)
+    const [row] = await tx.query(sql`${insert} returning cast(${identifier(id.name)} as text) as id`)
     const made = { ...user, id: decode(id, String(row?.['id'] ?? '')) }
     for (const [name, values] of user.attributes) {
       const list = this.#values.get(name.toLowerCase())
@@ -186,7 +186,7 @@ export class TableUsers implements SqlUsers {
     const sets =
       newUserID === undefined
         ? []
-        : [sql`${sql.id(login.name)} = ${bound(login, acceptValue('userID', login, newUserID), tx.dialect)}`]
+        : [sql`${identifier(login.name)} = ${bound(login, acceptValue('userID', login, newUserID), tx.dialect)}`]
     for (const [name, values] of attributes) {
       const column = this.#columns.get(name.toLowerCase())
       const list = this.#values.get(name.toLowerCase())
@@ -194,7 +194,7 @@ export class TableUsers implements SqlUsers {
       if (column === undefined) continue
       const [value] = values
       if (value === undefined && column.required) refuse(name, 'must have a value')
-      sets.push(sql`${sql.id(column.name)} = ${value === undefined ? sql`null` : bound(column, value, tx.dialect)}`)
+      sets.push(sql`${identifier(column.name)} = ${value === undefined ? sql`null` : bound(column, value, tx.dialect)}`)
     }
     await this.#memberships?.touch(tx, [...leave, ...join])
     await this.#memberships?.leave(tx, user, leave)
@@ -202,7 +202,7 @@ export class TableUsers implements SqlUsers {
     sets.push(...nextVersion(version, tx.dialect), ...nextTime(times, tx.dialect))
     if (sets.length === 0) return
     await tx.run(
-      sql`update ${tableId(table)} set ${sql.join(sets)} where ${sql.id(id.name)} = ${bound(id, keyOf(user), tx.dialect)}`,
+      sql`update ${tableId(table)} set ${joinSql(sets)} where ${identifier(id.name)} = ${bound(id, keyOf(user), tx.dialect)}`,
     )
   }
 
@@ -210,19 +210,21 @@ export class TableUsers implements SqlUsers {
     const { table, id, values } = this.#users
     for (const list of values) await deleteValues(tx, list, keyOf(user))
     await this.#memberships?.leaveAll(tx, user)
-    await tx.run(sql`delete from ${tableId(table)} where ${sql.id(id.name)} = ${bound(id, keyOf(user), tx.dialect)}`)
+    await tx.run(
+      sql`delete from ${tableId(table)} where ${identifier(id.name)} = ${bound(id, keyOf(user), tx.dialect)}`,
+    )
   }
 
   /** False when there is no such user. */
   async setPassword(tx: SqlTransaction, userID: string, column: Column, value: string): Promise<boolean> {
     const { table, name, version, times } = this.#users
     const sets = [
-      sql`${sql.id(column.name)} = ${bound(column, value, tx.dialect)}`,
+      sql`${identifier(column.name)} = ${bound(column, value, tx.dialect)}`,
       ...nextVersion(version, tx.dialect),
       ...nextTime(times, tx.dialect),
     ]
     const found = await tx.run(
-      sql`update ${tableId(table)} set ${sql.join(sets)} where ${sql.id(name.name)} = ${bound(name, acceptValue('userID', name, userID), tx.dialect)}`,
+      sql`update ${tableId(table)} set ${joinSql(sets)} where ${identifier(name.name)} = ${bound(name, acceptValue('userID', name, userID), tx.dialect)}`,
     )
     return found > 0
   }
@@ -261,7 +263,7 @@ async function deleteValues(tx: SqlTransaction, layout: ValuesLayout, user: stri
 }
 
 const ofUser = (tx: SqlTransaction, { user: column }: ValuesLayout, user: string): Sql =>
-  sql`${sql.id(column.name)} = ${bound(column, user, tx.dialect)}`
+  sql`${identifier(column.name)} = ${bound(column, user, tx.dialect)}`
 
 /** Rows of one statement. */
 const batch = 200
@@ -276,17 +278,17 @@ async function insertValues(
   const columns = [userColumn, valueColumn, ...(position === undefined ? [] : [position])]
   const rows = values.map((value, i) => {
     const texts = [user, value, String(first + i)]
-    return sql`(${sql.join(columns.map((column, j) => bound(column, texts[j] ?? '', tx.dialect)))})`
+    return sql`(${joinSql(columns.map((column, j) => bound(column, texts[j] ?? '', tx.dialect)))})`
   })
-  const into = sql`${tableId(table)} (${sql.join(columns.map(({ name }) => sql.id(name)))})`
+  const into = sql`${tableId(table)} (${joinSql(columns.map(({ name }) => identifier(name)))})`
   for (let done = 0; done < rows.length; done += batch) {
-    await tx.run(sql`insert into ${into} values ${sql.join(rows.slice(done, done + batch))}`)
+    await tx.run(sql`insert into ${into} values ${joinSql(rows.slice(done, done + batch))}`)
   }
 }
 
 async function nextPosition(tx: SqlTransaction, layout: ValuesLayout, user: string): Promise<number> {
   if (layout.position === undefined) return 0
-  const last = sql`max(${sql.id(layout.position.name)})`
+  const last = sql`max(${identifier(layout.position.name)})`
   const rows = await tx.query(
     sql`select cast(${last} as text) as last from ${tableId(layout.table)} where ${ofUser(tx, layout, user)}`,
   )
@@ -317,7 +319,7 @@ class Memberships {
     if (sets.length === 0) return
     for (const name of [...new Set(names)].sort()) {
       await tx.run(
-        sql`update ${tableId(own.table)} as g set ${sql.join(sets)} where ${equals('g', own.name, name, tx.dialect)}`,
+        sql`update ${tableId(own.table)} as g set ${joinSql(sets)} where ${equals('g', own.name, name, tx.dialect)}`,
       )
     }
   }
@@ -342,8 +344,8 @@ class Memberships {
     for (const name of names.toSorted()) {
       const isGroup =
         own === undefined
-          ? sql`${sql.id(members.group.name)} = ${bound(members.group, name, tx.dialect)}`
-          : sql`${sql.id(members.group.name)} in (select ${sql.id('g', own.ref.name)} from ${tableId(own.table)} as g where ${equals('g', own.name, name, tx.dialect)})`
+          ? sql`${identifier(members.group.name)} = ${bound(members.group, name, tx.dialect)}`
+          : sql`${identifier(members.group.name)} in (select ${identifier('g', own.ref.name)} from ${tableId(own.table)} as g where ${equals('g', own.name, name, tx.dialect)})`
       await tx.run(sql`delete from ${tableId(members.table)} where ${this.#ofUser(tx, user)} and ${isGroup}`)
     }
   }
@@ -352,9 +354,9 @@ class Memberships {
     const { members, own } = this.#groups
     const sets = nextVersion(own?.version, tx.dialect)
     if (own !== undefined && sets.length > 0) {
-      const held = sql`select ${sql.id(members.group.name)} from ${tableId(members.table)} where ${this.#ofUser(tx, user)}`
+      const held = sql`select ${identifier(members.group.name)} from ${tableId(members.table)} where ${this.#ofUser(tx, user)}`
       await tx.run(
-        sql`update ${tableId(own.table)} as g set ${sql.join(sets)} where ${sql.id('g', own.ref.name)} in (${held})`,
+        sql`update ${tableId(own.table)} as g set ${joinSql(sets)} where ${identifier('g', own.ref.name)} in (${held})`,
       )
     }
     await tx.run(sql`delete from ${tableId(this.#groups.members.table)} where ${this.#ofUser(tx, user)}`)
@@ -383,7 +385,7 @@ class Memberships {
 
   #ofUser(tx: SqlTransaction, user: User): Sql {
     const { user: column } = this.#groups.members
-    return sql`${sql.id(column.name)} = ${bound(column, this.#userRef(user), tx.dialect)}`
+    return sql`${identifier(column.name)} = ${bound(column, this.#userRef(user), tx.dialect)}`
   }
 
   #userRef = (user: User): string => (this.#byLogin ? user.userID : (user.id ?? user.userID))
@@ -407,6 +409,6 @@ export async function insertGroup(
     ...firstVersion(own.version, tx.dialect),
     ...firstTimes(own.times, tx.dialect),
   ])
-  const [row] = await tx.query(sql`${insert} returning cast(${sql.id(own.ref.name)} as text) as ref`)
+  const [row] = await tx.query(sql`${insert} returning cast(${identifier(own.ref.name)} as text) as ref`)
   return decode(own.ref, String(row?.['ref'] ?? ''))
 }

@@ -1,4 +1,5 @@
-import { type RawBuilder, sql } from 'kysely'
+import type { Sql } from 'sql-template-tag'
+import { identifier } from '#protocols/sql/sql-database.ts'
 
 /** A table or view as the configuration names it. */
 export interface TableName {
@@ -44,8 +45,8 @@ export function parseTableColumns(text: string): TableColumns {
 
 export const showTable = ({ schema, table }: TableName): string => (schema === undefined ? table : `${schema}.${table}`)
 
-export const tableId = ({ schema, table }: TableName): RawBuilder<unknown> =>
-  schema === undefined ? sql.id(table) : sql.id(schema, table)
+export const tableId = ({ schema, table }: TableName): Sql =>
+  schema === undefined ? identifier(table) : identifier(schema, table)
 
 /** An existing schema, as the configuration describes it. */
 export interface TablesConfig {

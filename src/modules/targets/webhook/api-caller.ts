@@ -1,11 +1,20 @@
 import { createHash, createHmac } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import { readSmallFile } from '#kernel/small-file.ts'
+import {
+  AnswerTooLong,
+  type HttpCall,
+  type HttpPool,
+  openHttpPool,
+  readBytes,
+  wasNotSent,
+} from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
-import { AnswerTooLarge, type HttpAnswer, HttpConnection, type HttpRequest, NotSent } from './http-connection.ts'
 import type { BodyValues, RequestTemplate, SingleValues } from './templates.ts'
 import { type ConnectionConfig, kindOf, type Operation } from './webhook-config.ts'
 
@@ -109,6 +118,12 @@ export interface Call {
   readonly request?: TargetRequest | undefined
 }
 
+/** A call as it is sent, without its signature. */
+interface OutgoingCall extends HttpCall {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
 /** An answer of success. */
 interface ApiAnswer {
   /** Throws TARGET_FAILED when the answer is not JSON. */
@@ -122,17 +137,20 @@ const repeatable = new Set(['PUT', 'DELETE'])
 /** Makes signed calls, each within one deadline, and retries where that is safe. */
 export class ApiCaller {
   readonly #config: ConnectionConfig
-  readonly #connection: HttpConnection
+  readonly #pool: HttpPool
   readonly #target: string
   readonly #clock: Clock
 
   static async open(config: ConnectionConfig, target: string, clock: Clock): Promise<ApiCaller> {
-    return new ApiCaller(config, await HttpConnection.open(config), target, clock)
+    const { authority, connections } = config
+    const ca = authority && ('pem' in authority ? authority.pem : await readSmallFile(authority.file))
+    const pool = openHttpPool(ca, { maxSockets: connections, maxFreeSockets: connections })
+    return new ApiCaller(config, pool, target, clock)
   }
 
-  constructor(config: ConnectionConfig, connection: HttpConnection, target: string, clock: Clock) {
+  constructor(config: ConnectionConfig, pool: HttpPool, target: string, clock: Clock) {
     this.#config = config
-    this.#connection = connection
+    this.#pool = pool
     this.#target = target
     this.#clock = clock
   }
@@ -170,12 +188,12 @@ export class ApiCaller {
   }
 
   close(): void {
-    this.#connection.close()
+    this.#pool.close()
   }
 
   #what = ({ name }: Operation): string => `${name} of target "${this.#target}"`
 
-  #render({ operation, template = operation.request, values, body, request }: Call): HttpRequest {
+  #render({ operation, template = operation.request, values, body, request }: Call): OutgoingCall {
     const { url, headers } = this.#config
     const path = url.pathname.replace(/\/$/, '') + template.render(values)
     const own = operation.headers.flatMap((header) => {
@@ -189,6 +207,7 @@ export class ApiCaller {
     const key = hasKey ? idempotencyKey(request, method, path, text) : undefined
     return {
       method,
+      url,
       path,
       body: text,
       headers: {
@@ -201,16 +220,18 @@ export class ApiCaller {
     }
   }
 
-  async #attempt(operation: Operation, outgoing: HttpRequest, signal: AbortSignal): Promise<ApiAnswer | undefined> {
+  async #attempt(operation: Operation, outgoing: OutgoingCall, signal: AbortSignal): Promise<ApiAnswer | undefined> {
     const what = this.#what(operation)
     const writes = isWrite(operation)
-    let answer: HttpAnswer
+    let response: IncomingMessage
+    let bytes: Buffer
     try {
-      answer = await this.#connection.send({ ...outgoing, headers: this.#signed(outgoing) }, signal)
+      response = await this.#pool.open({ ...outgoing, headers: this.#signed(outgoing) }, signal)
+      bytes = await readBytes(response, this.#config.maxAnswerBytes)
     } catch (cause) {
       throw this.#broken(what, writes, cause, signal)
     }
-    const { status, headers } = answer
+    const { statusCode: status = 0, headers } = response
     if (operation.notFound.has(status)) return undefined
     const isSuccess = operation.statuses?.has(status) ?? (status >= 200 && status < 300)
     if (!isSuccess) {
@@ -226,7 +247,7 @@ export class ApiCaller {
     return {
       json: () => {
         try {
-          return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(answer.body)) as JsonValue
+          return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as JsonValue
         } catch (cause) {
           throw refuse('with something that is not JSON', cause)
         }
@@ -235,9 +256,9 @@ export class ApiCaller {
   }
 
   #broken(what: string, writes: boolean, cause: unknown, signal: AbortSignal): CallFailure {
-    const mayBeDone = writes && !(cause instanceof NotSent)
-    if (cause instanceof AnswerTooLarge) {
-      return new CallFailure('TARGET_FAILED', `${what} was answered with ${cause.message}`, {
+    const mayBeDone = writes && !wasNotSent(cause)
+    if (cause instanceof AnswerTooLong) {
+      return new CallFailure('TARGET_FAILED', `${what} failed: ${cause.message}`, {
         mayBeDone,
         mayPass: false,
         cause,
@@ -249,7 +270,7 @@ export class ApiCaller {
     return new CallFailure('TARGET_UNREACHABLE', `${what} ${reason}`, { mayBeDone, mayPass: !signal.aborted, cause })
   }
 
-  #signed({ method, path, headers, body = '' }: HttpRequest): Readonly<Record<string, string>> {
+  #signed({ method, path, headers, body = '' }: OutgoingCall): Readonly<Record<string, string>> {
     const { signing } = this.#config
     if (signing === undefined) return headers
     const timestamp = String(Math.floor(this.#clock().getTime() / 1000))
