@@ -1,0 +1,109 @@
+import { escalationTimer } from '#engine/approvals/approval-desk.ts'
+import { GrantLoop } from '#engine/grants/grant-loop.ts'
+import { type MailMeter, MailWorker } from '#engine/mail/mail-worker.ts'
+import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
+import type { RuntimeServices } from '#engine/runtime.ts'
+import { registerRunTimers } from '#engine/workflow/run-timers.ts'
+import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
+import { TimerLoop } from '#engine/workflow/timer-loop.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
+import type { RunningConfiguration } from '#server/reload.ts'
+import type { Storage } from '#storage/open.ts'
+import type { RunWakeUp } from '#storage/runs/wake-up.ts'
+
+export interface BackgroundParts {
+  readonly storage: Storage
+  readonly services: RuntimeServices
+  readonly running: RunningConfiguration
+  readonly wakeUp: Pick<RunWakeUp, 'start' | 'close'>
+  readonly limits: Partial<WorkerLimits>
+  readonly mailMeter: MailMeter
+  /** The leases of timers and of mails, if they differ from the defaults. */
+  readonly leases: { readonly timers: { leaseMillis?: number }; readonly mails: { leaseMillis?: number } }
+}
+
+const wakeUpAgainMillis = 30_000
+
+/**
+ * The background work of the process: stored runs, timers, expiring access, mails and rows that expired. Each piece of
+ * work uses the configuration of its time.
+ */
+export class BackgroundWork implements Closable {
+  readonly #parts: BackgroundParts
+  readonly #worker: RunWorker
+  readonly #timers: TimerLoop
+  readonly #grants: GrantLoop
+  readonly #mails: MailWorker
+  readonly #expiry: NodeJS.Timeout
+  #again: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(parts: BackgroundParts) {
+    const { storage, services, running, limits, leases, mailMeter } = parts
+    const { clock, log } = services
+    this.#parts = parts
+    this.#worker = new RunWorker(services, (work) => running.use(({ workflows }) => work(workflows.workflows)), limits)
+    this.#timers = new TimerLoop({ store: storage.timers, log, ...leases.timers })
+    registerRunTimers(this.#timers, services.runs)
+    this.#timers.on(escalationTimer, (timer) => running.use(({ workflows }) => workflows.approvals.escalate(timer)))
+    const revokeDue = (signal: AbortSignal) => running.use(({ workflows }) => workflows.revokeDue(signal))
+    this.#grants = new GrantLoop({ revokeDue, log })
+    const mails = { store: storage.mails, clock, log, meter: mailMeter }
+    this.#mails = new MailWorker(
+      { ...mails, use: (work) => running.use(({ notifiers }) => work(notifiers)) },
+      leases.mails,
+    )
+    this.#expiry = setInterval(() => deleteExpiredRows(storage, clock, log), deleteExpiredEveryMillis)
+    this.#expiry.unref()
+  }
+
+  async start(): Promise<void> {
+    const { services } = this.#parts
+    const freed = await services.runs.recover()
+    if (freed > 0) services.log.info('took over the runs that the last process left', { runs: freed })
+    void this.#listen()
+    this.#worker.start()
+    this.#timers.start()
+    this.#grants.start()
+  }
+
+  /** Aborts running steps. Another process, or the next start, continues the rest. */
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#again)
+    clearInterval(this.#expiry)
+    await Promise.all([this.#worker.close(), this.#timers.close(), this.#grants.close(), this.#mails.close()])
+    await this.#parts.wakeUp.close()
+  }
+
+  /** The workers also poll, so nothing waits for the wake-up. */
+  async #listen(): Promise<void> {
+    const { wakeUp, services } = this.#parts
+    try {
+      await wakeUp.start(() => this.#worker.wake())
+    } catch (err) {
+      services.log.warn('other processes cannot be notified; they poll for runs', { err })
+      if (!this.#closed) this.#again = setTimeout(() => void this.#listen(), wakeUpAgainMillis)
+    }
+  }
+}
+
+const deleteExpiredEveryMillis = 60_000
+
+function deleteExpiredRows(storage: Storage, clock: Clock, log: Logger): void {
+  const now = clock()
+  Promise.all([
+    storage.sessions.deleteExpired(now),
+    storage.logins.deleteExpired(now),
+    storage.loginFailures.deleteForgotten(now),
+    storage.issuer.deleteExpired(now),
+  ]).catch((err: unknown) => log.warn('expired sessions and logins were not removed', { err }))
+  settleAbandoned(storage.passwordChanges)
+    .then(() => storage.passwordChanges.deleteExpired())
+    .catch((err: unknown) => log.warn('expired password reset links were not removed', { err }))
+  storage.registrations
+    .deleteExpired()
+    .catch((err: unknown) => log.warn('expired registrations were not removed', { err }))
+}

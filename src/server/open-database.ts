@@ -1,0 +1,53 @@
+import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
+import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
+import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
+import { systemClock } from '#kernel/clock.ts'
+import type { Logger } from '#kernel/logger.ts'
+import type { Scope } from '#kernel/scope.ts'
+import { openDataFolder } from '#server/private-files.ts'
+import { readAddress } from '#storage/client/databases.ts'
+import { lockInstance } from '#storage/instance-lock.ts'
+import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
+import type { RunWakeUp } from '#storage/runs/wake-up.ts'
+
+export interface DatabaseOptions {
+  readonly dataFolder: string
+  /** Undefined for the embedded database in the data folder. */
+  readonly databaseUrl: string | undefined
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly log: Logger
+}
+
+/**
+ * Opens the database of a gateway: checks the keys, makes the data folder private, locks the database and authenticates
+ * its audit. `wakeUp` notifies the workers of all processes of new runs.
+ */
+export async function openDatabase(
+  options: DatabaseOptions,
+  scope: Scope,
+): Promise<{ readonly storage: Storage; readonly wakeUp: RunWakeUp }> {
+  const { log, dataFolder, databaseUrl, environment } = options
+  checkSecretKeys(environment)
+  checkAuditKeys(environment)
+  openDataFolder(dataFolder, { log, create: true, databaseUrl })
+  const wakeUp = await openRunWakeUp(databaseUrl, log)
+  const database = { dataFolder, ...(databaseUrl === undefined ? {} : { url: databaseUrl }) }
+  scope.own(await lockInstance(database))
+  const auditKeys = await loadAuditKeys(options, 'gateway')
+  const storage = scope.own(openStorage({ ...database, clock: systemClock, log, wake: wakeUp, auditKeys }))
+  await storage.ready()
+  await authenticateAudit(storage, log)
+  // Before the first request: end the sessions of users whose password a killed process was writing.
+  const isAlone = databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite'
+  await settleAbandoned(storage.passwordChanges, isAlone ? 'all' : 'expired')
+  return { storage, wakeUp }
+}
+
+/** Runs before anything is written. A gateway with a forged audit continues to write to it, and logs an error. */
+async function authenticateAudit({ audit }: Storage, log: Logger): Promise<void> {
+  const { sealed, records, forged } = await audit.authenticate()
+  if (sealed) log.info('the audit is authenticated from now on; existing records are sealed as they are', { records })
+  if (forged.length > 0) {
+    log.error('the audit was changed without its key; run "gatehouse audit verify"', { chains: forged })
+  }
+}
