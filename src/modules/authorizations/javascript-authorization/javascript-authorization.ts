@@ -6,7 +6,7 @@ import { defineAuthorization } from '#sdk/auth/authorization.ts'
 const functionName = 'isAuthorized'
 const listName = 'listPossibleApprovers'
 
-/** How the predecessor calls them. */
+/** The form of OpenUnison's scripts. */
 const legacySignatures: LegacySignatures = {
   init: [parameter('attributes', 0)],
   [functionName]: [parameter('subject', 0), parameter('texts', 1)],

@@ -7,7 +7,7 @@ import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-
 const functionName = 'generateWorkflows'
 const maxSets = 1_000
 
-/** How the predecessor calls it. */
+/** The form of OpenUnison's scripts. */
 const legacySignatures: LegacySignatures = {
   [functionName]: [parameter('value', 0), parameter('manager'), parameter('attributes', 1), parameter('subject', 2)],
 }

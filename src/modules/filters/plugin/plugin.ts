@@ -52,7 +52,7 @@ const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 /**
  * Passing on must be said: what is neither an answer nor `next: true` throws, so that a function which forgot to return
- * its refusal lets nobody through.
+ * its refusal lets no request through.
  */
 function readFilterAnswer(value: JsonValue | undefined, reader: PluginAnswerReader): FilterAnswer {
   const answer = reader.object(value)

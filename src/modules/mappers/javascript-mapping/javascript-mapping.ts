@@ -10,7 +10,7 @@ import type { ModuleHost } from '#sdk/module/host.ts'
 
 /**
  * `target,namespace,name[,includes…]`: runs the code of the JavaScriptMapping object `name`. The first two say where
- * the predecessor looks for the object; here all objects are in the configuration. `name` alone will do.
+ * OpenUnison looks for the object; here all objects are in the configuration. `name` alone will do.
  */
 export default defineMapper({
   className: 'mappers.JavaScriptMapping',

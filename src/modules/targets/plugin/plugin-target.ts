@@ -147,7 +147,7 @@ async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'
 const spelled = (userID: string, found: User | undefined): string =>
   found !== undefined && sameLogin(found.userID, userID) ? found.userID : userID
 
-/** The audit never gets a password, whatever the plug-in reports. */
+/** The audit never gets a password, even if the plug-in reports one. */
 function passwordsOf(caller: PluginCaller): Pick<PasswordTarget, 'setUserPassword'> {
   return {
     async setUserPassword(user, password, request) {
