@@ -107,7 +107,7 @@ function parseLookup(
 const maxBody = 16 * 1024
 const maxUser = 256
 const maxPassword = 1024
-/** Whoever fails is answered at a multiple of this, so that the time does not tell why. */
+/** A failed login is answered at a multiple of this, so that the time does not reveal why. */
 const answerEveryMillis = 250
 
 /** Also the answer to a user whose account is locked under another of its names. */
@@ -244,7 +244,7 @@ class DirectoryLogin {
   readonly #lookup: FilterTemplate
   readonly #uidAttr: string
   readonly #host: Pick<AuthHost, 'directory' | 'log'>
-  /** Where people stand, by root, so that somebody unknown costs as much work as somebody known. */
+  /** A parent of users, by root, so that an unknown login costs as much work as a known one. */
   readonly #neighbours = new Map<string, Dn>()
 
   constructor(lookup: FilterTemplate, uidAttr: string, host: Pick<AuthHost, 'directory' | 'log'>) {
@@ -288,7 +288,7 @@ class DirectoryLogin {
     }
   }
 
-  /** The work of a check, for a name beside that of somebody real. */
+  /** Does the work of a check, for a name that no user has. */
   async checkNobody(password: string, root: string): Promise<void> {
     const base = Dn.parse(root)
     const neighbour = this.#neighbours.get(base.key) ?? (await this.#anybody(base))

@@ -47,7 +47,7 @@ async function begin(attempt: AuthAttempt, config: Config, host: AuthHost): Prom
       reason:
         'no user is signed in yet, so no tokens can be issued; put this mechanism after one that identifies the user',
     }
-  // Whoever has no session comes with a credential each time, and there is no place to keep tokens.
+  // A caller without a session sends a credential each time, and there is no place to store tokens.
   if (sessionId === undefined) return { kind: 'passed' }
   const { issuers, clock, log } = host
   if (issuers === undefined) throw new Error('no identity provider is configured')

@@ -39,7 +39,7 @@ const parameters = {
 
 type Config = ParsedParameters<typeof parameters>
 
-/** Makes, or brings up to date, whoever the mechanisms before it established, by a workflow; then reads them anew. */
+/** Creates or updates the user of the mechanisms before it by a workflow, then reads the user again. */
 export default defineAuthMechanism({
   className: 'auth.JitProvision',
   aliases: ['com.tremolosecurity.provisioning.auth.JITAuthMech'],
@@ -83,7 +83,7 @@ class JitProvision implements AuthMechanism {
         : unverifiedMail([nameAttr], subject.attributes)
     if (unverified !== undefined) return rejected(unverified)
     const before = await this.#find(login, root)
-    // By logging in elsewhere nobody brings back what was taken from them here.
+    // A login elsewhere must not restore access that was revoked here.
     if (before !== undefined && isDeactivated(before.attributes)) return switchedOff
     if (!this.#isRecent(before?.attributes.first(this.#config.lastUpdatedAttributeName ?? ''))) {
       const attributes = shownAttributes(subject)
@@ -125,7 +125,7 @@ class JitProvision implements AuthMechanism {
     return age >= 0 && age < gracePeriod * 1000
   }
 
-  /** Undefined when there is nobody, or more than one: whom a look-up does not tell for sure, it does not tell. */
+  /** Undefined when there is no such user, or more than one. */
   async #find(login: string, root: string) {
     const base = this.#config.reloadBaseDN ?? Dn.parse(root)
     const search = { base, scope: 'sub', filter: this.#filter(login), limit: 2 } as const

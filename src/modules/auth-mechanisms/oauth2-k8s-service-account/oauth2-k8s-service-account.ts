@@ -150,7 +150,7 @@ function isForOthers(token: string, audiences: readonly string[]): boolean {
 
 /**
  * When the token says it expires, in milliseconds; it is not verified, and serves only to spare the cluster the
- * question and to forget the answer in time. Undefined for what is no JWT. Old tokens of a Secret never expire.
+ * question and to forget the answer in time. Undefined if it isn't a JWT. Old tokens of a Secret never expire.
  */
 function expiryOf(token: string): number | undefined {
   try {

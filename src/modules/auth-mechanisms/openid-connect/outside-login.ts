@@ -230,7 +230,7 @@ class IssuerLogouts {
     }
   }
 
-  /** A session id is known to the issuer and the browser alone, and whoever knows it can do no more with it than this. */
+  /** A session id is known to the issuer and the browser alone, and is good for nothing but this. */
   async #frontChannel(request: GatewayRequest): Promise<GatewayResponse | undefined> {
     if (request.method !== 'GET') {
       throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET' } })

@@ -7,14 +7,8 @@ import {
   type SubjectLink,
 } from '#modules/shared/login/linked-subject.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import {
-  loadPluginCode,
-  type PluginCode,
-  pluginParameters,
-  readPluginCode,
-} from '#modules/shared/plugin/plugin-code.ts'
+import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { maxBodyKilobytes, plainRequest, plainSubject, readHeaders } from '#modules/shared/plugin/plugin-request.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { text } from '#sdk/module/parameter-types.ts'
@@ -37,20 +31,12 @@ export async function openPluginMechanism(
   { code, link, maxBodyBytes }: PluginMechanismConfig,
   host: Pick<AuthHost, 'name' | 'log' | 'javaScript' | 'directory'>,
 ): Promise<AuthMechanism> {
-  const plugin = await PluginHost.open({
-    ...(await loadPluginCode(code, host)),
+  const plugin = await openPlugin(code, host, {
     name: `the plug-in mechanism "${host.name}"`,
     functions: ['init', functionName, 'shutdown'],
-    globals: { name: host.name },
-    timeoutMillis: code.timeoutMillis,
-    memoryMegabytes: code.memoryMegabytes,
-    log: host.log,
-    start: () => [{ function: 'init', args: [code.config, host.name] }],
+    required: [functionName],
+    init: [code.config, host.name],
   })
-  if (!plugin.has(functionName)) {
-    await plugin.close()
-    throw new Error(`the mechanism's code has no function ${functionName}`)
-  }
   return {
     async begin({ request, subject, root }) {
       const context: JsonValue = { subject: subject === undefined ? null : plainSubject(subject) }

@@ -1,18 +1,12 @@
 import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import {
-  loadPluginCode,
-  type PluginCode,
-  parsePluginCode,
-  pluginParameters,
-} from '#modules/shared/plugin/plugin-code.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import { defineAuthorization } from '#sdk/auth/authorization.ts'
 
 const functionName = 'isAuthorized'
 const listName = 'listPossibleApprovers'
 
-/** How the predecessor calls them. */
+/** The form of OpenUnison's scripts. */
 const legacySignatures: LegacySignatures = {
   init: [parameter('attributes', 0)],
   [functionName]: [parameter('subject', 0), parameter('texts', 1)],
@@ -26,20 +20,12 @@ export default defineAuthorization<PluginCode>({
   parameters: pluginParameters,
   parse: parsePluginCode(legacySignatures),
   create: async (code, host) => {
-    const plugin = await PluginHost.open({
-      ...(await loadPluginCode(code, host)),
+    const plugin = await openPlugin(code, host, {
       name: `authorization "${host.name}"`,
       functions: ['init', functionName, listName, 'shutdown'],
-      globals: { name: host.name },
-      timeoutMillis: code.timeoutMillis,
-      memoryMegabytes: code.memoryMegabytes,
-      log: host.log,
-      start: () => [{ function: 'init', args: [code.config] }],
+      required: [functionName],
+      init: [code.config],
     })
-    if (!plugin.has(functionName)) {
-      await plugin.close()
-      throw new Error(`the authorization's code has no function ${functionName}`)
-    }
     return {
       async isAuthorized({ dn, uid, attributes, level, chain }, params) {
         const subject = { dn: dn.toString(), uid, attributes: attributes.toObject(), level, chain }

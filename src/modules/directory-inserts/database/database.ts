@@ -111,7 +111,7 @@ export class DatabaseInsert implements PeopleInsert {
     return this.demo.accepts(user.userID, caller?.local !== false)
   }
 
-  /** Somebody whose password could not be stored is taken out again, so that a second attempt finds nobody in its way. */
+  /** A user whose password could not be stored is removed, so that a second attempt finds the login free. */
   async addPerson({ login, attributes, groups, password }: NewPerson): Promise<readonly UserChange[]> {
     const hash = password === undefined ? undefined : await this.#passwords.hash(password)
     const changes = await this.#users.create({ userID: login, attributes: Attributes.from(attributes), groups })
@@ -229,7 +229,7 @@ async function setUnlessAbsent(people: Parameters<typeof loadDemoPasswords>[1], 
   }
 }
 
-/** What is wrong is told without the values. */
+/** Messages name what is wrong without the values. */
 async function read(file: string): Promise<Readonly<Record<string, string>>> {
   let parsed: unknown
   try {

@@ -22,9 +22,9 @@ export interface LdapInsertOptions {
   readonly server: LdapServer
   /** What targets on the same server call it (see `ldapSystem`). */
   readonly system?: string
-  /** Where the insert stands in the virtual tree. */
+  /** The name of the insert in the virtual tree. */
   readonly suffix: Dn
-  /** What stands there, by its name on the server. */
+  /** The name of the same entry on the server. */
   readonly base: Dn
   /** Attributes, in lower case, whose values are base64 here and bytes there. */
   readonly binary: ReadonlySet<string>
@@ -84,7 +84,7 @@ export class LdapInsert implements DirectoryInsert {
     if (base === undefined) return false
     const own = this.#remote(member)
     const name = (own ?? member).toString()
-    // Logins are those of this branch, and tell nothing of somebody elsewhere.
+    // Logins are those of this branch; users elsewhere may have the same.
     const login = own && loginIn(own)
     const filters: LdapFilter[] = memberAttributes.map((attribute) => ({ kind: 'equal', attribute, value: name }))
     if (login !== undefined) filters.push({ kind: 'equal', attribute: 'memberUid', value: login })
@@ -159,7 +159,7 @@ export class LdapInsert implements DirectoryInsert {
     return read.flat()
   }
 
-  /** An entry whose name cannot be told in the virtual tree is none of it. */
+  /** Leaves out entries that have no name in the virtual tree. */
   #entries(found: readonly LdapEntry[]): InsertEntry[] {
     const { binary } = this.#options
     return found.flatMap((entry) => {

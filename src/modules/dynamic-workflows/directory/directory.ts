@@ -47,7 +47,7 @@ export default defineDynamicWorkflow({
   }),
 })
 
-/** Names with a dash cannot stand in templates, so it becomes `_`. Lists of members are no parameters. */
+/** Templates can't use names with a dash, so it becomes `_`. Lists of members aren't parameters. */
 function toParameters({ dn, attributes }: DirectoryEntry, settings: Settings): ParameterSet {
   const { groupNameAttribute, approverAttribute, descriptionAttribute } = settings
   const set: Record<string, string> = Object.create(null)

@@ -1,19 +1,13 @@
 import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
 import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import {
-  loadPluginCode,
-  type PluginCode,
-  parsePluginCode,
-  pluginParameters,
-} from '#modules/shared/plugin/plugin-code.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 
 const functionName = 'generateWorkflows'
 const maxSets = 1_000
 
-/** How the predecessor calls it. */
+/** The form of OpenUnison's scripts. */
 const legacySignatures: LegacySignatures = {
   [functionName]: [parameter('value', 0), parameter('manager'), parameter('attributes', 1), parameter('subject', 2)],
 }
@@ -25,20 +19,11 @@ export default defineDynamicWorkflow<PluginCode>({
   parameters: pluginParameters,
   parse: parsePluginCode(legacySignatures),
   create: async (code, host) => {
-    const plugin = await PluginHost.open({
-      ...(await loadPluginCode(code, host)),
+    const plugin = await openPlugin(code, host, {
       name: `dynamic workflow "${host.name}"`,
       functions: [functionName, 'shutdown'],
-      globals: { name: host.name },
-      timeoutMillis: code.timeoutMillis,
-      memoryMegabytes: code.memoryMegabytes,
-      log: host.log,
-      start: () => [],
+      required: [functionName],
     })
-    if (!plugin.has(functionName)) {
-      await plugin.close()
-      throw new Error(`the code of the dynamic workflow has no function ${functionName}`)
-    }
     return {
       async parameterSets({ dn, uid, attributes, level, chain }) {
         const subject = { dn: dn.toString(), uid, attributes: attributes.toObject(), level, chain }

@@ -87,7 +87,7 @@ class ApprovalLinkFilter implements Filter {
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
   }
 
-  /** Everything that can be wrong with a link is told before anything is decided. */
+  /** Checks everything about a link before anything is decided. */
   async #open(token: string, { subject }: Exchange): Promise<OpenLink | GatewayResponse> {
     const { keys, clock, approvals } = this.#host
     const link = await readApprovalLink(token, await approvalLinkKeys(keys), clock())
@@ -131,8 +131,8 @@ class ApprovalLinkFilter implements Filter {
 }
 
 /**
- * Only the page that shows what is asked may decide, whoever knows the link: no other site may press the button in
- * somebody's browser. What is no browser says nothing of where it comes from.
+ * Only the page that shows the request may decide, even with a valid link: no other site may press the button in
+ * a user's browser. Clients other than browsers send no origin.
  */
 function isOwnPage(request: GatewayRequest): boolean {
   const site = header(request, 'sec-fetch-site')
@@ -165,7 +165,7 @@ interface Confirmation {
   readonly action: string
 }
 
-/** Says what is asked and by whom, and asks once more: opening the link decides nothing. */
+/** Shows the request and its requester and asks for confirmation: opening the link decides nothing. */
 function confirmationPage({ approval, approver, approve, token, action }: Confirmation): GatewayResponse {
   const word = approve ? 'Approve' : 'Deny'
   const rows = [

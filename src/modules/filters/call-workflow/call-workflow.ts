@@ -68,7 +68,7 @@ type Config = ReturnType<typeof readParameters<typeof parameters>> & {
   readonly path: Path
 }
 
-/** Runs a workflow for whoever may call it, and tells how the run goes on to whoever started it. */
+/** Runs a workflow for callers with the right to, and shows the run to the caller who started it. */
 export default defineFilter({
   className: 'filters.CallWorkflow',
   aliases: ['com.tremolosecurity.proxy.filters.CallWorkflow'],
@@ -122,12 +122,12 @@ class CallWorkflow implements Filter {
     }
     allow(request.method, ['GET', 'DELETE'])
     const run = await this.#own(exchange, pathInfo.slice(1))
-    return request.method === 'GET' ? await this.#tell(exchange, run) : await this.#cancel(exchange, run)
+    return request.method === 'GET' ? await this.#show(exchange, run) : await this.#cancel(exchange, run)
   }
 
   async #start({ request, application, mount, subject, session }: Exchange): Promise<GatewayResponse> {
     const body = await readJsonBody(request, callSchema, maxBodyBytes)
-    // What may not be called is not told from what is not there.
+    // A workflow that may not be called looks like one that doesn't exist.
     if (!this.#allowed.has(body.name)) {
       throw new GatewayError(
         'ACCESS_DENIED',
@@ -208,7 +208,7 @@ class CallWorkflow implements Filter {
     }
   }
 
-  /** Somebody else's run, or one that this URL could not have started, does not exist for the caller. */
+  /** Another caller's run, or one that this URL could not have started, does not exist for the caller. */
   async #own({ subject }: Exchange, id: string): Promise<Run> {
     const run = runId.test(id) ? await this.#host.runs.get(id) : undefined
     const starter = run?.caller === undefined ? run?.who.requestor : run.who.caller
@@ -221,7 +221,7 @@ class CallWorkflow implements Filter {
     return run
   }
 
-  async #tell({ request }: Exchange, run: Run): Promise<GatewayResponse> {
+  async #show({ request }: Exchange, run: Run): Promise<GatewayResponse> {
     return statusAnswer(run, await this.#host.runs.steps(run.id, readAfter(request.query)))
   }
 
@@ -336,8 +336,8 @@ function readCall(body: CallBody, rules: CallRules): CallParts {
   const asynchronous = readExecType(body, problems)
   const params = readParams(body, rules, problems)
   if (problems.length > 0) {
-    const told = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
-    throw new GatewayError('UNPROCESSABLE', `the call may not be made: ${told}`, { problems })
+    const list = problems.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
+    throw new GatewayError('UNPROCESSABLE', `the call may not be made: ${list}`, { problems })
   }
   const { userPassword } = body.user
   const attributes = Attributes.from(body.user.attributes.map((one) => [one.name, one.values] as const))

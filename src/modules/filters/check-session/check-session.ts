@@ -11,7 +11,7 @@ const parameters = {
   }),
 }
 
-/** Tells how many minutes a session has left, without using it. */
+/** Returns how many minutes a session has left, without using it. */
 export default defineFilter({
   className: 'filters.CheckSession',
   aliases: ['com.tremolosecurity.proxy.filters.CheckSession'],

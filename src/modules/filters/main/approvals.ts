@@ -143,7 +143,7 @@ async function existingAccount(
   }
 }
 
-/** Somebody who is in the directory is shown as they are there, by the configured attributes alone. */
+/** A directory user, by the configured attributes only. */
 function labelled({ attributes }: DirectoryEntry, { settings }: MainParts): Record<string, AttributeValues> {
   const shown: Record<string, AttributeValues> = Object.create(null)
   for (const { name, label } of settings.approvalAttributes)
@@ -151,7 +151,7 @@ function labelled({ attributes }: DirectoryEntry, { settings }: MainParts): Reco
   return shown
 }
 
-/** Of somebody new, all that the request says; what is secret was left out when the approval was opened. */
+/** A new user, by all attributes of the request; secrets were left out when the approval was opened. */
 function requested({ data }: ApprovalView): Record<string, AttributeValues> {
   const shown: Record<string, AttributeValues> = Object.create(null)
   const attributes = data['attributes']
@@ -189,7 +189,7 @@ export const decideApproval =
     return emptyAnswer(200)
   }
 
-/** Each by itself: one that somebody else has decided does not stand in the way of the others. */
+/** Decides each one separately: one that another user has decided does not stop the others. */
 export const decideApprovals =
   ({ host }: MainParts) =>
   async ({ request, subject }: Exchange): Promise<GatewayResponse> => {

@@ -216,7 +216,7 @@ export const addFavourite =
     return emptyAnswer(204)
   }
 
-/** Also of what the caller sees no more. */
+/** Also removes items that the caller no longer sees. */
 export const removeFavourite =
   (parts: MainParts) =>
   async ({ subject }: Exchange, kind = '', name = ''): Promise<GatewayResponse> => {

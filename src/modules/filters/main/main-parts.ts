@@ -11,7 +11,7 @@ import type { PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/filter/portal.ts
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
 
-/** What the parts of the API share. */
+/** Shared by the parts of the API. */
 export interface MainParts {
   readonly settings: MainSettings
   readonly host: FilterHost
@@ -19,7 +19,7 @@ export interface MainParts {
   readonly people: People
 }
 
-/** By which the portal knows the caller; the authenticated name where the caller has no such attribute. */
+/** The caller's login in the portal; the authenticated name if the caller has no such attribute. */
 export const loginOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): string => userOf(parts, subject).login
 
 /** Whether no other user of the directory has the login that the portal knows the caller by. */
@@ -70,7 +70,7 @@ export interface Rights {
   readonly preApprove: boolean
 }
 
-/** Whoever may pre-approve may request for others, since there is nothing to pre-approve otherwise. */
+/** Users who may pre-approve may request for others, since there is nothing to pre-approve otherwise. */
 export function rightsOf({ given, helper }: MainSettings, subject: Subject): Rights {
   const may = (setting: 'YES' | 'NO' | 'CUSTOM', ask: ((subject: Subject) => boolean) | undefined): boolean =>
     setting === 'CUSTOM' ? (ask?.(subject) ?? false) : setting === 'YES'
@@ -88,7 +88,7 @@ const atOnce = 8
 
 type Decisions = Map<string, { readonly allowed: Promise<boolean>; readonly until: number }>
 
-/** Who sees which orgs, links and workflows. Rules that are the same are asked once. */
+/** Decides who sees which orgs, links and workflows. Equal rules are evaluated once. */
 export class Visibility {
   readonly #host: Pick<FilterHost, 'authorize' | 'portal' | 'clock'>
   readonly #decisions = new WeakMap<Subject, Decisions>()
@@ -113,7 +113,7 @@ export class Visibility {
     return await allowed
   }
 
-  /** Those that the subject sees, each below one that the subject sees too; those above stand before those below. */
+  /** Orgs that the subject sees, if the subject sees their parents too; parents come before their children. */
   async orgs(subject: Subject): Promise<readonly PortalOrg[]> {
     const { orgs } = this.#host.portal
     const passed = await inParallel(orgs, atOnce, ({ rules }) => this.allows(subject, rules))

@@ -72,7 +72,7 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
   return {
     async handle(exchange) {
       const path = mainPath(exchange)
-      requireSomebody(exchange, path)
+      requireLogin(exchange, path)
       const document = mainApi.document(path.slice(1), placeOf(exchange))
       if (document !== undefined && isRead(exchange)) return answer(document)
       if (path === '/reports' || path.startsWith('/reports/')) return await answerReports(parts, exchange, path)
@@ -82,14 +82,14 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
   }
 }
 
-/** Pages that show links to everybody need these; all else is about one person, and nobody in particular is none. */
-const forEverybody = /^\/(?:config|orgs|urls(?:\/org\/[^/]+)?|swagger\.json|openapi\.json)$/
+/** Public pages need these; everything else is about one user and requires a login. */
+const publicPaths = /^\/(?:config|orgs|urls(?:\/org\/[^/]+)?|swagger\.json|openapi\.json)$/
 
 const isRead = ({ request: { method } }: Exchange): boolean => method === 'GET' || method === 'HEAD'
 
-function requireSomebody(exchange: Exchange, path: string): void {
+function requireLogin(exchange: Exchange, path: string): void {
   const { subject } = exchange
-  if ((subject.level > 0 && !isNobodysName(subject.uid)) || (isRead(exchange) && forEverybody.test(path))) return
+  if ((subject.level > 0 && !isNobodysName(subject.uid)) || (isRead(exchange) && publicPaths.test(path))) return
   throw new GatewayError('AUTH_REQUIRED', `"${path}" is not for callers who did not log in`)
 }
 
@@ -108,7 +108,7 @@ export const portalRoutes = (parts: MainParts): Route[] => [
   { method: 'GET', path: 'urls', handle: listLinks(parts) },
   { method: 'GET', path: 'urls/org/*', handle: listLinksOf(parts) },
   { method: 'GET', path: 'workflows/org/*', handle: listWorkflows(parts) },
-  { method: 'GET', path: 'workflows/candelegate', handle: tellRights(parts) },
+  { method: 'GET', path: 'workflows/candelegate', handle: showRights(parts) },
   { method: 'PUT', path: 'workflows', handle: submitCart(parts) },
   { method: 'GET', path: 'requests', handle: listRequests(parts) },
   { method: 'GET', path: 'requests/*', handle: showRequest(parts) },
@@ -131,7 +131,7 @@ export const approvalRoutes = (parts: MainParts): Route[] => [
   { method: 'DELETE', path: 'delegations/*', handle: endDelegation(parts) },
 ]
 
-/** What the caller has for a time. */
+/** The caller's access that expires. */
 const listAccess =
   (parts: MainParts) =>
   async (exchange: Exchange): Promise<GatewayResponse> => {
@@ -189,7 +189,7 @@ type Length = keyof typeof lengths
 
 const isLength = (word: string): word is Length => Object.hasOwn(lengths, word)
 
-/** What happened over time in the whole installation; who may see it is found out by the caller. */
+/** Statistics of the whole installation; the caller checks who may see them. */
 async function answerStatistics(
   { settings, host }: Pick<MainParts, 'settings' | 'host'>,
   { request }: Pick<Exchange, 'request'>,
@@ -241,7 +241,7 @@ const maxRows = 5_000
 
 type Row = Omit<WorkflowListItem, 'uuid' | 'encryptedParams'> & { readonly parameters?: ParameterSet }
 
-/** What may be asked for in one org, by label. */
+/** The workflows of one org that the caller can request, by label. */
 const listWorkflows =
   (parts: MainParts) =>
   async (exchange: Exchange, org = ''): Promise<GatewayResponse> => {
@@ -301,7 +301,7 @@ async function withReferences(rows: readonly Row[], user: UserRef, { host }: Mai
   })
 }
 
-const tellRights =
+const showRights =
   ({ settings, visibility }: MainParts) =>
   async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
     const { workflowName, uuid } = readQuery(request.query, ['workflowName', 'uuid'])
@@ -309,10 +309,10 @@ const tellRights =
     if (name === '') throw badRequest('workflowName is required.')
     const sees = (await visibility.workflows(subject)).some((workflow) => workflow.name === name)
     const rights = rightsOf(settings, subject)
-    const told: DelegationRights = {
+    const shown: DelegationRights = {
       canDelegate: sees && rights.delegate,
       canPreApprove: sees && rights.preApprove,
       ...(uuid[0] === undefined ? {} : { uuid: uuid[0] }),
     }
-    return answer(told)
+    return answer(shown)
   }

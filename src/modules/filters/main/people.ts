@@ -27,7 +27,7 @@ export class People {
     this.#nameAttribute = nameAttribute
   }
 
-  /** The caller's entry. The name that stands for a caller without one may be the name of another user's entry. */
+  /** The caller's entry. The name of a caller without one may be the name of another user's entry. */
   async ownEntry({ dn, identity }: Pick<Subject, 'dn' | 'identity'>): Promise<OwnEntry> {
     const [found] = await this.#directory.search({ base: dn, scope: 'base', filter: anything, limit: 1 })
     if (found === undefined) return { kind: 'none' }

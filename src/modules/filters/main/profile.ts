@@ -21,7 +21,7 @@ export const changesSchema = z
 
 type Changes = z.infer<typeof changesSchema>
 
-/** The caller's own entry as the directory has it now; of somebody who is not in there, what the login brought. */
+/** The caller's own entry as the directory has it now; for a user who isn't in the directory, the attributes of the login. */
 export const showProfile =
   (parts: MainParts) =>
   async ({ subject }: Exchange): Promise<GatewayResponse> =>
@@ -83,7 +83,7 @@ export const changeProfile =
     const current = (name: string): string => valuesOf(name)[0] ?? ''
     const fields = shownAttributes(settings, subject).map((field) => locked(field, settings.given.uidAttributeName))
     const { errors, changed } = checkChanges(fields, changes, current)
-    // The predecessor's status for a form that is not filled in as it should be.
+    // OpenUnison's status for an invalid form.
     if (errors.length > 0) return answer({ errors }, 500)
     if (changed.size === 0) return answer(await readProfile(parts, subject))
     const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
@@ -112,7 +112,7 @@ function wholeProfile(
   return whole
 }
 
-/** Nobody becomes another by a form. */
+/** The login can't be changed by a form. */
 const locked = (field: FormAttribute, loginAttribute: string): FormAttribute =>
   field.name.toLowerCase() === loginAttribute.toLowerCase() ? { ...field, readOnly: true } : field
 

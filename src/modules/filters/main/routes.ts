@@ -3,7 +3,7 @@ import { badRequest, notFound } from '#modules/shared/http/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 
-/** `names` are the parts of the path that stand for something, decoded, in their order. */
+/** `names` are the parts of the path that match `*`, decoded, in their order. */
 export type Handler = (exchange: Exchange, ...names: string[]) => Promise<GatewayResponse>
 
 export interface Route {
@@ -13,7 +13,7 @@ export interface Route {
   readonly handle: Handler
 }
 
-/** What follows `/main`, which may be the end of the mount or stand behind it. */
+/** The path after `/main`, which may be the end of the mount or follow it. */
 export function mainPath({ mount, pathInfo }: Pick<Exchange, 'mount' | 'pathInfo'>): string {
   if (mount.endsWith('/main')) return pathInfo
   if (pathInfo === '/main' || pathInfo.startsWith('/main/')) return pathInfo.slice('/main'.length)

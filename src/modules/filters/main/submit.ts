@@ -186,7 +186,7 @@ async function decideFirst(
   }
 }
 
-/** What the caller is told about a line; nothing of it was started. */
+/** The error of a line, of which nothing was started. */
 class Refused extends Error {}
 
 /** A user for whom something is requested; without an identity for one who has to be created first. */

@@ -1,13 +1,7 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import {
-  loadPluginCode,
-  type PluginCode,
-  pluginParameters,
-  readPluginCode,
-} from '#modules/shared/plugin/plugin-code.ts'
+import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { maxBodyKilobytes, plainRequest, plainSubject, readHeaders } from '#modules/shared/plugin/plugin-request.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
@@ -28,20 +22,12 @@ export async function openPluginFilter(
   { code, maxBodyBytes }: PluginFilterConfig,
   host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
 ): Promise<Filter> {
-  const plugin = await PluginHost.open({
-    ...(await loadPluginCode(code, host)),
+  const plugin = await openPlugin(code, host, {
     name: `a plug-in filter of "${host.name}"`,
     functions: ['init', functionName, 'shutdown'],
-    globals: { name: host.name },
-    timeoutMillis: code.timeoutMillis,
-    memoryMegabytes: code.memoryMegabytes,
-    log: host.log,
-    start: () => [{ function: 'init', args: [code.config, host.name] }],
+    required: [functionName],
+    init: [code.config, host.name],
   })
-  if (!plugin.has(functionName)) {
-    await plugin.close()
-    throw new Error(`the filter's code has no function ${functionName}`)
-  }
   return {
     async handle({ request, application, mount, pathInfo, subject }, next) {
       const context = { application, mount, pathInfo, subject: plainSubject(subject) }
@@ -66,7 +52,7 @@ const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 /**
  * Passing on must be said: what is neither an answer nor `next: true` throws, so that a function which forgot to return
- * its refusal lets nobody through.
+ * its refusal lets no request through.
  */
 function readFilterAnswer(value: JsonValue | undefined, reader: PluginAnswerReader): FilterAnswer {
   const answer = reader.object(value)

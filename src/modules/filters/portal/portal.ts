@@ -18,7 +18,7 @@ const title = /<title>[^<]*<\/title>/
 const captchas = ['none', 'recaptcha', 'turnstile'] as const
 type Captcha = (typeof captchas)[number]
 
-/** Where the scripts and frames of the providers come from, as it stands behind other sources. */
+/** Where the scripts and frames of the providers come from, to append to other sources. */
 const captchaSources: Readonly<Record<Captcha, string>> = {
   none: '',
   recaptcha: ' https://www.google.com/recaptcha/ https://www.gstatic.com/recaptcha/',
@@ -27,7 +27,7 @@ const captchaSources: Readonly<Record<Captcha, string>> = {
 
 /**
  * The page of every address below the mount. It is made for one visit, since its styles are let in by a number that is
- * used once; scripts are let in from here alone, and none that stand in the page.
+ * used once; scripts are let in from here alone, and none from inside the page.
  */
 export function portalPage(
   template: string,
@@ -251,7 +251,7 @@ export async function readBuiltPortal(folder = built): Promise<BuiltPortal> {
   }
 }
 
-/** An asset of a build that nobody needs any more may go while the others are read. */
+/** An asset of an old build may disappear while the others are read. */
 async function ifThere(path: string): Promise<Buffer | undefined> {
   try {
     return await readFile(path)

@@ -5,7 +5,7 @@ import { secretHash } from '#kernel/ids.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
 
-/** 0 stands for any number. */
+/** 0 means unlimited. */
 export interface LimitSettings {
   readonly submitsPerMinute: number
   readonly submitsPerValuePerHour: number

@@ -8,6 +8,7 @@ import {
   maxFormAttributes,
   readFormAttributes,
 } from '#modules/shared/forms/form-attribute.ts'
+import { passwordParameters, readWebAddress } from '#modules/shared/passwords/password-parameters.ts'
 import { parseRule, type Rule, ruleScopes } from '#sdk/auth/rule.ts'
 import { parseColour } from '#sdk/filter/page.ts'
 import type { PreparedValueSource } from '#sdk/mapper/mapper.ts'
@@ -253,7 +254,7 @@ Open this page to accept the invitation:
 $link$
 `
 
-/** To whoever has the mail address, where a registration was not possible and the form is not to say so. */
+/** Sent to the mail address when a registration was not possible and the form must not reveal it. */
 export const unavailableText = `Someone, probably you, tried to register with this e-mail address.
 
 There is already an account with the same details. If it is yours, sign in:
@@ -274,7 +275,7 @@ function compileMailTemplate(text: string): Template {
 export const renderMail = (template: Template, link: string, title: string): string =>
   template.render({ key: (name) => (name === 'link' ? link : title) })
 
-/** Of the predecessor, under its names. */
+/** OpenUnison's parameters, under their names. */
 const inherited = {
   'frontPage.title': text({ about: 'The title of the form.', required: true }),
   'frontPage.text': text({ about: 'The text below the title.', required: true }),
@@ -323,7 +324,7 @@ const inherited = {
   headerTitle: text({ about: 'The title of the page.', fallback: 'Gatehouse' }),
 }
 
-/** What the predecessor does not have. */
+/** Parameters that OpenUnison does not have. */
 const own = {
   humanCheck: choice(['', 'none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'], {
     about: 'The human check of the form.',
@@ -345,15 +346,9 @@ const own = {
   }),
   honeypotField: text({ about: 'A hidden field; a registration that fills it in is rejected.' }),
   passwordMinChars: wholeNumber({ about: 'Minimum length of a password.', fallback: 8, min: 1, max: 128 }),
-  passwordMaxChars: wholeNumber({ about: 'Maximum length of a password.', fallback: 128, min: 8, max: 1_000 }),
-  breachListURL: parsed('web address', readWebAddress, {
-    about:
-      'A service of known passwords that is asked by the first five digits of their SHA-1, as `https://api.pwnedpasswords.com/range` is.',
-  }),
-  breachListFailure: choice(['refuse', 'accept'], {
-    about: 'Whether a password is accepted if the service does not answer.',
-    fallback: 'refuse',
-  }),
+  passwordMaxChars: passwordParameters.passwordMaxChars,
+  breachListURL: passwordParameters.breachListURL,
+  breachListFailure: passwordParameters.breachListFailure,
   verifyEmail: flag({ about: '`"true"`: the workflow starts after the user confirmed the mail address.' }),
   emailAttribute: text({ about: 'The attribute with the mail address.', fallback: 'mail' }),
   publicURL: parsed('web address', readWebAddress, {
@@ -415,12 +410,4 @@ function readScore(written: string): number {
   const score = /^(?:0(?:\.\d{1,4})?|1(?:\.0{1,4})?)$/.test(written) ? Number(written) : Number.NaN
   if (Number.isNaN(score)) throw new Error(`must be a number from 0 to 1, not "${written}"`)
   return score
-}
-
-function readWebAddress(written: string): string {
-  const url = URL.canParse(written) ? new URL(written) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.hash !== '') {
-    throw new Error('must be an http or https address without login and fragment')
-  }
-  return url.href
 }

@@ -167,7 +167,7 @@ class RegisterFilter implements Filter {
 
   async handle(exchange: Exchange): Promise<GatewayResponse> {
     const { request, pathInfo } = exchange
-    // The mount may end in /register, or stand above it.
+    // The mount may end in /register or be above it.
     const path = pathInfo.startsWith('/register/') ? pathInfo : `/register${pathInfo}`
     if (path !== registerPaths.submit) this.#limits.takeRead(request.remoteAddress)
     const { invitations } = registerPaths
@@ -306,7 +306,7 @@ class VerificationPage {
   }
 }
 
-/** No other site may press the button. What is no browser says nothing of where it comes from. */
+/** No other site may press the button. Clients other than browsers send no origin. */
 function isOwnPage(request: GatewayRequest): boolean {
   const site = header(request, 'sec-fetch-site')
   if (site !== undefined) return site === 'same-origin'

@@ -63,7 +63,7 @@ export class Registrar {
       errors.push(...(await this.#checkPassword(body, checked.values, human.length === 0)))
     }
     errors.push(...checked.errors)
-    // Whether a value is known to others is told to people only, and only when the rest may be in order.
+    // Only a caller who passed the human check learns whether a value is taken, and only if the rest is valid.
     if (human.length > 0) return { kind: 'refused', errors, notHuman: true }
     errors.push(...(await this.#askSources(checked.values, subject)))
     const unique = uniqueValues(settings.attributes, checked.values)
@@ -120,7 +120,7 @@ export class Registrar {
     return open !== undefined && open.data['refused'] !== true
   }
 
-  /** Goes on with a registration whose mail was confirmed. Undefined when there is none, or the form has changed since. */
+  /** Continues a registration whose mail was confirmed. Undefined when there is none, or the form has changed since. */
   async confirm(secret: string, requestId: string): Promise<RegistrationOutcome | undefined> {
     const outcome = await this.#confirm(secret, requestId)
     const event = outcome === undefined ? 'unknown-link' : outcome.kind === 'started' ? 'confirmed' : 'refused'
@@ -332,7 +332,7 @@ interface Submission {
   readonly invitation: InvitationRecord | undefined
 }
 
-/** Nor the name that whoever did not log in goes by here. */
+/** Rejects the login of callers who did not log in. */
 const isLogin = (login: string, { uid, level }: Subject): boolean =>
   isLoginName(login) && !(level === 0 && sameLogin(login, uid))
 
@@ -370,7 +370,7 @@ function problemOf(
 const addressField = ({ given }: RegisterSettings): string | undefined =>
   given.verifyEmail ? given.emailAttribute : undefined
 
-/** The fields as they are for whoever was invited: what the invitation says stands. */
+/** The fields for an invited user: values of the invitation can't be changed. */
 function fieldsFor(settings: RegisterSettings, invitation: InvitationRecord | undefined): readonly FormAttribute[] {
   return settings.attributes.map((attribute) => {
     if (invitedValue(attribute.name, settings, invitation) !== undefined) return { ...attribute, readOnly: true }
@@ -388,7 +388,7 @@ function invitedValue(
   return Object.hasOwn(invitation.attributes, name) ? invitation.attributes[name] : undefined
 }
 
-/** Of a field that people cannot set: what the invitation says, or what is known of whoever is logged in. */
+/** The value of a field that users can't set: from the invitation, or from the caller. */
 function serverValue(
   name: string,
   settings: RegisterSettings,

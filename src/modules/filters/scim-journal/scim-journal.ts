@@ -8,7 +8,7 @@ const parameters = {
   gateway: list({ about: 'The Applications whose journals are shown; all when absent.' }),
 }
 
-/** Shows the request journals of SCIM gateways as JSON, to whoever its own chain and rules let in. */
+/** Shows the request journals of SCIM gateways as JSON to users that its own chain and rules allow. */
 export default defineFilter({
   className: 'filters.ScimJournal',
   parameters,

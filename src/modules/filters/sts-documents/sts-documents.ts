@@ -42,7 +42,7 @@ export default defineFilter({
   },
 })
 
-/** `files` tells name, type and text of each file as it is to be put at the issuer's host. */
+/** `files` returns name, type and text of each file to publish at the issuer's host. */
 function bothOf(documents: IssuerDocuments, format: string | null): unknown {
   const { discovery, keys } = documents
   if (format === null) return { discovery, keys }

@@ -92,7 +92,7 @@ class PodInjection {
     this.#events = new OwnerEvents({ objects, clock, log })
   }
 
-  /** Whatever goes wrong with one pod is in the answer, where whoever made the pod sees it. */
+  /** Returns every failure in the answer, where the creator of the pod sees it. */
   async answer(review: AdmissionRequest, requestId: string): Promise<AdmissionAnswer> {
     const { group, kind } = review.kind
     if (group !== '' || kind !== 'Pod') return { warnings: [`gatehouse gives tokens to pods only, not to ${kind}`] }
@@ -197,7 +197,7 @@ const longestNote = 1000
 const longestInstance = 128
 
 /**
- * Tells the owner of a pod that it does not get its tokens, by an event on the object that owns it: the warning of the
+ * Notifies the owner of a pod that it does not get its tokens, by an event on the object that owns it: the warning of the
  * admission reaches only who made the pod, which is a controller.
  */
 class OwnerEvents {

@@ -63,7 +63,7 @@ const callOf = (asked: Exchange, endpoint: string, subjectToken: TokenCall['subj
   },
 })
 
-/** The form is received before the call waits for its turn, so that a client which does not send it holds up nobody. */
+/** The form is received before the call waits for its turn, so that a slow client does not block others. */
 async function exchange(asked: Exchange, endpoint: string, service: TokenService): Promise<GatewayResponse> {
   const { request } = asked
   let type = jwtTokenType
@@ -89,7 +89,7 @@ async function exchange(asked: Exchange, endpoint: string, service: TokenService
   }
 }
 
-/** The predecessor's answer, without the certificate that nobody could verify the token with. */
+/** OpenUnison's answer, without the certificate, which could not verify the token. */
 async function legacy(asked: Exchange, endpoint: string, service: TokenService): Promise<GatewayResponse> {
   const { request } = asked
   const issued = await service.exchange(

@@ -295,8 +295,8 @@ const place = /\\\$|\$([A-Za-z_][\w.]*)\$/g
 const safe = /^[\w@%+=:,./-]+$/
 
 /**
- * Reads a command in which `$name$` stands for a value and `\$` for a dollar. Throws an Error for a command in which it
- * cannot be told how the shell would read a value.
+ * Reads a command in which `$name$` is a value and `\$` a dollar. Throws an Error for a command in which it
+ * is unclear how the shell would read a value.
  */
 export function parseShellTemplate(source: string, shell: Shell): ShellTemplate {
   const tracker = shell === 'posix' ? new PosixQuoting() : new PowerShellQuoting()

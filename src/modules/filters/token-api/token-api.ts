@@ -251,7 +251,7 @@ function configOf(given: Given, qrCodeAttribute: string | undefined): TokenConfi
   }
 }
 
-/** Tokens are kept by nobody on the way. */
+/** No cache may store tokens. */
 const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', pragma: 'no-cache' }
 
 const tokenErrors: ErrorFormat = ({ publicText, code }, requestId) => ({
@@ -259,7 +259,7 @@ const tokenErrors: ErrorFormat = ({ publicText, code }, requestId) => ({
   body: JSON.stringify({ errors: [publicText], code, requestId }),
 })
 
-/** What a person's token page shows: read by GET, made anew by POST. */
+/** The tokens of a user's token page: GET reads them, POST renews them. */
 export default defineFilter<TokenSettings>({
   className: 'filters.TokenApi',
   aliases: ['com.tremolosecurity.scalejs.token.ws.ScaleToken'],
@@ -292,7 +292,7 @@ async function answer(exchange: Exchange, settings: TokenSettings, loader: Token
   throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow } })
 }
 
-/** What follows `/token`, which may be the end of the mount or stand behind it. */
+/** The path after `/token`, which may be the end of the mount or follow it. */
 function pathOf({ mount, pathInfo }: Exchange): string {
   const below = mount.endsWith('/token') ? pathInfo : pathInfo.replace(/^\/token(?=\/|$)/, '')
   return mount.endsWith('/token') || below !== pathInfo ? below.slice(1) : ''

@@ -3,7 +3,7 @@ import { defineJob } from '#sdk/job/job.ts'
 import { wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
-/** Nobody means to keep anything longer than this and to count the days. */
+/** A longer time is a mistake in the configuration. */
 const max = 36_500
 const days = (about: string, fallback: number, min = 1) => wholeNumber({ about, fallback, min, max })
 

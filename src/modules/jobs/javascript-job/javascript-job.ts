@@ -2,13 +2,7 @@ import { hash } from 'node:crypto'
 import { ownIdentity } from '#identity/identity.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import {
-  loadPluginCode,
-  type PluginCode,
-  pluginParameters,
-  readPluginCode,
-} from '#modules/shared/plugin/plugin-code.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { defineJob, type JobHost } from '#sdk/job/job.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
@@ -43,21 +37,14 @@ export default defineJob<JavaScriptJobConfig>({
   },
   create: async ({ code, allowed }, host) => {
     const job = { name: host.name }
-    const plugin = await PluginHost.open({
-      ...(await loadPluginCode(code, host)),
+    const plugin = await openPlugin(code, host, {
       name: `the JavaScript job "${host.name}"`,
       functions: ['init', 'execute', 'shutdown'],
+      required: ['execute'],
       globals: { name: host.name, job },
-      timeoutMillis: code.timeoutMillis,
-      memoryMegabytes: code.memoryMegabytes,
-      log: host.log,
+      init: [job, code.config],
       idleMillis,
-      start: () => [{ function: 'init', args: [job, code.config] }],
     })
-    if (!plugin.has('execute')) {
-      await plugin.close()
-      throw new Error("the job's code has no function execute")
-    }
     return {
       async run({ due, attempt, log, signal }) {
         const args = [job, { due: due.toISOString(), attempt, params: code.config }]

@@ -20,7 +20,7 @@ const parameters = {
   }),
 }
 
-/** Mails to whoever lets somebody wait, once for each due time of the job. */
+/** Sends a mail to approvers with open approvals, once for each due time of the job. */
 export default defineJob({
   className: 'jobs.RemindApprovers',
   aliases: ['com.tremolosecurity.provisioning.scheduler.jobs.RemindApprovers'],

@@ -24,7 +24,7 @@ export default defineMapper({
   },
 })
 
-/** Strict, since Node's own decoder passes over whatever it does not understand. */
+/** Strict, since Node's own decoder ignores invalid characters. */
 function decodeBase64(text: string): string {
   const packed = text.replace(/\s+/g, '')
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(packed) || packed.length % 4 !== 0) {

@@ -1,9 +1,9 @@
 import { readPositional } from '#modules/shared/mappers/mapper-parameters.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 
-const nobody: readonly string[] = ['none@none.com']
+const placeholder: readonly string[] = ['none@none.com']
 
-/** The user's `mail`, or an address that is nobody's for systems that insist on one. */
+/** The user's `mail`, or a placeholder for systems that require an address. */
 export default defineMapper({
   className: 'mappers.DefaultEmail',
   aliases: ['com.tremolosecurity.mapping.DefaultEmail'],
@@ -14,7 +14,7 @@ export default defineMapper({
       create: () => ({
         map: (source) => {
           const values = source.values('mail').filter((value) => value !== '')
-          return values.length === 0 ? nobody : values
+          return values.length === 0 ? placeholder : values
         },
       }),
     },

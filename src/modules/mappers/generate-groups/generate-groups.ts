@@ -96,7 +96,7 @@ async function findEntry(host: LookupHost, name: string, groupId: string): Promi
   return { id, display: entry.attributes.first('cn') ?? dn.rdns[0]?.[0]?.value ?? id }
 }
 
-/** The root and what is no name are no group. */
+/** The root and invalid names aren't groups. */
 function parseName(text: string): Dn | undefined {
   try {
     const dn = Dn.parse(text)

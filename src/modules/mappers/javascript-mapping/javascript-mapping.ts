@@ -3,15 +3,14 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import { openPlugin, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import type { Mapper } from '#sdk/mapper/mapper.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 
 /**
  * `target,namespace,name[,includes…]`: runs the code of the JavaScriptMapping object `name`. The first two say where
- * the predecessor looks for the object; here all objects are in the configuration. `name` alone will do.
+ * OpenUnison looks for the object; here all objects are in the configuration. `name` alone will do.
  */
 export default defineMapper({
   className: 'mappers.JavaScriptMapping',
@@ -62,21 +61,14 @@ export async function openMappingFunction(
   { code, name, globals, init }: MappingFunction,
   host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
 ): Promise<Mapper> {
-  const plugin = await PluginHost.open({
-    ...(await loadPluginCode(code, host)),
+  const plugin = await openPlugin(code, host, {
     name,
     functions: [...(init === undefined ? [] : ['init']), functionName],
+    required: [functionName],
     globals,
-    timeoutMillis: code.timeoutMillis,
-    memoryMegabytes: code.memoryMegabytes,
-    log: host.log,
+    ...(init === undefined ? {} : { init }),
     idleMillis,
-    start: () => (init === undefined ? [] : [{ function: 'init', args: init }]),
   })
-  if (!plugin.has(functionName)) {
-    await plugin.close()
-    throw new Error(`the ${name} has no function ${functionName}`)
-  }
   return {
     async map(source, attribute) {
       const { value } = await plugin.call({ function: functionName, args: [plainSource(source), attribute] })

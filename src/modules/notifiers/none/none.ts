@@ -1,7 +1,7 @@
 import { readParameters } from '#sdk/module/parameters.ts'
 import { defineNotifier } from '#sdk/notifier/notifier.ts'
 
-/** Takes every mail and tells nobody: for installations, and tests, that want none. */
+/** Drops every mail: for installations and tests without mail. */
 export default defineNotifier({
   className: 'notifiers.None',
   aliases: ['com.tremolosecurity.notifications.NoNotifications'],

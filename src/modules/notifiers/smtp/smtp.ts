@@ -277,7 +277,7 @@ class DataGate {
     return !this.#passed
   }
 
-  /** The content, of which the end comes when the hand-over was noted. Nothing is read before somebody reads. */
+  /** The content, of which the end comes when the hand-over was noted. Nothing is read before the stream is. */
   guard(content: Readable): Readable {
     return Readable.from(this.#guarded(content), { objectMode: false })
   }

@@ -40,7 +40,7 @@ export interface FormValueSource {
   readonly settingPath: (index: number) => Path
 }
 
-/** Longer values are refused whatever the form says. */
+/** Longer values are rejected by every form. */
 export const maxValueLength = 10_000
 export const maxFormAttributes = 200
 const maxListItems = 1_000

@@ -14,7 +14,7 @@ export interface CheckedForm {
 export type ServerValues = (attribute: FormAttribute) => string | undefined
 
 /**
- * Builds the values from the fields alone: a posted name that is no field is an error, and so is another value for a field
+ * Builds the values from the fields alone: a posted name that isn't a field is an error, and so is another value for a field
  * that the server sets. What people type is composed (NFC), so that what looks the same is the same. An empty text is an
  * absent value; rules other than `required` concern values that are there.
  */
@@ -50,7 +50,7 @@ export function checkForm(
 /** Only the server gives such a field its value. */
 export const isServerSet = ({ readOnly, show }: FormAttribute): boolean => readOnly || !show
 
-/** What comes from a list has to stay as it stands there. */
+/** A value of a list is kept exactly as the list has it. */
 const isTyped = ({ items, source }: FormAttribute): boolean => items.length === 0 && source === undefined
 
 /** What is wrong with one value, for people; empty when nothing is. An empty text is an absent value. */

@@ -170,7 +170,7 @@ const refused = (reason: string): LinkOutcome => ({ kind: 'refused', reason })
 
 /**
  * A token's claims as attributes: texts and lists of texts as they are, numbers and booleans as text, and anything
- * deeper as JSON text. Undefined when two claims differ in letter case only, since attributes do not tell them apart
+ * deeper as JSON text. Undefined when two claims differ in letter case only, since attribute names ignore case
  * and one would pass for the other.
  */
 export function claimAttributes(claims: Readonly<Record<string, unknown>>): Attributes | undefined {

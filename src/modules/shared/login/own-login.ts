@@ -49,19 +49,19 @@ export const hasOwnLogin = async (
   attribute?: string,
 ): Promise<boolean> => isOwnLogin(await findLogin(caller.login, directory, attribute), caller.login, caller)
 
-/** What callers whose login belongs to another user read. */
+/** The error for callers whose login belongs to another user. */
 export const anothersLoginText =
   'Your login belongs to another user here. Sign in another way, or ask an administrator to link your account.'
 
 const maxLength = 256
 
-/** By which callers go who did not log in: whoever has it would be taken for the one who asked for all they ask for. */
+/** The login of callers who did not log in: a user with it would pass for the requester of all their requests. */
 export const isNobodysName = (login: string): boolean => login.toLowerCase() === nobodysLogin
 
 /** Shown as it is compared: nothing that is not seen, no space at its ends. */
 export const isPlainText = (text: string): boolean => text.trim() === text && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)
 
-/** Whether somebody new may have the login. */
+/** Whether a new user may have the login. */
 export const isLoginName = (login: string): boolean =>
   login !== '' &&
   login.length <= maxLength &&

@@ -38,7 +38,7 @@ export interface FactorDialogue {
   readonly defaultName: string
   /** Asks for one of the factors, which are of this kind. */
   ask(turn: FactorTurn, factors: readonly SecondFactor[]): Promise<FactorPage>
-  /** Which factor was shown, and where its counter is to stand; undefined when none was. */
+  /** The factor that was shown, and its next counter; undefined when none was. */
   check(
     turn: FactorTurn,
     form: URLSearchParams,
@@ -236,10 +236,10 @@ export class SecondFactorLogin implements AuthMechanism {
     { action }: FactorTurn,
     problem: string | undefined,
   ): GatewayResponse {
-    const told = html`<p id="problem" role="alert"${problem === undefined ? html` hidden` : ''}>${problem ?? ''}</p>
+    const alert = html`<p id="problem" role="alert"${problem === undefined ? html` hidden` : ''}>${problem ?? ''}</p>
 ${content}`
     const [uri = ''] = action.split('?', 1)
-    return page(status, title, told, {
+    return page(status, title, alert, {
       narrow: true,
       formsLeadAnywhere: true,
       ...(script === undefined ? {} : { script: `${uri}${script}` }),
@@ -275,7 +275,7 @@ export function readPasskey({ secret }: Pick<SecondFactor, 'secret'>): PasskeyFa
   }
 }
 
-/** As authenticators know their owner. The handle tells nothing, and is the same at every enrolment. */
+/** The owner as authenticators see it. The handle reveals nothing and is the same at every enrolment. */
 export const passkeyUser = ({ identity, uid }: FactorOwner) => ({
   handle: createHash('sha256')
     .update(JSON.stringify(['passkey user', identity]))

@@ -17,7 +17,7 @@ const hashing = new KeyedQueue({ width: 2, maxPending: 202 })
 const limits = { characters: 8, bytes: 1024 } as const
 const attribute = 'hash'
 const demoMark = 'demo'
-const nobody = 'nobody'
+const unknownId = 'nobody'
 
 /** The passwords of the people of a directory, which every door to the same people opens alike. */
 export const openPasswords = async (
@@ -73,7 +73,7 @@ export class Passwords {
 
   /** Does the same work whether or not a user has that id and a password. `demo`: the password is right, and marked as a demo password. */
   async check(id: string | undefined, password: string): Promise<boolean | 'demo'> {
-    const record = await this.#records.findByLogin(id ?? nobody)
+    const record = await this.#records.findByLogin(id ?? unknownId)
     const hash = id === undefined ? undefined : record?.attributes.first(attribute)
     const right = await hashing.run('', () => isPassword(password, hash, this.#cost))
     return right && record?.attributes.first(demoMark) !== undefined ? 'demo' : right

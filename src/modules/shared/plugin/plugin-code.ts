@@ -3,11 +3,12 @@ import { dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node
 import { pathToFileURL } from 'node:url'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { declaredNames, type JavaScriptCode } from '#kernel/javascript-source.ts'
-import { isForbiddenKey } from '#kernel/json.ts'
+import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
 import { nearestName } from '#kernel/suggest.ts'
 import { type LegacyRealm, legacyRealm } from '#legacy-script/legacy-realm.ts'
 import { checkModule, checkScript } from '#legacy-script/legacy-script.ts'
 import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
+import { PluginHost, type PluginHostOptions } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
@@ -115,6 +116,36 @@ export function readPluginCode(
     config: openParameters(values['<name>'], knownNames, params, issues),
     ...(signatures === undefined ? {} : { signatures }),
   }
+}
+
+export interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idleMillis'> {
+  /** Functions that the code must have. */
+  readonly required?: readonly string[]
+  /** Global values that the code sees; `name` by default. */
+  readonly globals?: PluginHostOptions['globals']
+  /** The arguments of `init`; it isn't called when absent. */
+  readonly init?: readonly JsonValue[]
+}
+
+/** Loads the code and runs `init`. Rejects with the reason when either fails, or a required function is missing. */
+export async function openPlugin(
+  code: PluginCode,
+  host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
+  { required = [], globals = { name: host.name }, init, ...use }: PluginUse,
+): Promise<PluginHost> {
+  const plugin = await PluginHost.open({
+    ...(await loadPluginCode(code, host)),
+    ...use,
+    globals,
+    timeoutMillis: code.timeoutMillis,
+    memoryMegabytes: code.memoryMegabytes,
+    log: host.log,
+    start: () => (init === undefined ? [] : [{ function: 'init', args: init }]),
+  })
+  const missing = required.filter((name) => !plugin.has(name))
+  if (missing.length === 0) return plugin
+  await plugin.close()
+  throw new Error(`${use.name} has no function ${missing.join(', ')}`)
 }
 
 /** Reads the file or joins the included texts. Throws when there is none or it is not JavaScript. */

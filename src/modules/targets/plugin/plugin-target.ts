@@ -7,7 +7,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { type LegacyParameter, type LegacySignatures, parameter, value } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import { loadPluginCode, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
+import { openPlugin, type PluginCode } from '#modules/shared/plugin/plugin-code.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
 import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/shared/targets/group-reconciler.ts'
 import {
@@ -19,7 +19,7 @@ import {
   type StoredUser,
   type UserStore,
 } from '#modules/shared/targets/user-reconciler.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import type { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import type {
   GroupTarget,
@@ -45,16 +45,10 @@ export async function openPluginTarget(
   { code, can: _, ...demands }: PluginTargetConfig,
   host: ModuleHost,
 ): Promise<Target> {
-  const { timeoutMillis, memoryMegabytes, config } = code
-  const plugin = await PluginHost.open({
-    ...(await loadPluginCode(code, host)),
+  const plugin = await openPlugin(code, host, {
     name: `target "${host.name}"`,
     functions: pluginFunctions,
-    globals: { name: host.name },
-    timeoutMillis,
-    memoryMegabytes,
-    log: host.log,
-    start: () => [{ function: 'init', args: [config, host.name] }],
+    init: [code.config, host.name],
   })
   try {
     const can = capabilitiesOf((name) => plugin.has(name), demands)
@@ -153,7 +147,7 @@ async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'
 const spelled = (userID: string, found: User | undefined): string =>
   found !== undefined && sameLogin(found.userID, userID) ? found.userID : userID
 
-/** The audit never gets a password, whatever the plug-in reports. */
+/** The audit never gets a password, even if the plug-in reports one. */
 function passwordsOf(caller: PluginCaller): Pick<PasswordTarget, 'setUserPassword'> {
   return {
     async setUserPassword(user, password, request) {

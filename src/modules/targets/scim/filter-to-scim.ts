@@ -138,7 +138,7 @@ function comparison(filter: CompareFilter | SubstringFilter, name: Path): Narrow
   }
 }
 
-/** A time of the server may be finer than ours, which stands for its whole millisecond. */
+/** A time of the server may be finer than ours, which means its whole millisecond. */
 function ofTime(filter: CompareFilter | SubstringFilter, path: AttributePath): Narrowed | undefined {
   const millis = filter.kind === 'substring' ? undefined : valueMillis(filter.value)
   if (filter.kind === 'substring' || millis === undefined) return undefined

@@ -14,7 +14,7 @@ export type ColumnKind =
   | 'timestamp'
   | 'date'
   | 'uuid'
-  /** SQLite makes a number of whatever looks like one. */
+  /** SQLite turns text that looks like a number into one. */
   | 'affine'
   /** Checked by the database alone: enumerations, addresses and the like. */
   | 'other'
@@ -219,7 +219,7 @@ export function equals(alias: string, column: Column, value: string, dialect: Sq
   return found === undefined ? sql`1 = 0` : sql`${columnOf(alias, column)} = ${bound(column, found, dialect)}`
 }
 
-/** To the letter, whatever letter case means to the column. */
+/** Compares exactly, also where the column ignores letter case. */
 export const equalsExactly = (column: Column, value: string, dialect: SqlDialect): Sql =>
   dialect === 'sqlite' && column.kind === 'text'
     ? sql`${identifier(column.name)} = ${bound(column, value, dialect)} collate binary`

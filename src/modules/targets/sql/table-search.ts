@@ -368,7 +368,7 @@ export const timeField = (alias: string, column: Column, dialect: SqlDialect): T
   return { compared: dialect === 'sqlite' ? text : columnOf(alias, column), text }
 }
 
-/** Undefined where the value isn't a time. A time stands for its whole millisecond, which is what is shown. */
+/** Undefined where the value isn't a time. A time means its whole millisecond, as shown. */
 function timeCondition(test: ValueFilter, { compared }: TimeField): Condition | undefined {
   const millis = test.kind === 'substring' ? undefined : valueMillis(test.value)
   if (test.kind === 'substring' || millis === undefined) return undefined

@@ -64,7 +64,7 @@ function openDatabaseSource(config: Config, { targets }: Pick<LookupHost, 'targe
   }
 }
 
-/** Fails where the gateway starts, not where somebody registers. */
+/** Fails when the gateway starts, not when a user registers. */
 function queryTarget(targets: LookupHost['targets'], name: string): QueryTarget {
   const target = targets.get(name)
   if (!hasQueries(target)) throw new Error(`the target "${name}" is not a database that can be asked`)
@@ -80,7 +80,7 @@ function cell(row: QueryRow, column: string): string {
 
 const tokens = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\?/g
 
-/** A statement of the predecessor's form, whose places are `?`, in ours: each place gets the name. Quoted text stays. */
+/** A statement of OpenUnison's form, whose places are `?`, in ours: each place gets the name. Quoted text stays. */
 export const namePlaces = (statement: string, name: string): string =>
   statement.replace(tokens, (token) => (token === '?' ? `:${name}` : token))
 

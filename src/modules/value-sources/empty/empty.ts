@@ -1,6 +1,6 @@
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 
-/** No list at all: whatever is typed is taken, as far as the field's own rules go. */
+/** No list: accepts every value that the field's own rules allow. */
 export default defineValueSource({
   className: 'sources.Empty',
   aliases: ['com.tremolosecurity.scalejs.register.dynamicSource.EmptySource'],

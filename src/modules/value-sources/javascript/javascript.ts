@@ -1,12 +1,6 @@
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import {
-  loadPluginCode,
-  type PluginCode,
-  parsePluginCode,
-  pluginParameters,
-} from '#modules/shared/plugin/plugin-code.ts'
+import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import { plainSubject } from '#modules/shared/plugin/plugin-request.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
 import { notInSource } from '#sdk/mapper/mapper.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
@@ -25,21 +19,13 @@ export default defineValueSource<PluginCode>({
 })
 
 async function openJavaScriptSource(code: PluginCode, host: ModuleHost): Promise<ValueSource> {
-  const plugin = await PluginHost.open({
-    ...(await loadPluginCode(code, host)),
+  const plugin = await openPlugin(code, host, {
     name: `a value source of "${host.name}"`,
     functions: ['init', 'getSourceList', 'validate', 'shutdown'],
-    globals: { name: host.name },
-    timeoutMillis: code.timeoutMillis,
-    memoryMegabytes: code.memoryMegabytes,
-    log: host.log,
+    required: ['getSourceList', 'validate'],
+    init: [host.name, code.config],
     idleMillis,
-    start: () => [{ function: 'init', args: [host.name, code.config] }],
   })
-  if (!plugin.has('getSourceList') || !plugin.has('validate')) {
-    await plugin.close()
-    throw new Error("the source's code needs the functions getSourceList and validate")
-  }
   return {
     async list({ search, limit, subject }) {
       const asked = { ...(search === undefined ? {} : { search }), limit, subject: plainSubject(subject) }
