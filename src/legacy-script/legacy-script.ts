@@ -1,11 +1,23 @@
 import type { AnyNode } from 'acorn'
 import { checkJavaScript, checkJavaScriptModule, type JavaScriptCode } from '#kernel/javascript-source.ts'
 import { javaMembers } from '#legacy-script/java/java-global.ts'
-import { inferJava, type JavaFact, javaMember, loadedType, memberName } from '#legacy-script/java-inference.ts'
+import {
+  inferJava,
+  type JavaFact,
+  javaMember,
+  loadedType,
+  memberName,
+  servedType,
+} from '#legacy-script/java-inference.ts'
 import type { LegacySignatures } from '#legacy-script/legacy-signatures.ts'
-import { type Scope, type ScopedNode, scopedNodes, variableOf } from '#legacy-script/script-scopes.ts'
-import { lineOf, parseScript } from '#legacy-script/script-tree.ts'
-import { servedType } from '#legacy-script/served-types.ts'
+import {
+  lineOf,
+  parseScript,
+  type Scope,
+  type ScopedNode,
+  scopedNodes,
+  variableOf,
+} from '#legacy-script/script-scopes.ts'
 
 /** Something that a legacy script asks for and does not get. */
 export interface LegacyFinding {

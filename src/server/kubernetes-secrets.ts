@@ -3,8 +3,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { AccessRefused } from '#protocols/kubernetes/api-failure.ts'
-import type { StoredObject } from '#protocols/kubernetes/object-client.ts'
-import type { ResourceAddress } from '#protocols/kubernetes/resource-path.ts'
+import type { ResourceAddress, StoredObject } from '#protocols/kubernetes/object-client.ts'
 
 /** The part of an ObjectClient that secrets need: the right to read them by name. */
 export interface SecretObjects {

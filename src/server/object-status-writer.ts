@@ -8,8 +8,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
-import type { StoredObject } from '#protocols/kubernetes/object-client.ts'
-import type { ResourceAddress } from '#protocols/kubernetes/resource-path.ts'
+import type { ResourceAddress, StoredObject } from '#protocols/kubernetes/object-client.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
 
 export interface WatchedKind {

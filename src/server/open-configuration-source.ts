@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { processName } from '#engine/workflow/process-name.ts'
 import { systemClock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
+import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.ts'
 import { type ConfigurationSource, folderSource, type SourceOptions } from '#server/configuration-source.ts'
 
 export interface OpenOptions extends SourceOptions {

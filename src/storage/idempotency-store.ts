@@ -1,8 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
-import { statement } from '#storage/client/statement.ts'
+import { deletedAtOnce, deleteInParts, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 const maxLength = 500

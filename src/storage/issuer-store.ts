@@ -1,6 +1,13 @@
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, inserted, type Statement, statement, withoutNulls } from '#storage/client/statement.ts'
+import {
+  columns,
+  deletedAtOnce,
+  deleteInParts,
+  inserted,
+  type Statement,
+  statement,
+  withoutNulls,
+} from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 /** Names a record of one of our issuers. */

@@ -1,6 +1,12 @@
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, dateOrNull, statement, withoutNulls } from '#storage/client/statement.ts'
+import {
+  columns,
+  dateOrNull,
+  deletedAtOnce,
+  deleteInParts,
+  statement,
+  withoutNulls,
+} from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText } from '#storage/client/text-keys.ts'
 
 const maxListed = 500

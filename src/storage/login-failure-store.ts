@@ -1,6 +1,5 @@
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, statement } from '#storage/client/statement.ts'
+import { columns, deletedAtOnce, deleteInParts, statement } from '#storage/client/statement.ts'
 
 /** Failed attempts under one key, such as an account or a client address. */
 export interface LoginFailures {

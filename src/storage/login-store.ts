@@ -1,7 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, inserted, statement } from '#storage/client/statement.ts'
+import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 /** A login that has not finished: its chain waits for the user. */

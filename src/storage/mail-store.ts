@@ -4,11 +4,12 @@ import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { type DueValues, dueText, dueValues, readNow } from '#storage/client/database-time.ts'
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import {
   columns,
   type DialectText,
+  deletedAtOnce,
+  deleteInParts,
   RowInsert,
   type Statement,
   statement,

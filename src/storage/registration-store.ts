@@ -4,9 +4,15 @@ import type { NewMail } from '#domain/mail.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
 import { readNow } from '#storage/client/database-time.ts'
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, type DialectText, inserted, statement } from '#storage/client/statement.ts'
+import {
+  columns,
+  type DialectText,
+  deletedAtOnce,
+  deleteInParts,
+  inserted,
+  statement,
+} from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
 

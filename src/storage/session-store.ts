@@ -3,9 +3,8 @@ import { type EndedSession, type Session, sessionExpiry, touchEverySeconds } fro
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import { deletedAtOnce, deleteInParts } from '#storage/client/delete-in-parts.ts'
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, inserted, statement } from '#storage/client/statement.ts'
+import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, lookupKey } from '#storage/client/text-keys.ts'
 
 /** How many of a user's sessions are listed. */

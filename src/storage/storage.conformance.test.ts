@@ -1,9 +1,9 @@
 import { onTestFinished } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { eventStoreConformance } from '#storage/conformance/event-store.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { eventStoreConformance } from '#testing/storage/event-store.ts'
 
 async function storageAt(url: string): Promise<Storage> {
   const storage = openStorage({ url, clock: systemClock, log: silentLogger })

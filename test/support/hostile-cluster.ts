@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { resourcePath } from '#protocols/kubernetes/resource-path.ts'
+import { resourcePath } from '#protocols/kubernetes/object-client.ts'
 import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
 
 /** RFC 1123, as the API server has it for most names, and its rule for names of bindings. */

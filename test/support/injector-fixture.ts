@@ -1,7 +1,7 @@
 import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
 import type { Pod } from '#protocols/admission/pod.ts'
-import type { PodAccount } from '#protocols/admission/pod-wishes.ts'
+import type { PodAccount } from '#protocols/admission/pod-request.ts'
 
 export const awsEndpoint: PodEndpoint = {
   name: 'aws',

@@ -7,7 +7,7 @@ import { stsPresets } from '#model/sts.ts'
 import { presetInjection } from '#model/sts-preset-injection.ts'
 import { inject } from '#protocols/admission/inject.ts'
 import type { Container } from '#protocols/admission/pod.ts'
-import type { PodAccount } from '#protocols/admission/pod-wishes.ts'
+import type { PodAccount } from '#protocols/admission/pod-request.ts'
 import { cartAccount, injectorSettings, podOf } from '#testing/injector-fixture.ts'
 
 const target = `

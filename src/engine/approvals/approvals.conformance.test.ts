@@ -15,12 +15,12 @@ import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import { accountExists, type NewAccount } from '#sdk/target/new-account.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
-import { userRef } from '#storage/conformance/user-ref.ts'
-import { newRun, outcomes } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { MemoryPeople } from '#testing/memory-people.ts'
 import { runSql } from '#testing/postgres.ts'
+import { newRun, outcomes } from '#testing/storage/workflow-stores.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute

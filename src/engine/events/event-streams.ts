@@ -10,8 +10,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { EventPusher, type PushOutcome } from '#protocols/secevent/event-pusher.ts'
-import { eventClaims, signEventToken } from '#protocols/secevent/event-token.ts'
+import { EventPusher, eventClaims, type PushOutcome, signEventToken } from '#protocols/secevent/event-pusher.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type {
   EventPoll,

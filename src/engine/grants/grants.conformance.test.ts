@@ -6,9 +6,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
-import { newRun } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { newRun } from '#testing/storage/workflow-stores.ts'
 
 const day = 24 * 60 * 60_000
 const ago = { inMillis: -1 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { createPortalMemory } from '#engine/portal/portal-memory.ts'
 import { secretHash } from '#kernel/ids.ts'
-import { userRef } from '#storage/conformance/user-ref.ts'
 import { PortalStore } from '#storage/portal-store.ts'
 import { memoryDatabase, rowsOf } from '#testing/memory-database.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const ann = userRef('ann')
 

@@ -3,7 +3,7 @@ import { JsonDocument, type MappedValue, type MappingSource } from '#identity/ma
 import type { JsonValue } from '#kernel/json.ts'
 import type { Template } from '#kernel/template.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
-import { oauthRefusal } from '#protocols/sts/oauth-errors.ts'
+import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import { type WorkloadClaims, workloadClaims } from '#protocols/sts/workload-claims.ts'
 import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ArrayList } from './array-list.ts'
-import { HashMap, type MapEntry } from './hash-map.ts'
-import { HashSet } from './hash-set.ts'
+import { ArrayList } from './collections.ts'
+import { HashMap, HashSet, type MapEntry } from './hash-map.ts'
 import { IllegalStateException, IndexOutOfBoundsException, NoSuchElementException } from './java-exception.ts'
 import { UUID } from './java-types.ts'
 

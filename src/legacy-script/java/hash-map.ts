@@ -1,9 +1,6 @@
-import { ArrayList } from './array-list.ts'
-import { ForeignObject, type ForeignProperties, foreignProperties } from './foreign-object.ts'
-import { HashSet } from './hash-set.ts'
+import { ArrayList, ForeignObject, type ForeignProperties, foreignProperties, JavaCollection } from './collections.ts'
 import { IllegalArgumentException } from './java-exception.ts'
-import { javaKey } from './java-key.ts'
-import { javaEquals, javaFunction, javaText, javaValue } from './java-value.ts'
+import { itemsOf, javaEquals, javaFunction, javaKey, javaText, javaValue } from './java-value.ts'
 
 /** java.util.HashMap; it goes over its entries in the order in which they came. Its views are copies. */
 export class HashMap extends ForeignObject {
@@ -154,5 +151,50 @@ export class MapEntry {
 
   toString(): string {
     return `${javaText(this.#key)}=${javaText(this.#value)}`
+  }
+}
+
+/** java.util.HashSet; it goes over its items in the order in which they came. */
+export class HashSet extends JavaCollection {
+  readonly #items = new Map<unknown, unknown>()
+
+  constructor(source?: unknown) {
+    super()
+    if (source !== undefined && typeof source !== 'number') for (const item of itemsOf(source)) this.add(item)
+  }
+
+  override add(item: unknown): boolean {
+    const key = javaKey(item)
+    if (this.#items.has(key)) return false
+    this.#items.set(key, javaValue(item))
+    return true
+  }
+
+  remove(item: unknown): boolean {
+    return this.#items.delete(javaKey(item))
+  }
+
+  override contains(item: unknown): boolean {
+    return this.#items.has(javaKey(item))
+  }
+
+  override size(): number {
+    return this.#items.size
+  }
+
+  override clear(): void {
+    this.#items.clear()
+  }
+
+  override toArray(): unknown[] {
+    return [...this.#items.values()]
+  }
+
+  equals(other: unknown): boolean {
+    return other instanceof HashSet && other.size() === this.size() && other.containsAll(this)
+  }
+
+  protected override removeItem(item: unknown): void {
+    this.remove(item)
   }
 }

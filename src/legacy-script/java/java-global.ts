@@ -1,10 +1,9 @@
-import { ArrayList } from './array-list.ts'
-import { HashMap } from './hash-map.ts'
-import { HashSet } from './hash-set.ts'
+import { ArrayList } from './collections.ts'
+import { HashMap, HashSet } from './hash-map.ts'
+import { writeLog } from './host-objects.ts'
 import { IllegalArgumentException, UnsupportedOperationException } from './java-exception.ts'
 import { type JavaType, javaTypes, namelessTypes } from './java-types.ts'
 import { itemsOf, javaText } from './java-value.ts'
-import { writeLog } from './logger.ts'
 
 /** The roots by which a script may name a package without `Packages`. */
 export const packageRoots = ['java', 'javax', 'com', 'org', 'edu', 'net'] as const

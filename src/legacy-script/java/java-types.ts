@@ -1,36 +1,40 @@
 import { matches } from '#identity/filter/evaluate.ts'
-import { ArrayList } from './array-list.ts'
-import { Attribute } from './attribute.ts'
-import { AuthInfo } from './auth-info.ts'
-import { Base64, Decoder, Encoder, fromBase64 } from './base64.ts'
-import { askBridge } from './bridge.ts'
-import { type Bytes, bytesOf, Charset, decodeText, encodeText, StandardCharsets, signed } from './bytes.ts'
-import { Duration } from './duration.ts'
-import { Group } from './group.ts'
-import { HashMap, MapEntry } from './hash-map.ts'
-import { HashSet } from './hash-set.ts'
-import * as http from './http-client.ts'
-import { BodyPublisher, BodyPublishers, HttpRequest, RequestBuilder } from './http-request.ts'
-import { JavaEnum } from './java-enum.ts'
-import * as exceptions from './java-exception.ts'
-import { IllegalArgumentException, NumberFormatException } from './java-exception.ts'
-import { JavaIterator } from './java-iterator.ts'
-import { TextValue } from './java-key.ts'
-import { itemsOf, javaText, javaValue } from './java-value.ts'
-import { Filter, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
-import { Logger, type LogLevel, writeLog } from './logger.ts'
-import { Optional } from './optional.ts'
 import {
+  Base64,
+  type Bytes,
+  bytesOf,
+  Charset,
+  Decoder,
+  decodeText,
+  Encoder,
+  encodeText,
+  fromBase64,
+  StandardCharsets,
+  signed,
+} from './bytes.ts'
+import { ArrayList, JavaIterator } from './collections.ts'
+import { HashMap, HashSet, MapEntry } from './hash-map.ts'
+import {
+  askBridge,
   ConfigManager,
   GlobalEntries,
+  Logger,
+  type LogLevel,
   ProvisioningEngine,
   ProvisioningUtil,
   Workflow,
   WorkflowTask,
-} from './provisioning-engine.ts'
-import { StringBuffer } from './string-buffer.ts'
+  writeLog,
+} from './host-objects.ts'
+import * as http from './http-client.ts'
+import { BodyPublisher, BodyPublishers, HttpRequest, RequestBuilder } from './http-client.ts'
+import { Attribute, AuthInfo, Group, User } from './identity.ts'
+import * as exceptions from './java-exception.ts'
+import { IllegalArgumentException, NumberFormatException } from './java-exception.ts'
+import { Duration, JavaEnum, Optional, StringBuffer } from './java-lang.ts'
+import { itemsOf, javaText, javaValue, TextValue } from './java-value.ts'
+import { Filter, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
 import { URI, URLDecoder, URLEncoder } from './uri.ts'
-import { User } from './user.ts'
 
 /** java.lang.String. `new` gives an object that holds the text, since that is all JavaScript can give. */
 export class JavaString {

@@ -1,8 +1,8 @@
 import type { Filter as FilterTree } from '#identity/filter/ast.ts'
 import { parseFilter, printFilter } from '#identity/filter/filter-text.ts'
-import { ArrayList } from './array-list.ts'
-import { type JavaEnum, javaEnum } from './java-enum.ts'
+import { ArrayList } from './collections.ts'
 import { IllegalArgumentException } from './java-exception.ts'
+import { type JavaEnum, javaEnum } from './java-lang.ts'
 import { javaText } from './java-value.ts'
 
 /** net.sourceforge.myvd.types.FilterType, in its own spelling. */

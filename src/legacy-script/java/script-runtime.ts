@@ -1,10 +1,9 @@
-import { type Bridge, connectBridge } from './bridge.ts'
 import { decodeText, encodeText } from './bytes.ts'
 import { HashMap } from './hash-map.ts'
+import { type Bridge, ConfigManager, connectBridge, WorkflowTask } from './host-objects.ts'
 import { JavaException } from './java-exception.ts'
 import { scriptGlobals } from './java-global.ts'
 import { javaTypes, namelessTypes } from './java-types.ts'
-import { ConfigManager, WorkflowTask } from './provisioning-engine.ts'
 import { javaArgument, plainData, type ScriptParameter } from './script-value.ts'
 
 export interface ScriptSettings {

@@ -1,17 +1,10 @@
-import { ArrayList } from './array-list.ts'
-import { Attribute } from './attribute.ts'
-import { AuthInfo } from './auth-info.ts'
-import { JavaCollection } from './collection.ts'
-import { Group } from './group.ts'
-import { HashMap } from './hash-map.ts'
-import { HashSet } from './hash-set.ts'
-import { JavaEnum } from './java-enum.ts'
+import { ArrayList, JavaCollection } from './collections.ts'
+import { HashMap, HashSet } from './hash-map.ts'
+import { ConfigManager, Workflow, WorkflowTask } from './host-objects.ts'
+import { Attribute, AuthInfo, Group, User } from './identity.ts'
 import { IllegalStateException } from './java-exception.ts'
-import { TextValue } from './java-key.ts'
-import { javaText, javaValue } from './java-value.ts'
-import { ConfigManager, Workflow, WorkflowTask } from './provisioning-engine.ts'
-import { StringBuffer } from './string-buffer.ts'
-import { User } from './user.ts'
+import { JavaEnum, StringBuffer } from './java-lang.ts'
+import { javaText, javaValue, TextValue } from './java-value.ts'
 
 /** What a parameter of a function is made of: the gateway's own arguments, by their place. */
 export interface ScriptParameter {

@@ -1,15 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Attribute } from './attribute.ts'
-import { Base64, fromBase64, toBase64 } from './base64.ts'
-import { bytesOf, decodeText, encodeText } from './bytes.ts'
-import { Group } from './group.ts'
+import { Base64, bytesOf, decodeText, encodeText, fromBase64, toBase64 } from './bytes.ts'
+import { Attribute, Group, User } from './identity.ts'
 import { IllegalArgumentException, NumberFormatException } from './java-exception.ts'
+import { StringBuffer } from './java-lang.ts'
 import { Integer, JavaString, JSUtils, Long } from './java-types.ts'
 import { Filter, FilterType } from './ldap-filter.ts'
-import { StringBuffer } from './string-buffer.ts'
 import { URI, URLDecoder, URLEncoder } from './uri.ts'
-import { User } from './user.ts'
 
 const anyText = fc.string({ unit: 'binary' })
 

@@ -1,7 +1,6 @@
 import { bytesOf, charsetName, decodeText, encodeText } from './bytes.ts'
 import { IllegalArgumentException } from './java-exception.ts'
-import { TextValue } from './java-key.ts'
-import { javaText } from './java-value.ts'
+import { javaText, TextValue } from './java-value.ts'
 
 /** RFC 3986, appendix B. */
 const parts = /^(?:([^:/?#]+):)?(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?$/

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { parseTemplate } from '#kernel/template.ts'
+import { diffToPatch } from '#protocols/admission/admission-review.ts'
 import { inject } from '#protocols/admission/inject.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
-import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import type { Container, Pod } from '#protocols/admission/pod.ts'
-import { escapeVariables } from '#protocols/admission/variable-escape.ts'
+import { escapeVariables } from '#protocols/admission/sidecar-container.ts'
 import {
   awsEndpoint,
   cartAccount,

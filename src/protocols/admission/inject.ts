@@ -2,14 +2,14 @@ import { posix } from 'node:path'
 import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import {
   fileOf,
+  type InjectorSettings,
   identityVolume,
   sidecarName,
   targetsVariable,
   tokenFileOf,
   tokenFolder,
   tokenVolume,
-} from '#protocols/admission/injector-names.ts'
-import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
+} from '#protocols/admission/injector-settings.ts'
 import type { Container, EnvironmentVariable, NodeRequirement, Pod, Volume } from '#protocols/admission/pod.ts'
 import {
   type PodAccount,
@@ -17,9 +17,13 @@ import {
   readWishes,
   unknownSettings,
   type WantedEndpoint,
-} from '#protocols/admission/pod-wishes.ts'
-import { identityVolumeOf, sidecarContainer, tokenVolumeOf } from '#protocols/admission/sidecar-container.ts'
-import { escapeVariables } from '#protocols/admission/variable-escape.ts'
+} from '#protocols/admission/pod-request.ts'
+import {
+  escapeVariables,
+  identityVolumeOf,
+  sidecarContainer,
+  tokenVolumeOf,
+} from '#protocols/admission/sidecar-container.ts'
 
 /** The patch has a line for each, and no node runs so many. */
 const mostContainers = 1000

@@ -1,6 +1,8 @@
 import {
   credentialName,
   fileOf,
+  greaterQuantity,
+  type InjectorSettings,
   identityFolder,
   identityVolume,
   readyFile,
@@ -10,11 +12,9 @@ import {
   tokenFolder,
   tokenVolume,
   trustFile,
-} from '#protocols/admission/injector-names.ts'
-import { greaterQuantity, type InjectorSettings } from '#protocols/admission/injector-settings.ts'
+} from '#protocols/admission/injector-settings.ts'
 import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
-import type { PodWishes } from '#protocols/admission/pod-wishes.ts'
-import { escapeVariables } from '#protocols/admission/variable-escape.ts'
+import type { PodWishes } from '#protocols/admission/pod-request.ts'
 
 /** The sidecar's user and group where the pod names none; no image has them. */
 const defaultUser = 65532
@@ -159,3 +159,9 @@ function sharedId(pod: Pod, field: 'runAsUser' | 'runAsGroup'): number | undefin
   const [id = 0] = ids
   return ids.size === 1 && id !== 0 ? id : undefined
 }
+
+/**
+ * The text as Kubernetes must be given it in `env`, `command` and `args`, where it replaces `$(NAME)` and takes `$$` for
+ * one dollar sign.
+ */
+export const escapeVariables = (text: string): string => text.replaceAll('$', '$$$$')

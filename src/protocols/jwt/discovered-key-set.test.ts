@@ -1,8 +1,16 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createServer as createTlsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
-import { DiscoveredKeySet, discoveryTimes } from '#protocols/jwt/discovered-key-set.ts'
-import type { FetchJson } from '#protocols/jwt/fetch-json.ts'
+import {
+  DiscoveredKeySet,
+  discoveryTimes,
+  type FetchJson,
+  fetchJson,
+  fetchJsonTrusting,
+} from '#protocols/jwt/discovered-key-set.ts'
 import { FakeIssuer, rsaKey, sendJson } from '#testing/fake-issuer.ts'
+import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
 const [first, second] = [rsaKey('k1'), rsaKey('k2')]
 const discoveryPath = '/issuer/.well-known/openid-configuration'
@@ -195,4 +203,42 @@ describe('an issuer that answers wrongly is as good as none', () => {
     issuer.overrides.set(keysPath, (_request, response) => sendJson(response, { keys: wrong }))
     expect(await keySet().find('RS256', 'k1')).toBeUndefined()
   })
+})
+
+let server: FakeIssuer
+beforeEach(async () => {
+  server = await FakeIssuer.start([])
+})
+afterEach(() => server.close())
+
+const limits = { bytes: 1000, millis: 200 }
+
+test('a server that never answers is given up', async () => {
+  server.overrides.set('/hang', () => {})
+  await expect(fetchJson(new URL('/hang', server.url), limits)).rejects.toThrow()
+})
+
+test('a server that never ends its answer is given up', async () => {
+  server.overrides.set('/drip', (_request, response) => void response.writeHead(200).write('{'))
+  await expect(fetchJson(new URL('/drip', server.url), limits)).rejects.toThrow()
+})
+
+test('an answer of the longest size is read, one byte more is not', async () => {
+  const text = (size: number) => JSON.stringify('x'.repeat(size - 2))
+  server.overrides.set('/fits', (_request, response) => void response.end(text(1000)))
+  server.overrides.set('/long', (_request, response) => void response.end(text(1001)))
+  expect(await fetchJson(new URL('/fits', server.url), limits)).toHaveLength(998)
+  await expect(fetchJson(new URL('/long', server.url), limits)).rejects.toThrow(/longer than 1000 bytes/)
+})
+
+test('only servers of the given authorities are believed', async () => {
+  const server = createTlsServer({ key: testServerKey, cert: testServerCertificate }, (_request, response) =>
+    response.end('{"a":1}'),
+  )
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  const patient = { bytes: 100, millis: 20_000 }
+  expect(await fetchJsonTrusting(testServerCertificate)(url, patient)).toEqual({ a: 1 })
+  await expect(fetchJson(url, patient)).rejects.toThrow(/certificate/)
 })

@@ -3,9 +3,8 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type FetchJson, type FetchLimits, fetchJson } from '#protocols/jwt/fetch-json.ts'
-import type { KeySet } from '#protocols/jwt/key-set.ts'
-import { chooseKey, isSameKey, readKeySet, type VerificationKey } from '#protocols/jwt/verification-key.ts'
+import { exchange, type HttpAnswer } from '#protocols/http/http-client.ts'
+import { chooseKey, isSameKey, type KeySet, readKeySet, type VerificationKey } from '#protocols/jwt/keys.ts'
 
 export interface DiscoveryTimes {
   /** Keys older than this are loaded again, in the background. */
@@ -143,4 +142,37 @@ export class DiscoveredKeySet implements KeySet {
     for (const old of this.#keys) if (!kept.includes(old)) old.current = false
     this.#keys = kept
   }
+}
+
+export interface FetchLimits {
+  /** The most bytes of a body. */
+  readonly bytes: number
+  /** Milliseconds until the last byte. */
+  readonly millis: number
+}
+
+export type FetchJson = (url: URL, limits: FetchLimits) => Promise<unknown>
+
+/**
+ * One GET over a connection of its own, without proxy, compression or redirects. Throws a plain Error unless the
+ * answer is 200 with a JSON body inside the limits.
+ */
+export const fetchJson: FetchJson = async (url, limits) => (await fetchJsonAnswer(url, limits)).body
+
+/** The same, but trusts only servers with a certificate of these authorities (PEM). */
+export const fetchJsonTrusting =
+  (authorities: string): FetchJson =>
+  async (url, limits) =>
+    (await fetchJsonAnswer(url, limits, authorities)).body
+
+/** The same, with the headers of the answer. */
+export async function fetchJsonAnswer(
+  url: URL,
+  { bytes, millis }: FetchLimits,
+  ca?: string,
+): Promise<{ readonly body: unknown; readonly headers: HttpAnswer['headers'] }> {
+  const call = { method: 'GET', url, headers: { accept: 'application/json' } }
+  const { status, headers, body } = await exchange(call, { ca }, { signal: AbortSignal.timeout(millis), bytes })
+  if (status !== 200) throw new Error(`${url.href} answered ${status}`)
+  return { body: JSON.parse(body), headers }
 }

@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync } from 'node:crypto'
 import type { JWTPayload } from 'jose'
 import { describe, expect, test } from 'vitest'
-import { pinnedKeySet } from '#protocols/jwt/key-set.ts'
+import { pinnedKeySet } from '#protocols/jwt/keys.ts'
 import { createTokenVerifier, TokenRejected, type TokenRules } from '#protocols/jwt/token-verifier.ts'
 import { ecKey, rsaKey, signedToken } from '#testing/fake-issuer.ts'
 

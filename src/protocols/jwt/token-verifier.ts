@@ -2,9 +2,7 @@ import type { JWTPayload } from 'jose'
 import * as errors from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'
 import type { Clock } from '#kernel/clock.ts'
-import type { KeySet } from '#protocols/jwt/key-set.ts'
-import { signatureAlgorithms } from '#protocols/jwt/signature-algorithms.ts'
-import type { VerificationKey } from '#protocols/jwt/verification-key.ts'
+import { type KeySet, signatureAlgorithms, type VerificationKey } from '#protocols/jwt/keys.ts'
 
 export interface TokenRules {
   readonly issuer: string

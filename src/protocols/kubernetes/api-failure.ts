@@ -1,5 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { ApiAnswer } from '#protocols/kubernetes/api-transport.ts'
+import type { ApiAnswer } from '#protocols/kubernetes/api-connection.ts'
 
 const retryAfter = 2
 const longestReason = 500

@@ -1,8 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
 import { ExpiredList, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
-import type { ObjectChange, Selection, Snapshot, StoredObject, WatchWish } from '#protocols/kubernetes/object-client.ts'
-import type { ResourceAddress } from '#protocols/kubernetes/resource-path.ts'
+import type {
+  ObjectChange,
+  ResourceAddress,
+  Selection,
+  Snapshot,
+  StoredObject,
+  WatchWish,
+} from '#protocols/kubernetes/object-client.ts'
 
 /** The part of an ObjectClient that an informer needs. */
 export interface WatchedObjects {

@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import type { StoredObject } from '#protocols/kubernetes/object-client.ts'
-import type { ResourceAddress } from '#protocols/kubernetes/resource-path.ts'
+import type { ResourceAddress, StoredObject } from '#protocols/kubernetes/object-client.ts'
 
 /** The part of an ObjectClient that an election needs. */
 export interface LeaseObjects {

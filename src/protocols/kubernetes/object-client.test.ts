@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
-import { resourcePath } from '#protocols/kubernetes/resource-path.ts'
+import { ObjectClient, resourcePath } from '#protocols/kubernetes/object-client.ts'
 import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
 
 const users = { group: 'openunison.tremolo.io', version: 'v1', plural: 'users', namespace: 'ns' }

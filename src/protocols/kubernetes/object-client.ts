@@ -1,9 +1,13 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { type ApiServer, openApiServer } from '#protocols/kubernetes/api-credentials.ts'
+import {
+  type ApiAnswer,
+  type ApiServer,
+  callApi,
+  type KubernetesConnection,
+  openApiServer,
+  openLines,
+} from '#protocols/kubernetes/api-connection.ts'
 import { apiFailure, ExpiredList, isMissing, noAnswer } from '#protocols/kubernetes/api-failure.ts'
-import { type ApiAnswer, callApi, openLines } from '#protocols/kubernetes/api-transport.ts'
-import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
-import { type ResourceAddress, resourcePath } from '#protocols/kubernetes/resource-path.ts'
 
 export interface ObjectClientOptions {
   /** How messages name the cluster. */
@@ -282,3 +286,32 @@ const selectionQuery = ({ name }: Selection): Readonly<Record<string, string>> =
 
 const isRecord = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+export interface ResourceAddress {
+  readonly group: string
+  readonly version: string
+  readonly plural: string
+  readonly namespace?: string
+}
+
+const longestName = 253
+
+/** The path of a collection, or of one object in it. BAD_REQUEST for what is no name of an object. */
+export function resourcePath({ group, version, plural, namespace }: ResourceAddress, name?: string): string {
+  const api = group === '' ? ['api', version] : ['apis', group, version]
+  const place = namespace === undefined ? [] : ['namespaces', namespace]
+  const parts = [...api, ...place, plural, ...(name === undefined ? [] : [name])]
+  return `/${parts.map(segment).join('/')}`
+}
+
+/** The API server's own rule for names in paths; the dots would be resolved before it sees them. */
+function segment(text: string): string {
+  const wrong = text === '' || text === '.' || text === '..' || /[/%]/.test(text) || text.length > longestName
+  if (wrong || !text.isWellFormed()) {
+    throw new GatewayError(
+      'BAD_REQUEST',
+      `${JSON.stringify(text.slice(0, 300))} is not the name of a Kubernetes object`,
+    )
+  }
+  return encodeURIComponent(text)
+}

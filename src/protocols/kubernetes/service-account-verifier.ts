@@ -1,10 +1,11 @@
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { openApiServer } from '#protocols/kubernetes/api-credentials.ts'
-import { callApi } from '#protocols/kubernetes/api-transport.ts'
-import { createClusterKeySet } from '#protocols/kubernetes/cluster-key-set.ts'
-import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
-import { type ServiceAccountVerdict, verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
+import { callApi, type KubernetesConnection, openApiServer } from '#protocols/kubernetes/api-connection.ts'
+import {
+  createClusterKeySet,
+  type ServiceAccountVerdict,
+  verifyServiceAccountToken,
+} from '#protocols/kubernetes/service-account-token.ts'
 
 export interface ServiceAccountVerifier {
   /** Throws TARGET_UNREACHABLE when the cluster's keys were never had, or not for too long. */

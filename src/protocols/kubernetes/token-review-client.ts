@@ -1,7 +1,10 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { type ApiServer, openApiServer } from '#protocols/kubernetes/api-credentials.ts'
-import { callApi } from '#protocols/kubernetes/api-transport.ts'
-import type { KubernetesConnection } from '#protocols/kubernetes/connection.ts'
+import {
+  type ApiServer,
+  callApi,
+  type KubernetesConnection,
+  openApiServer,
+} from '#protocols/kubernetes/api-connection.ts'
 
 export interface ReviewedToken {
   readonly authenticated: boolean

@@ -9,7 +9,7 @@ import {
   PresenceFilter,
   SubstringFilter,
 } from 'ldapts'
-import { isAttributeDescription } from '#protocols/ldap/attribute-description.ts'
+import { isAttributeDescription } from '#protocols/ldap/ldap-entry.ts'
 
 /** What is asked of a server, as a tree. Values are plain; nothing is ever joined to a text. */
 export type LdapFilter =

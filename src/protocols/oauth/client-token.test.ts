@@ -2,8 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import { expect, test } from 'vitest'
 import type { HttpAnswer, HttpCall } from '#protocols/http/http-client.ts'
-import { readClientKey } from '#protocols/oauth/client-assertion.ts'
-import { type ClientProof, ClientToken } from '#protocols/oauth/client-token.ts'
+import { type ClientProof, ClientToken, readClientKey } from '#protocols/oauth/client-token.ts'
 
 const tokenUrl = new URL('https://login.test/token')
 const bySecret: ClientProof = { kind: 'basic', secret: 'p&s:%' }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { qrCode } from '#protocols/otp/qr-code.ts'
-import { openTotp } from '#protocols/otp/totp.ts'
+import { openTotp, qrCode } from '#protocols/otp/totp.ts'
 
 /** RFC 6238, appendix B: "12345678901234567890" in base 32, and the last six digits of its eight. */
 const secret = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'

@@ -1,6 +1,11 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { interrupted } from '#protocols/plugin/plugin-failure.ts'
-import { type PluginAnswer, type PluginCall, type PluginOptions, PluginRun } from '#protocols/plugin/plugin-run.ts'
+import {
+  interrupted,
+  type PluginAnswer,
+  type PluginCall,
+  type PluginOptions,
+  PluginRun,
+} from '#protocols/plugin/plugin-run.ts'
 
 export interface PluginHostOptions extends PluginOptions {
   /** What runs after the code was loaded, where the code has the function: at first, and after each restart. */

@@ -4,16 +4,16 @@ import { readFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import type { Duplex, Readable } from 'node:stream'
-import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { asGatewayError, type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { died, interrupted, overrun, thrownFailure } from '#protocols/plugin/plugin-failure.ts'
 import {
   type HostMessage,
   maxMessageLength,
   type PluginMessage,
   type PluginRealm,
+  type ThrownError,
 } from '#protocols/plugin/plugin-messages.ts'
 
 export interface PluginOptions {
@@ -333,3 +333,34 @@ function readLines(stream: Readable, limit: number, onLine: (line: string) => vo
     }
   })
 }
+
+/** The words a plug-in puts into an error's `code` or `status` to say what kind of failure it is. */
+const codes: ReadonlyMap<string, ErrorCode> = new Map([
+  ['unreachable', 'TARGET_UNREACHABLE'],
+  ['conflict', 'CONFLICT'],
+  ['badRequest', 'BAD_REQUEST'],
+])
+
+/** Its message may hold anything, so it goes to the log only. */
+function thrownFailure(plugin: string, name: string, error: ThrownError): GatewayError {
+  const code = codes.get(error.code ?? '') ?? 'TARGET_FAILED'
+  const retry = code === 'TARGET_UNREACHABLE' ? { retryAfter: 5 } : {}
+  return new GatewayError(code, `${plugin}: ${name}: ${error.message}`, {
+    cause: error.stack ?? error.message,
+    ...retry,
+  })
+}
+
+const overrun = (plugin: string, name: string, millis: number): GatewayError =>
+  new GatewayError('TARGET_TIMEOUT', `${plugin}: ${name} took longer than ${millis} ms, so the plug-in was stopped`, {
+    retryAfter: 5,
+  })
+
+/** For calls that ended because another one had to be stopped: worth a retry. */
+export const interrupted = (plugin: string, name: string, reason: string): GatewayError =>
+  new GatewayError('TARGET_UNREACHABLE', `${plugin}: ${name} was interrupted: ${reason}`, { retryAfter: 1 })
+
+const died = (plugin: string, name: string, reason: string): GatewayError =>
+  new GatewayError('TARGET_FAILED', `${plugin}: the plug-in's process ended during ${name}: ${reason}`, {
+    retryAfter: 5,
+  })

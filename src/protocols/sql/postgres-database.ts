@@ -1,13 +1,13 @@
 import type { RawBuilder } from 'kysely'
 import type pg from 'pg'
-import { compileSql } from '#protocols/sql/compile-sql.ts'
 import { PostgresPool } from '#protocols/sql/postgres.ts'
-import type {
-  SqlDatabase,
-  SqlDatabaseOptions,
-  SqlRow,
-  SqlStatement,
-  SqlTransaction,
+import {
+  compileSql,
+  type SqlDatabase,
+  type SqlDatabaseOptions,
+  type SqlRow,
+  type SqlStatement,
+  type SqlTransaction,
 } from '#protocols/sql/sql-database.ts'
 
 /** Every column is read as the text that PostgreSQL writes for it. */

@@ -1,4 +1,14 @@
-import type { RawBuilder } from 'kysely'
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type RawBuilder,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
 
 export type SqlDialect = 'sqlite' | 'postgres'
 export type SqlValue = string | number | bigint | null
@@ -55,4 +65,30 @@ export interface SqlDatabaseOptions {
   readonly maxConnections: number
   /** Called when a connection is lost while it is idle. */
   readonly onIdleLoss: (error: Error) => void
+}
+
+/** Kysely as a compiler only: it quotes names, numbers parameters and never runs anything. */
+const builders: Readonly<Record<SqlDialect, Kysely<unknown>>> = {
+  sqlite: new Kysely<unknown>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  }),
+  postgres: new Kysely<unknown>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new PostgresIntrospector(db),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+    },
+  }),
+}
+
+export function compileSql(statement: RawBuilder<unknown> | SqlStatement, dialect: SqlDialect): SqlStatement {
+  if (!('compile' in statement)) return statement
+  const { sql, parameters } = statement.compile(builders[dialect])
+  return { sql, params: parameters as readonly SqlValue[] }
 }

@@ -3,8 +3,13 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { RawBuilder } from 'kysely'
 import { GatewayError } from '#kernel/errors.ts'
-import { compileSql } from '#protocols/sql/compile-sql.ts'
-import type { SqlDatabase, SqlRow, SqlStatement, SqlTransaction } from '#protocols/sql/sql-database.ts'
+import {
+  compileSql,
+  type SqlDatabase,
+  type SqlRow,
+  type SqlStatement,
+  type SqlTransaction,
+} from '#protocols/sql/sql-database.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 
 interface Connection {

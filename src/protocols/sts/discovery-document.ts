@@ -39,3 +39,54 @@ export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryConte
     code_challenge_methods_supported: ['plain', 'S256'],
   }
 }
+
+/** Headers of an answer, by their names in small letters. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
+
+/** What a reader assumes where the answer does not say how long it may be kept. */
+export const unknownLifetimeSeconds = 3600
+/** More than this is not waited for, so that a nonsensical header does not stop rotation for ever. */
+const mostSeconds = 30 * 24 * 3600
+
+/**
+ * For how many seconds somebody may go on using this answer after it was replaced at its origin: what a reader may keep
+ * it, and what caches on the way may have kept it before. `cdnSeconds` is what is known of such caches otherwise.
+ */
+export function cacheLifetime(headers: AnswerHeaders, cdnSeconds?: number): number {
+  const directives = readDirectives(textOf(headers['cache-control']))
+  const forReaders = readersLifetime(headers, directives)
+  const shared = directives.get('s-maxage') ?? forReaders
+  const onTheWay = cdnSeconds ?? (passedCache(headers) ? shared : 0)
+  return Math.min(forReaders + onTheWay + staleSeconds(directives), mostSeconds)
+}
+
+function readersLifetime(headers: AnswerHeaders, directives: ReadonlyMap<string, number>): number {
+  if (directives.has('no-store') || directives.has('no-cache')) return 0
+  const maxAge = directives.get('max-age')
+  if (maxAge !== undefined) return maxAge
+  const [expires, date] = ['expires', 'date'].map((name) => Date.parse(textOf(headers[name])))
+  const seconds = ((expires ?? Number.NaN) - (date ?? Number.NaN)) / 1000
+  return Number.isFinite(seconds) ? Math.max(0, Math.ceil(seconds)) : unknownLifetimeSeconds
+}
+
+/** RFC 5861 lets a cache answer with what has expired. */
+const staleSeconds = (directives: ReadonlyMap<string, number>): number =>
+  Math.max(directives.get('stale-while-revalidate') ?? 0, directives.get('stale-if-error') ?? 0)
+
+const passedCache = (headers: AnswerHeaders): boolean =>
+  ['age', 'x-cache', 'cf-cache-status', 'x-served-by', 'x-varnish'].some((name) => headers[name] !== undefined)
+
+/** A lifetime that is no number is left out, as if the answer did not tell one. */
+function readDirectives(text: string): ReadonlyMap<string, number> {
+  const directives = new Map<string, number>()
+  for (const part of text.slice(0, 1024).split(',')) {
+    const [name = '', value] = part.split('=', 2).map((piece) => piece.trim().toLowerCase())
+    const digits = value?.replace(/^"(.*)"$/, '$1') ?? ''
+    if (/^\d{1,10}$/.test(digits)) directives.set(name, Math.max(directives.get(name) ?? 0, Number(digits)))
+    else if (value === undefined && (name === 'no-store' || name === 'no-cache')) directives.set(name, 0)
+  }
+  return directives
+}
+
+const textOf = (value: string | readonly string[] | undefined): string =>
+  typeof value === 'string' ? value : (value ?? []).join(',')

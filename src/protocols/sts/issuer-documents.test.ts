@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { calculateJwkThumbprint } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { discoveryDocument } from '#protocols/sts/discovery-document.ts'
-import { publicTokenKey } from '#protocols/sts/public-token-key.ts'
+import { publicTokenKey } from '#protocols/sts/signed-token.ts'
 
 describe('a published key', () => {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })

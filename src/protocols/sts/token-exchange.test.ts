@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
-import { oauthErrors, oauthRefusal } from '#protocols/sts/oauth-errors.ts'
 import {
   jwtTokenType,
+  oauthErrors,
+  oauthRefusal,
   readTokenExchange,
   tokenExchangeAnswer,
   tokenExchangeGrant,

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { workflowCommand } from '#server/commands/workflow.ts'
-import { userRef } from '#storage/conformance/user-ref.ts'
-import { claimOne, minute, newApproval, newRun, stepRecord } from '#storage/conformance/workflow-stores.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
+import { claimOne, minute, newApproval, newRun, stepRecord } from '#testing/storage/workflow-stores.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const frames = [{ workflow: 'join', hash: 'h', place: '', next: 0 }]
 const data = { format: 1, frames, steps: 0, user: { mail: 'private@example.com' } }

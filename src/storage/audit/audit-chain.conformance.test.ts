@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import { auditRow } from '#storage/conformance/workflow-stores.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { auditRow } from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
 
 const at = (day: number): Date => new Date(Date.UTC(2020, 0, day))

@@ -2,10 +2,10 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { AuditAnchor, AuditEntry, AuditKey, AuditRecord } from '#domain/audit.ts'
 import { type ChainedRecord, chainedRecord, linkHash } from '#storage/audit/audit-chain.ts'
-import { auditRow } from '#storage/conformance/workflow-stores.ts'
 import type { Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { type SealedDatabase, sealedDatabase } from '#testing/sealed-database.ts'
+import { auditRow } from '#testing/storage/workflow-stores.ts'
 
 const auditKey = (id: string): AuditKey => ({ id, key: createSecretKey(randomBytes(32)) })
 

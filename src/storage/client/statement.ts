@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from 'sql-template-tag'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
-import type { SqlQuery, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { SqlClient, SqlQuery, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
 
 /** The few phrases that SQLite and PostgreSQL write differently. */
 export interface DialectText {
@@ -218,3 +218,20 @@ export const withoutNulls = <T extends object>(row: T): WithoutNulls<T> =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as WithoutNulls<T>
 
 export const dateOrNull = (millis: number | null): Date | null => (millis === null ? null : new Date(millis))
+
+/** How many rows one transaction deletes, so that others do not wait long. */
+export const deletedAtOnce = 1_000
+
+/** Runs a statement that deletes at most `deletedAtOnce` rows until it deletes fewer; returns how many in all. */
+export async function deleteInParts<P extends object>(
+  client: SqlClient,
+  statement: Statement<P>,
+  values: P,
+): Promise<number> {
+  let deleted = 0
+  for (;;) {
+    const some = await client.transaction((tx) => statement.run(tx, values))
+    deleted += some
+    if (some < deletedAtOnce) return deleted
+  }
+}

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { userRef } from '#storage/conformance/user-ref.ts'
-import { auditRow, minute } from '#storage/conformance/workflow-stores.ts'
 import type { Delegation } from '#storage/delegation-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { auditRow, minute } from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const inMinutes = (minutes: number): Date => new Date(Date.now() + minutes * minute)
 

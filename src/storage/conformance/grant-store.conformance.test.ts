@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { NewGrant } from '#domain/grant.ts'
-import { minute, newRun, noLease, outcomes } from '#storage/conformance/workflow-stores.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { minute, newRun, noLease, outcomes } from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
 
 const grant = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { minute, newRun, noLease } from '#storage/conformance/workflow-stores.ts'
 import type { IdempotentCall } from '#storage/idempotency-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { minute, newRun, noLease } from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
 
 const call = (run: string, more: Partial<IdempotentCall> = {}): IdempotentCall => ({

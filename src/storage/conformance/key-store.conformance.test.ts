@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { minute, noLease } from '#storage/conformance/workflow-stores.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { minute, noLease } from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
 
 onEachDatabase('keys of endpoints', (freshUrl) => {

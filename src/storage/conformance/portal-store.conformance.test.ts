@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { UserRef } from '#identity/identity.ts'
-import { userRef } from '#storage/conformance/user-ref.ts'
-import { minute } from '#storage/conformance/workflow-stores.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { minute } from '#testing/storage/workflow-stores.ts'
 import { openStores, type Stores } from '#testing/stores.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const url = (name: string) => ({ kind: 'url', name })
 const offer = (reference: string, parameters = { group: 'admins' }) => ({ reference, workflow: 'join', parameters })

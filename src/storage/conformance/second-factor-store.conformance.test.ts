@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { auditRow } from '#storage/conformance/workflow-stores.ts'
 import type { NewStoredFactor } from '#storage/second-factor-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { auditRow } from '#testing/storage/workflow-stores.ts'
 import { openStores, type Stores } from '#testing/stores.ts'
 
 const factor = (id: string, more: Partial<NewStoredFactor> = {}): NewStoredFactor => ({

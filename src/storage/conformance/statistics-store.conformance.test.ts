@@ -5,9 +5,9 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Databases } from '#storage/client/databases.ts'
 import type { SqlQuery } from '#storage/client/sql-client.ts'
-import { auditRow, minute } from '#storage/conformance/workflow-stores.ts'
 import { countCallers, countCalls, statisticsStatements } from '#storage/statistics-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { auditRow, minute } from '#testing/storage/workflow-stores.ts'
 import { openStores, type Stores } from '#testing/stores.ts'
 
 const hour = 60 * minute

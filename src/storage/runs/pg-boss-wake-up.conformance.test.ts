@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { newRun } from '#storage/conformance/workflow-stores.ts'
 import { openStorage } from '#storage/open.ts'
 import { PgBossWakeUp } from '#storage/runs/pg-boss-wake-up.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
+import { newRun } from '#testing/storage/workflow-stores.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
 describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {

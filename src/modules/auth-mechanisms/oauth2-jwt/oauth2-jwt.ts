@@ -12,14 +12,13 @@ import {
 } from '#modules/shared/login/linked-subject.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
-import { type KeySet, pinnedKeySet } from '#protocols/jwt/key-set.ts'
+import { type KeySet, pinnedKeySet, type VerificationKey } from '#protocols/jwt/keys.ts'
 import {
   clockTolerance,
   createTokenVerifier,
   TokenRejected,
   type VerifiedToken,
 } from '#protocols/jwt/token-verifier.ts'
-import type { VerificationKey } from '#protocols/jwt/verification-key.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'

@@ -8,7 +8,7 @@ import type { IssuerClient } from '#modules/auth-mechanisms/openid-connect/issue
 import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
 import { claimAttributes, linkSubject } from '#modules/shared/login/linked-subject.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
-import type { KeySet } from '#protocols/jwt/key-set.ts'
+import type { KeySet } from '#protocols/jwt/keys.ts'
 import { createTokenVerifier, longestToken, TokenRejected, type TokenVerifier } from '#protocols/jwt/token-verifier.ts'
 import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'

@@ -5,8 +5,7 @@ import {
   withoutFactor,
   withoutFactorParameters,
 } from '#modules/shared/login/second-factor-login.ts'
-import { qrCode } from '#protocols/otp/qr-code.ts'
-import { openTotp, type Totp } from '#protocols/otp/totp.ts'
+import { openTotp, qrCode, type Totp } from '#protocols/otp/totp.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { html, type Markup } from '#sdk/filter/page.ts'
 import { text } from '#sdk/module/parameter-types.ts'

@@ -11,14 +11,16 @@ import {
   invalidCursor,
   listResponse,
   parsePage,
+  parseSort,
   readCursor,
+  type Sort,
+  sortResources,
   writeCursor,
 } from '#protocols/scim/lists.ts'
 import type { Projection } from '#protocols/scim/projection.ts'
 import { resourceTypeOf, type ScimResource } from '#protocols/scim/resource.ts'
 import { isCore, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
-import { parseSort, type Sort, sortResources } from '#protocols/scim/sort.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { SearchPage } from '#sdk/target/target.ts'
 import { locate, type NameOf, type Translation, translateFilter } from './filter-translation.ts'

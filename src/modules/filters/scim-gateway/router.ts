@@ -3,12 +3,13 @@ import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import {
   type BulkOperation,
+  type BulkOutcome,
   maxBulkOperations,
   maxBulkPayload,
   readBulkRequest,
+  runBulk,
   tooLarge,
-} from '#protocols/scim/bulk/bulk-request.ts'
-import { type BulkOutcome, runBulk } from '#protocols/scim/bulk/run-bulk.ts'
+} from '#protocols/scim/bulk.ts'
 import { resourceTypeDocument, schemaDocument, serviceProviderConfig } from '#protocols/scim/discovery.ts'
 import { listResponse, readSearchRequest } from '#protocols/scim/lists.ts'
 import { acceptsJson } from '#protocols/scim/message.ts'

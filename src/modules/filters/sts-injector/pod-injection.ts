@@ -9,6 +9,7 @@ import { RateLimit } from '#kernel/rate-limit.ts'
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
+  diffToPatch,
   maxReviewBytes,
   parseReview,
   reviewResponse,
@@ -16,9 +17,8 @@ import {
 } from '#protocols/admission/admission-review.ts'
 import { type Injection, inject } from '#protocols/admission/inject.ts'
 import type { InjectorSettings } from '#protocols/admission/injector-settings.ts'
-import { diffToPatch } from '#protocols/admission/json-patch.ts'
 import { ownerOf, type Pod, type PodOwner, podSchema } from '#protocols/admission/pod.ts'
-import { asksAccount, type PodAccount } from '#protocols/admission/pod-wishes.ts'
+import { asksAccount, type PodAccount } from '#protocols/admission/pod-request.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { createServer } from '#kernel/node-http.ts'
-import { oauthErrors, oauthRefusal } from '#protocols/sts/oauth-errors.ts'
+import { oauthErrors, oauthRefusal } from '#protocols/sts/token-exchange.ts'
 
 const closers: (() => void)[] = []
 afterEach(() => {

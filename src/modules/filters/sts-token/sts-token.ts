@@ -1,7 +1,12 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { bearerChallenge, readBearer } from '#protocols/jwt/bearer.ts'
-import { oauthErrors } from '#protocols/sts/oauth-errors.ts'
-import { jwtTokenType, longestForm, readTokenExchange, tokenExchangeAnswer } from '#protocols/sts/token-exchange.ts'
+import {
+  jwtTokenType,
+  longestForm,
+  oauthErrors,
+  readTokenExchange,
+  tokenExchangeAnswer,
+} from '#protocols/sts/token-exchange.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'

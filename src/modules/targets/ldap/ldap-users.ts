@@ -20,8 +20,7 @@ import {
   type WriteCall,
 } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
-import type { LdapChange, WriteOptions } from '#protocols/ldap/ldap-server.ts'
-import { unicodePassword } from '#protocols/ldap/password-modify.ts'
+import { type LdapChange, unicodePassword, type WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import type { PasswordTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import type { LdapMemberships } from './ldap-memberships.ts'
 import {

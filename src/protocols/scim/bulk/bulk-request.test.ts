@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '#kernel/json.ts'
-import { bulkRequestSchema, maxBulkOperations, readBulkRequest } from '#protocols/scim/bulk/bulk-request.ts'
+import { bulkRequestSchema, maxBulkOperations, readBulkRequest } from '#protocols/scim/bulk.ts'
 
 const read = (operations: JsonValue, rest = {}) =>
   readBulkRequest({ schemas: [bulkRequestSchema], Operations: operations, ...rest })

@@ -1,0 +1,142 @@
+import { JavaException } from './java-exception.ts'
+import { javaEnum } from './java-lang.ts'
+import { javaText, javaValue, optionalText } from './java-value.ts'
+
+/** What the realm of a legacy script may ask of the process around it. */
+export type BridgeRequest = 'http' | 'log' | 'audit' | 'random'
+
+/** Texts in, texts out: no object of the process ever reaches a script. */
+export type Bridge = (request: BridgeRequest, text: string) => string
+
+let connected: Bridge | undefined
+
+export function connectBridge(bridge: Bridge): void {
+  connected = bridge
+}
+
+/** Whatever goes wrong on the other side is thrown as an exception of this realm. */
+export function askBridge(request: BridgeRequest, value: unknown): unknown {
+  try {
+    if (connected !== undefined) return JSON.parse(connected(request, JSON.stringify(value)))
+  } catch {}
+  throw new JavaException(`the ${request} of the gateway did not answer`)
+}
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export function writeLog(level: LogLevel, message: unknown, thrown?: unknown): void {
+  const told = thrown === undefined || thrown === null ? '' : ` ${javaText(thrown)}`
+  askBridge('log', { level, message: javaText(message) + told })
+}
+
+/** org.apache.log4j.Logger. Everything goes to the log of the gateway, which decides what is kept. */
+export class Logger {
+  static getLogger(_name?: unknown): Logger {
+    return new Logger()
+  }
+
+  trace(message: unknown, thrown?: unknown): void {
+    writeLog('debug', message, thrown)
+  }
+
+  debug(message: unknown, thrown?: unknown): void {
+    writeLog('debug', message, thrown)
+  }
+
+  info(message: unknown, thrown?: unknown): void {
+    writeLog('info', message, thrown)
+  }
+
+  warn(message: unknown, thrown?: unknown): void {
+    writeLog('warn', message, thrown)
+  }
+
+  error(message: unknown, thrown?: unknown): void {
+    writeLog('error', message, thrown)
+  }
+
+  fatal(message: unknown, thrown?: unknown): void {
+    writeLog('error', message, thrown)
+  }
+
+  isDebugEnabled(): boolean {
+    return true
+  }
+
+  isInfoEnabled(): boolean {
+    return true
+  }
+}
+
+/** com.tremolosecurity.provisioning.core.ProvisioningUtil. */
+export const ProvisioningUtil = {
+  ActionType: javaEnum(['Add', 'Replace', 'Delete']),
+}
+
+/** com.tremolosecurity.provisioning.core.Workflow. */
+export class Workflow {
+  readonly #id: string
+  readonly #name: string
+
+  constructor(id: string, name: string) {
+    this.#id = id
+    this.#name = name
+  }
+
+  getId(): string {
+    return this.#id
+  }
+
+  getName(): string {
+    return this.#name
+  }
+}
+
+/** com.tremolosecurity.provisioning.core.ProvisioningEngine: as far as a change can be told. */
+export class ProvisioningEngine {
+  /** An entry of the audit of the call that is going on. */
+  logAction(
+    _target: unknown,
+    isEntry: unknown,
+    action: unknown,
+    _approval: unknown,
+    _workflow: unknown,
+    attribute: unknown,
+    value?: unknown,
+  ): void {
+    const name = javaText(attribute)
+    const subject = javaValue(isEntry) === true ? 'entry' : /^groups?$/i.test(name) ? 'group' : 'attribute'
+    const told = optionalText(value)
+    askBridge('audit', {
+      subject,
+      action: javaText(action).toLowerCase(),
+      attribute: name,
+      ...(told && { value: told }),
+    })
+  }
+}
+
+/** com.tremolosecurity.config.util.ConfigManager. */
+export class ConfigManager {
+  getProvisioningEngine(): ProvisioningEngine {
+    return new ProvisioningEngine()
+  }
+}
+
+/** com.tremolosecurity.server.GlobalEntries. */
+export class GlobalEntries {
+  static getGlobalEntries(): GlobalEntries {
+    return new GlobalEntries()
+  }
+
+  getConfigManager(): ConfigManager {
+    return new ConfigManager()
+  }
+}
+
+/** com.tremolosecurity.provisioning.core.WorkflowTask. */
+export class WorkflowTask {
+  getConfigManager(): ConfigManager {
+    return new ConfigManager()
+  }
+}

@@ -1,0 +1,223 @@
+import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import type { Agent, OutgoingHttpHeaders } from 'node:http'
+import { type AgentOptions, Agent as HttpsAgent, type RequestOptions } from 'node:https'
+import { dirname } from 'node:path'
+import type { KubeConfig } from '@kubernetes/client-node'
+import { Agent as HttpAgent } from '#kernel/node-http.ts'
+import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
+import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
+
+/** An API server's address, and what to show it with each call. */
+export interface ApiServer {
+  readonly address: string
+  credentials(): Promise<ApiCredentials>
+  close(): void
+}
+
+const pool: AgentOptions = { keepAlive: true, maxSockets: 32, maxFreeSockets: 8, timeout: 60_000 }
+
+/** Throws a plain Error when files are missing or the connection would not be verified. Calls nothing yet. */
+export async function openApiServer(
+  connection: KubernetesConnection,
+  emptyKubeConfig: () => KubeConfig,
+): Promise<ApiServer> {
+  if (connection.kind === 'kubeconfig') return openByKubeConfig(connection, emptyKubeConfig())
+  return openByAddress(connection.kind === 'in-cluster' ? inClusterConnection(process.env) : connection)
+}
+
+async function openByAddress(connection: Extract<KubernetesConnection, { kind: 'address' }>): Promise<ApiServer> {
+  const ca = await authorityOf(connection)
+  const agent = connection.url.protocol === 'https:' ? new HttpsAgent({ ...pool, ...ca }) : new HttpAgent(pool)
+  const file = connection.tokenFile === undefined ? undefined : new TokenFile(connection.tokenFile)
+  return {
+    address: connection.url.href.replace(/\/+$/, ''),
+    close: () => agent.destroy(),
+    async credentials() {
+      const token = (await file?.read()) ?? connection.token
+      return { agent, headers: token === undefined ? {} : { authorization: `Bearer ${token}` } }
+    },
+  }
+}
+
+async function authorityOf(connection: Extract<KubernetesConnection, { kind: 'address' }>): Promise<AgentOptions> {
+  if (connection.authority !== undefined) return { ca: connection.authority }
+  if (connection.authorityFile === undefined) return {}
+  return { ca: await readSmallFile(connection.authorityFile) }
+}
+
+async function openByKubeConfig(
+  connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>,
+  config: KubeConfig,
+): Promise<ApiServer> {
+  if (!existsSync(connection.file)) {
+    throw new Error(`the kubeconfig ${connection.file} does not exist; correct the path, or use inCluster in a pod`)
+  }
+  config.loadFromString(readSmallFileSync(connection.file))
+  config.makePathsAbsolute(dirname(connection.file))
+  if (connection.context !== undefined) config.setCurrentContext(connection.context)
+  const cluster = config.getCurrentCluster()
+  const user = config.getCurrentUser()
+  if (cluster === null || user === null) throw new Error(`${connection.file} has no such context with cluster and user`)
+  if (cluster.skipTLSVerify) throw new Error(`${connection.file} asks to skip the verification of the API server`)
+  if (!cluster.server.startsWith('https:')) throw new Error(`${connection.file} names an API server without https`)
+  if (user.username !== undefined)
+    throw new Error(`${connection.file} logs in with a password; use a token or certificate`)
+  const options: RequestOptions = {}
+  await config.applyToHTTPSOptions(options)
+  const { ca, cert, key, servername } = options
+  const own = new HttpsAgent({ ...pool, ...defined({ ca, cert, key, servername }) })
+  return {
+    address: cluster.server.replace(/\/+$/, ''),
+    close: () => own.destroy(),
+    async credentials() {
+      const fresh: RequestOptions = {}
+      await config.applyToHTTPSOptions(fresh)
+      const proxied = cluster.proxyUrl !== undefined && fresh.agent instanceof HttpAgent ? fresh.agent : undefined
+      return { agent: proxied ?? own, headers: { ...(fresh.headers as Record<string, string> | undefined) } }
+    },
+  }
+}
+
+const defined = (options: { [name: string]: unknown }): AgentOptions =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+
+/** A bearer token in a file that its owner replaces from time to time. */
+class TokenFile {
+  readonly #path: string
+  #version = ''
+  #token = ''
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** The token as it stands now; the file is read again only when it was replaced or rewritten. */
+  async read(): Promise<string> {
+    const { ino, mtimeMs, size } = await stat(this.#path)
+    const version = `${ino} ${mtimeMs} ${size}`
+    if (version !== this.#version) {
+      this.#token = (await readSmallFile(this.#path)).trim()
+      this.#version = version
+    }
+    return this.#token
+  }
+}
+
+interface ApiRequest {
+  readonly url: string
+  readonly method: string
+  readonly headers: OutgoingHttpHeaders
+  readonly body: string
+}
+
+export interface ApiAnswer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}
+
+interface ApiCredentials {
+  readonly agent: Agent | undefined
+  readonly headers: OutgoingHttpHeaders
+}
+
+interface ApiLimits {
+  readonly millis: number
+  readonly bytes: number
+}
+
+/**
+ * One call to an API server over a kept connection, bounded in time and size. Redirects are answers like any other:
+ * the body, which may hold a token, goes nowhere else.
+ */
+export async function callApi(request: ApiRequest, credentials: ApiCredentials, limits: ApiLimits): Promise<ApiAnswer> {
+  const { millis, bytes } = limits
+  const answer = await exchange(toCall(request, credentials), credentials, {
+    signal: AbortSignal.timeout(millis),
+    bytes,
+  })
+  return { status: answer.status, contentType: answer.headers['content-type'] ?? '', body: answer.body }
+}
+
+const toCall = ({ url, method, headers, body }: ApiRequest, credentials: ApiCredentials): HttpCall => ({
+  url: new URL(url),
+  method,
+  headers: { ...headers, ...credentials.headers },
+  body,
+})
+
+type LinesAnswer = { readonly lines: AsyncIterable<string> } | { readonly refusal: ApiAnswer }
+
+/** A GET whose answer continues: its lines as they come, until the server ends them or `signal` does. */
+export async function openLines(
+  { url, headers }: Pick<ApiRequest, 'url' | 'headers'>,
+  credentials: ApiCredentials,
+  { signal, lineBytes }: { readonly signal: AbortSignal; readonly lineBytes: number },
+): Promise<LinesAnswer> {
+  const response = await openExchange(
+    toCall({ url, method: 'GET', headers, body: '' }, credentials),
+    credentials,
+    signal,
+  )
+  if (response.statusCode === 200) return { lines: linesOf(response, lineBytes) }
+  const contentType = response.headers['content-type'] ?? ''
+  return { refusal: { status: response.statusCode ?? 0, contentType, body: await readBody(response, lineBytes) } }
+}
+
+async function* linesOf(response: AsyncIterable<Buffer>, most: number): AsyncGenerator<string> {
+  let parts: Buffer[] = []
+  let size = 0
+  for await (const chunk of response) {
+    let start = 0
+    for (let end = chunk.indexOf(lineEnd); end >= 0; end = chunk.indexOf(lineEnd, start)) {
+      const line = Buffer.concat([...parts, chunk.subarray(start, end)]).toString('utf8')
+      start = end + 1
+      parts = []
+      size = 0
+      if (line !== '') yield line
+    }
+    size += chunk.length - start
+    if (size > most) throw new Error(`the API server sent a line of more than ${most} bytes`)
+    if (start < chunk.length) parts.push(chunk.subarray(start))
+  }
+}
+
+const lineEnd = 0x0a
+
+/** How a cluster's API server is reached. Files are absolute paths. */
+export type KubernetesConnection =
+  | {
+      readonly kind: 'address'
+      readonly url: URL
+      readonly token?: string | undefined
+      /** Read again whenever it changes, as the kubelet replaces it. */
+      readonly tokenFile?: string | undefined
+      /** PEM text of the certificate authority; the system's own when neither is given. */
+      readonly authority?: string | undefined
+      readonly authorityFile?: string | undefined
+    }
+  | { readonly kind: 'kubeconfig'; readonly file: string; readonly context?: string | undefined }
+  | { readonly kind: 'in-cluster' }
+
+const accountFolder = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+/** Where the kubelet puts a pod's own token. */
+export const podTokenFile = `${accountFolder}/token`
+/** Where the kubelet puts the cluster's certificate authority. */
+export const podAuthorityFile = `${accountFolder}/ca.crt`
+
+/** The connection of a process that runs in a pod. Throws a plain Error outside of a cluster. */
+export function inClusterConnection(
+  environment: Readonly<Record<string, string | undefined>>,
+): Extract<KubernetesConnection, { kind: 'address' }> {
+  const host = environment['KUBERNETES_SERVICE_HOST'] ?? ''
+  const port = environment['KUBERNETES_SERVICE_PORT'] ?? '443'
+  const address = `https://${host.includes(':') ? `[${host}]` : host}:${port}`
+  if (host === '' || !URL.canParse(address)) {
+    throw new Error(
+      'KUBERNETES_SERVICE_HOST is not set: this process does not run in a cluster, so it needs a kubeconfig',
+    )
+  }
+  return { kind: 'address', url: new URL(address), tokenFile: podTokenFile, authorityFile: podAuthorityFile }
+}
