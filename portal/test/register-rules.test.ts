@@ -11,7 +11,6 @@ import { passwordProblem, repeatsValue } from '../src/components/password-streng
 import { fieldProblem } from '../src/pages/register/field-rules.ts'
 import { compilePatterns } from '../src/pages/register/patterns.ts'
 import { leadingZeroBits, solve } from '../src/pages/register/proof-of-work.ts'
-import { sha256 } from '../src/pages/register/sha256.ts'
 
 /** What the form says while somebody types has to be what the gateway says when it is sent. */
 
@@ -88,15 +87,6 @@ test('a password is one for both', async () => {
   expect(repeatsValue('lovelace12', ['Lovelace'])).toBe(true)
 })
 
-test('the hash is that of the gateway, whatever the length', () => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-      const hex = Array.from(sha256(bytes), (word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
-      expect(hex).toBe(hash('sha256', bytes))
-    }),
-  )
-})
-
 test('a solution has as many zero bits as were asked for', () => {
   for (const difficulty of [1, 7, 8, 12]) {
     const answer = solve('expires.difficulty.secret.signature', difficulty)
@@ -104,8 +94,8 @@ test('a solution has as many zero bits as were asked for', () => {
     const digest = hash('sha256', answer, 'buffer')
     expect(digest.readUInt32BE(0) >>> (32 - difficulty)).toBe(0)
   }
-  expect(leadingZeroBits(Int32Array.of(0, 0, 1))).toBe(95)
-  expect(leadingZeroBits(Int32Array.of(-1))).toBe(0)
+  expect(leadingZeroBits(Uint8Array.of(0, 0, 1))).toBe(23)
+  expect(leadingZeroBits(Uint8Array.of(255))).toBe(0)
 })
 
 const plainAttribute: FormAttribute = {

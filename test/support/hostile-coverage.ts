@@ -29,8 +29,8 @@ interface InsertRow {
 }
 
 /**
- * Each value stands in an attribute. A login and the name of a group can hold one, so that every `perName` of them has
- * them to itself. In the full form, `npm run hostile`, every single one does, in every place and operation.
+ * Each value is in an attribute. A login and the name of a group can hold one, so that every `perName` of them has
+ * them to itself. In the full form, with `HOSTILE_VALUES`, every single one does, in every place and operation.
  */
 export interface Bounds {
   readonly values: number

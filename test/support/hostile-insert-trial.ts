@@ -9,9 +9,9 @@ import { accepted, fails, nobody, same } from '#testing/hostile-checks.ts'
 import { expectInsertCovered, type InsertRowName, insertCoverage } from '#testing/hostile-coverage.ts'
 import { unstorable } from '#testing/hostile-entry.ts'
 import { combined, equal, substring } from '#testing/hostile-filters.ts'
-import { HostileMeter } from '#testing/hostile-meter.ts'
 import type { InsertOperation } from '#testing/hostile-operations.ts'
 import { harmless, hostileValues } from '#testing/hostile-values.ts'
+import { OperationCount } from '#testing/operation-count.ts'
 
 export interface InsertTrialOptions {
   readonly insert: DirectoryInsert | PeopleInsert
@@ -47,8 +47,8 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 export async function hostileInsertTrial(row: InsertRowName, options: InsertTrialOptions): Promise<void> {
   const { insert, suffix, person, group, attribute, width = 8 } = options
   const { values: total, perName, passwords, positions } = insertCoverage[row].bounds
-  const meter = new HostileMeter<InsertOperation>(`directory: ${row}`)
-  const did: typeof meter.did = meter.did.bind(meter)
+  const counter = new OperationCount<InsertOperation>()
+  const did: typeof counter.did = counter.did.bind(counter)
   const keepsPeople = 'addPerson' in insert ? insert : undefined
   const each = (entries: readonly Entry[], work: (entry: Entry, i: number) => Promise<void>) =>
     inParallel(entries, width, work)
@@ -56,11 +56,11 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
   /** Asked while few are there, as some inserts read all they hold to see that it is no position of theirs. */
   async function areNoPositions(entries: readonly Entry[]): Promise<void> {
     await each(entries, async ({ value }) => {
-      if (meter.count('position') < positions) {
+      if (counter.count('position') < positions) {
         const from = { base: suffix, scope: 'sub', filter: anything, limit: 2, after: value } as const
         await did('position', () => fails(() => insert.search(from), ['BAD_REQUEST']))
       }
-      if (keepsPeople !== undefined && meter.count('position in list') < positions) {
+      if (keepsPeople !== undefined && counter.count('position in list') < positions) {
         await did('position in list', () => fails(() => keepsPeople.listPeople(2, value), ['BAD_REQUEST']))
       }
     })
@@ -119,7 +119,7 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
   /** Where it is taken, it opens the own entry and no other; where it is not, none. */
   async function password({ login, value }: Entry, next: Entry): Promise<void> {
     const { bind } = insert
-    if (bind === undefined || meter.count('check password') >= passwords) return
+    if (bind === undefined || counter.count('check password') >= passwords) return
     const set = () => refused(async () => options.setPassword?.(login, value), true)
     const check = async (isTaken: boolean) => {
       same(await bind.call(insert, person(login), value), isTaken)
@@ -247,10 +247,8 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
     await arePaged(entries, before)
     await go(entries)
     expect(await everything()).toEqual(before)
-    meter.tellProgress(Math.min(start + batch * perName, values.length))
   }
-  expectInsertCovered(row, insert, meter.tally())
-  meter.tellEnd(values.length)
+  expectInsertCovered(row, insert, counter.tally())
 }
 
 interface PlainEntry {

@@ -5,8 +5,8 @@ import { type TargetRowName, targetCoverage } from '#testing/hostile-coverage.ts
 import { type Entry, type Place, type TrialOptions, unstorable } from '#testing/hostile-entry.ts'
 import type { PlainGroup, PlainUser } from '#testing/hostile-everything.ts'
 import type { FilterNames } from '#testing/hostile-filters.ts'
-import { HostileMeter } from '#testing/hostile-meter.ts'
 import type { TargetOperation } from '#testing/hostile-operations.ts'
+import { OperationCount } from '#testing/operation-count.ts'
 
 export type Stage = ReturnType<typeof hostileStage>
 
@@ -27,7 +27,7 @@ export function hostileStage(row: TargetRowName, target: Target, options: TrialO
     longest: options.longestInFilter ?? Infinity,
   }
   const { bounds } = targetCoverage[row]
-  const meter = new HostileMeter<TargetOperation>(row)
+  const counter = new OperationCount<TargetOperation>()
   const attributesOf = (entry: Entry) =>
     many === undefined || one === undefined ? {} : { [many]: entry.many, [one]: [entry.one] }
 
@@ -48,11 +48,11 @@ export function hostileStage(row: TargetRowName, target: Target, options: TrialO
     /** Small enough that the entries of a round are on several pages. */
     pageSize: Math.ceil(batch * 0.45),
     bounds,
-    meter,
+    counter,
     mayRefuse,
-    did: meter.did.bind(meter) as typeof meter.did,
+    did: counter.did.bind(counter) as typeof counter.did,
     /** Fewer than so many values went through it. */
-    isDue: (operation: TargetOperation, most: number): boolean => meter.count(operation) < most,
+    isDue: (operation: TargetOperation, most: number): boolean => counter.count(operation) < most,
     each: (entries: readonly Entry[], work: (entry: Entry, i: number) => Promise<void>) =>
       inParallel(entries, width, work),
     may: (places: readonly Place[], values: readonly string[]): boolean =>

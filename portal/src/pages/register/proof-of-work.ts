@@ -1,11 +1,11 @@
-import { sha256 } from './sha256.ts'
+import { sha256 } from '@noble/hashes/sha2.js'
 
-/** So many zero bits does a hash start with. */
-export function leadingZeroBits(words: Int32Array): number {
+/** The number of zero bits that a hash starts with. */
+export function leadingZeroBits(hash: Uint8Array): number {
   let bits = 0
-  for (const word of words) {
-    if (word !== 0) return bits + Math.clz32(word)
-    bits += 32
+  for (const byte of hash) {
+    if (byte !== 0) return bits + Math.clz32(byte) - 24
+    bits += 8
   }
   return bits
 }
