@@ -10,7 +10,7 @@ import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
 import { createRuntime, type Runtime, type RuntimeServices } from '#engine/runtime.ts'
 import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
-import { chaosLease } from '#engine/workflow/crash-point.ts'
+import type { CrashHook } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
 import { registerRunTimers } from '#engine/workflow/run-timers.ts'
 import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'
@@ -51,6 +51,14 @@ export interface GatewayOptions {
   readonly renewalTimes?: RenewalTimes
   readonly log: Logger
   readonly accessLog: AccessLog
+  readonly faults?: Faults
+}
+
+/** Injected by tests of crashes. */
+export interface Faults {
+  readonly crash?: CrashHook
+  /** The lease of everything that the process claims, so that tests need not wait long for it to expire. */
+  readonly leaseMillis?: number
 }
 
 /** Limits of the stored runs that this process executes. */
@@ -102,7 +110,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     await Promise.all([sinks.configure(auditSinks), anchors.configure(auditAnchors)])
   }
   const { attempts, ...workerLimits } = options.workflowLimits
-  const lease = chaosLease(environment)
+  const { crash, leaseMillis } = options.faults ?? {}
+  const lease = leaseMillis === undefined ? {} : { leaseMillis }
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
   const services = createServices({
     storage,
@@ -119,6 +128,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     loginMeter: metrics.logins,
     peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,
+    ...(crash === undefined ? {} : { crash }),
     ...(options.renewalTimes === undefined ? {} : { renewalTimes: options.renewalTimes }),
     loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment,
@@ -135,7 +145,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     meter: metrics.mails,
     use: <T>(work: (notifiers: Runtime['notifiers']) => Promise<T>) => running.use(({ notifiers }) => work(notifiers)),
   }
-  scope.own(new MailWorker(mails, chaosLease(environment, mailLeases)))
+  scope.own(new MailWorker(mails, leaseMillis === undefined ? {} : { leaseMillis: leaseMillis * mailLeases }))
   const durable = scope.own(new DurableWork({ services, running, timers: storage.timers, dispatcher, limits, lease }))
   await durable.start()
   metrics.workflows.watch(storage, log)
