@@ -12,8 +12,7 @@ import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import { defineJob, type JobHost } from '#sdk/job/job.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
-import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 
 /** A job that did nothing for so long gives its process back. */
 const idleMillis = 30_000
