@@ -3,8 +3,8 @@ import { isLoopback, parseTrustedUrl } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
+import type { OpenIdConnectConfig } from './parameters.ts'
 
 /** The library, loaded with the first mechanism that needs it. */
 export type OpenIdLibrary = typeof import('openid-client')

@@ -5,7 +5,6 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { IssuerClient } from '#modules/auth-mechanisms/openid-connect/issuer-client.ts'
-import type { OpenIdConnectConfig } from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
 import { claimAttributes, linkSubject } from '#modules/shared/login/linked-subject.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import type { KeySet } from '#protocols/jwt/keys.ts'
@@ -15,6 +14,7 @@ import { seeOther } from '#sdk/auth/login.ts'
 import type { SessionContribution, SessionHandle } from '#sdk/auth/session.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
+import type { OpenIdConnectConfig } from './parameters.ts'
 
 /** By how much the issuer's clock may be behind, in seconds. */
 const clockTolerance = 60

@@ -8,7 +8,6 @@ import type {
 } from '#contract/account.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { AccountSettings } from '#modules/filters/account/account.ts'
 import {
   beginPasskey,
   beginTotp,
@@ -30,6 +29,7 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { AccountSettings } from './settings.ts'
 
 type Handler = (exchange: Exchange, id: string) => Promise<GatewayResponse>
 

@@ -1,11 +1,20 @@
 import * as z from 'zod'
-import type { AccountFactor, AccountFactors, ConfirmPasskey, ConfirmTotp, EnrolledFactor, PasskeyEnrolment, RecoveryCodes, RenameFactor, TotpEnrolment } from '#contract/account.ts'
+import type {
+  AccountFactor,
+  AccountFactors,
+  ConfirmPasskey,
+  ConfirmTotp,
+  EnrolledFactor,
+  PasskeyEnrolment,
+  RecoveryCodes,
+  RenameFactor,
+  TotpEnrolment,
+} from '#contract/account.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import { type AccountSettings, stepUpKeyword } from '#modules/filters/account/account.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { passkeyUser, readPasskey } from '#modules/shared/login/second-factor-login.ts'
@@ -17,6 +26,7 @@ import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { type AccountSettings, stepUpKeyword } from './settings.ts'
 
 export interface FactorParts {
   readonly settings: AccountSettings

@@ -14,7 +14,7 @@ import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/h
 import { html, type Markup, page, type Theme } from '#sdk/filter/page.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
-import type { ResetSettings } from './passwords.ts'
+import type { ResetSettings } from './reset-settings.ts'
 
 const maxBody = 16 * 1024
 const maxUser = 256

@@ -1,0 +1,101 @@
+import { Dn } from '#identity/dn.ts'
+import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
+import type { Issues } from '#kernel/issues.ts'
+import { parseTemplate, type Template } from '#kernel/template.ts'
+import {
+  checkPasswordParameters,
+  passwordParameters,
+  readWebAddress,
+} from '#modules/shared/passwords/password-parameters.ts'
+import { defaultTheme, parseColour, type Theme } from '#sdk/filter/page.ts'
+import { parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import type { Params } from '#sdk/module/params.ts'
+import type { ParseContext } from '#sdk/module/parse-context.ts'
+
+const linkText = `Someone, probably you, requested a new password for your account.
+
+Open this page to set it:
+$link$
+
+The link works once, within $minutes$ minutes. If the page asks for a code, enter this one:
+$code$
+
+If it was not you, do nothing: your password stays as it is.
+`
+
+export const parameters = {
+  publicURL: parsed('web address', readWebAddress, {
+    about:
+      'The address of this URL as people reach it, such as `https://portal.example.com/password`; mails lead there.',
+    required: true,
+  }),
+  lookup: parsed('filter', parseLookup, {
+    about:
+      'How a user is found: an RFC 4515 filter in which `${user}` is what was typed; `(|(uid=${user})(mail=${user}))` when absent.',
+  }),
+  root: parsed('distinguished name', (value) => Dn.parse(value), {
+    about: 'Where users are searched; the root of the directory when absent.',
+  }),
+  linkMinutes: wholeNumber({ about: 'How long a link can be used.', fallback: 30, min: 1, max: 1440 }),
+  linksPerHour: wholeNumber({ about: 'Maximum number of links for one user per hour.', fallback: 3, min: 1, max: 100 }),
+  requestsPerMinute: wholeNumber({
+    about: 'Maximum number of link requests from one address per minute; 0 for no limit.',
+    fallback: 10,
+    min: 0,
+    max: 1_000_000,
+  }),
+  title: text({ about: 'The heading of the page where a link is requested.', fallback: 'Forgot your password?' }),
+  userLabel: text({ about: 'The label of the login field.', fallback: 'User name or mail address' }),
+  homeURL: text({ about: 'The path of this host where users sign in afterwards.', fallback: '/' }),
+  linkSubject: text({ about: 'The subject of the mail with the link.', fallback: 'Set a new password' }),
+  linkText: parsed('mail template', compileText, {
+    about: `The text of that mail, with \`$link$\`, \`$code$\` and \`$minutes$\`. Unless said otherwise: "${linkText.split('\n', 1)[0]}" and the link.`,
+  }),
+  themePrimaryMain: parsed('colour', parseColour, { about: 'The colour of the pages, as `#rrggbb`.' }),
+  themePrimaryDark: parsed('colour', parseColour, { about: 'Its darker shade.' }),
+  ...passwordParameters,
+} satisfies ParameterTable
+
+type Given = ParsedParameters<typeof parameters>
+
+export interface ResetSettings {
+  readonly given: Given
+  readonly publicURL: string
+  readonly lookup: FilterTemplate
+  readonly linkText: Template
+  readonly theme: Theme
+}
+
+export function parseReset(params: Params, issues: Issues, context: ParseContext): ResetSettings {
+  const given = readParameters(parameters, params, issues, context)
+  if (!/^\/(?![/\\])/.test(given.homeURL)) {
+    issues.error(params.pathOf('homeURL'), '"homeURL": must be a path of this host')
+  }
+  checkPasswordParameters(given, true, params, issues, context)
+  return {
+    given,
+    publicURL: (given.publicURL ?? '').replace(/\/$/, ''),
+    lookup: given.lookup ?? parseLookup('(|(uid=${user})(mail=${user}))'),
+    linkText: given.linkText ?? compileText(linkText),
+    theme: { main: given.themePrimaryMain ?? defaultTheme.main, dark: given.themePrimaryDark ?? defaultTheme.dark },
+  }
+}
+
+/** What is typed only ever becomes a value of the filter. */
+function parseLookup(written: string): FilterTemplate {
+  const template = parseFilterTemplate(written)
+  const [unknown] = [...template.placeholders].filter((name) => name !== 'user')
+  if (unknown !== undefined) throw new Error(`has no place for "\${${unknown}}", only for \${user}`)
+  if (template.placeholders.size === 0)
+    throw new Error('must contain ${user}: otherwise it finds the same users for every name')
+  return template
+}
+
+function compileText(written: string): Template {
+  const template = parseTemplate(written, { keys: true, attributes: false })
+  const unknown = template.keys.find((key) => !['link', 'code', 'minutes'].includes(key))
+  if (unknown !== undefined) throw new Error(`has a place for "$${unknown}$"; there are $link$, $code$ and $minutes$`)
+  if (!template.keys.includes('link')) throw new Error('needs a place for "$link$"')
+  return template
+}
