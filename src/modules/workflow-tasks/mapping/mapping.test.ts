@@ -87,7 +87,7 @@ describe('mapping', () => {
       '0.map.2.wrong: unknown key "wrong"',
       '0.map.2.sourceType: "sourceType" is required',
       '0.map.2.targetAttributeSource: "targetAttributeSource" is required',
-      '1.strict: "strict" must be true or false',
+      '1.strict: "strict" must be "true" or "false", not "no"',
       '1.map: "map" is required',
     ])
   })
