@@ -8,7 +8,7 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import { defineJob } from '#sdk/job/job.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
-import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { anything, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { defineNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
@@ -164,7 +164,7 @@ function places(value: unknown, path: Path) {
 function fakeTask(taskType: string, { fields, branches = false, flow, calls }: FakeTask): TaskModule {
   return {
     taskType,
-    fields: Object.fromEntries(fields.map((name) => [name, { about: name, required: false }])),
+    fields: Object.fromEntries(fields.map((name) => [name, anything({ about: name })])),
     branches,
     prepare: (given, path, _issues, context) => {
       const target = given['target']
@@ -220,7 +220,10 @@ const tasks = [
 /** A customTask as the real one parses it: class name and parameters through the context. */
 const customTask: TaskModule = {
   taskType: 'customTask',
-  fields: { className: { about: 'The class.', required: true }, params: { about: 'Its parameters.', required: false } },
+  fields: {
+    className: anything({ about: 'The class.', required: true }),
+    params: anything({ about: 'Its parameters.' }),
+  },
   branches: false,
   prepare: (given, path, issues, context) => {
     const className = String(given['className'])

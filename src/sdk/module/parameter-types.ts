@@ -1,98 +1,143 @@
-import type { Parameter, ParameterOptions } from '#sdk/module/parameters.ts'
+import { z } from 'zod'
+import type { ReferenceKind } from '#sdk/module/parse-context.ts'
+
+export interface ParameterOptions {
+  /** What it means, for the reference page. */
+  readonly about: string
+  readonly required?: boolean
+  /** Its value is never logged or shown. */
+  readonly secret?: boolean
+  /** The value names an object of this kind, which must exist. */
+  readonly reference?: ReferenceKind
+  /** How a reference to a missing object is reported; an error when absent. */
+  readonly absentReference?: 'error' | 'warning'
+}
+
+/**
+ * A parameter of a module, or a field of a task: a Zod schema for a value that is present. What the reference page shows,
+ * and the value of an absent one, is in `parameterDescriptions`, since existing YAML also writes `""` for "none".
+ */
+export type Parameter<T> = z.ZodType<T>
+
+export interface ParameterDescription extends ParameterOptions {
+  /** As the reference page names it: text, flag, number, list, one of a, b. */
+  readonly type: string
+  /** The schema reads a list. */
+  readonly many: boolean
+  /** The value when the parameter is absent or invalid. */
+  readonly fallback: unknown
+}
+
+export const parameterDescriptions = z.registry<ParameterDescription>()
+
+/** Throws for a schema that no function of this file created. */
+export function descriptionOf(parameter: Parameter<unknown>): ParameterDescription {
+  const description = parameterDescriptions.get(parameter)
+  if (description === undefined) throw new Error('a parameter without a description')
+  return description
+}
 
 type Required = ParameterOptions & { readonly required: true }
 type Defaulted<T> = ParameterOptions & { readonly fallback: T }
+
+function describe<T>(
+  schema: z.ZodType,
+  type: string,
+  fallback: T,
+  { about, required, secret, reference, absentReference }: ParameterOptions,
+  many = false,
+): Parameter<T> {
+  const optional = { required, secret, reference, absentReference } as ParameterOptions
+  return schema.register(parameterDescriptions, { ...optional, about, type, many, fallback }) as Parameter<T>
+}
 
 export function text(options: Required | Defaulted<string>): Parameter<string>
 export function text(options: ParameterOptions): Parameter<string | undefined>
 export function text(options: ParameterOptions & { readonly fallback?: string }): Parameter<string | undefined> {
   const fallback = options.fallback ?? (options.required === true ? '' : undefined)
-  return { ...options, type: 'text', many: false, fallback, read: ([value]) => value ?? fallback }
+  return describe(z.string('must be text'), 'text', fallback, options)
 }
 
 /** Any number of values, from a YAML list or a repeated name. */
-export function list(options: ParameterOptions): Parameter<readonly string[]> {
-  return { ...options, type: 'list', many: true, fallback: [], read: (values) => values }
+export function list(options: ParameterOptions): Parameter<readonly string[]>
+export function list(options: Defaulted<undefined>): Parameter<readonly string[] | undefined>
+export function list(options: ParameterOptions): Parameter<readonly string[] | undefined> {
+  const fallback = 'fallback' in options ? undefined : []
+  return describe(z.array(nonEmpty, 'must be a list'), 'list', fallback, options, true)
 }
+
+const nonEmpty = z.string('must be text').min(1, 'must be text')
 
 /** `"true"` or `"false"`, in any letter case. */
 export function flag(options: ParameterOptions & { readonly fallback?: boolean }): Parameter<boolean> {
-  const fallback = options.fallback ?? false
-  return {
-    ...options,
-    type: 'flag',
-    many: false,
-    fallback,
-    read: ([value = ''], report) => {
-      const word = value.toLowerCase()
-      if (word === 'true' || word === 'false') return word === 'true'
-      report(`must be "true" or "false", not "${value}"`)
-      return fallback
-    },
+  const read = (value: string): boolean => {
+    const word = value.toLowerCase()
+    if (word === 'true' || word === 'false') return word === 'true'
+    throw new Error(`must be "true" or "false", not "${value}"`)
   }
+  return describe(converted(read), 'flag', options.fallback ?? false, options)
 }
 
 export function wholeNumber(
   options: ParameterOptions & { readonly fallback: number; readonly min?: number; readonly max?: number },
 ): Parameter<number> {
   const { fallback, min = 0, max = Number.MAX_SAFE_INTEGER } = options
-  return {
-    ...options,
-    type: 'number',
-    many: false,
-    fallback,
-    read: ([value = ''], report) => {
-      const number = /^-?\d{1,15}$/.test(value) ? Number(value) : Number.NaN
-      if (number >= min && number <= max) return number
-      report(`must be a whole number from ${min} to ${max}, not "${value}"`)
-      return fallback
-    },
+  const read = (value: string): number => {
+    const number = /^-?\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+    if (number >= min && number <= max) return number
+    throw new Error(`must be a whole number from ${min} to ${max}, not "${value}"`)
   }
+  return describe(converted(read), 'number', fallback, options)
 }
 
+/** With the fallback `undefined`, an absent parameter is undefined. */
+export function choice<const T extends string>(words: readonly T[], options: Defaulted<T>): Parameter<T>
 export function choice<const T extends string>(
   words: readonly T[],
-  options: ParameterOptions & { readonly fallback: T },
-): Parameter<T>
-/** Without a fallback, an absent parameter is undefined. */
-export function choice<const T extends string>(
-  words: readonly T[],
-  options: ParameterOptions & { readonly fallback: undefined },
+  options: Defaulted<undefined>,
 ): Parameter<T | undefined>
 export function choice<const T extends string>(
   words: readonly T[],
-  options: ParameterOptions & { readonly fallback: T | undefined },
+  options: Defaulted<T | undefined>,
 ): Parameter<T | undefined> {
-  return {
-    ...options,
-    type: `one of ${words.join(', ')}`,
-    many: false,
-    read: ([value = ''], report) => {
-      const word = words.find((candidate) => candidate === value)
-      if (word === undefined) report(`must be one of ${words.join(', ')}, not "${value}"`)
-      return word ?? options.fallback
-    },
-  }
+  const all = words.join(', ')
+  const error = ({ input }: { input?: unknown }): string => `must be one of ${all}, not "${String(input)}"`
+  return describe(z.enum(words, { error }), `one of ${all}`, options.fallback, options)
 }
 
+type Parse<T> = (value: string) => T
+
 /** A text with a syntax of its own; `parse` throws an Error whose message says what is wrong with it. */
+export function parsed<T>(type: string, parse: Parse<T>, options: Defaulted<T>): Parameter<T>
+export function parsed<T>(type: string, parse: Parse<T>, options: ParameterOptions): Parameter<T | undefined>
 export function parsed<T>(
   type: string,
-  parse: (value: string) => T,
-  options: ParameterOptions,
+  parse: Parse<T>,
+  options: ParameterOptions & { readonly fallback?: T },
 ): Parameter<T | undefined> {
-  return {
-    ...options,
-    type,
-    many: false,
-    fallback: undefined,
-    read: ([value = ''], report) => {
-      try {
-        return parse(value)
-      } catch (error) {
-        report(error instanceof Error ? error.message : String(error))
-        return undefined
-      }
-    },
-  }
+  return describe(converted(parse), type, options.fallback, options)
+}
+
+/** Any number of such texts. */
+export const parsedList = <T>(
+  type: string,
+  parse: Parse<T>,
+  options: ParameterOptions & { readonly fallback?: readonly T[] },
+): Parameter<readonly T[]> =>
+  describe(z.array(converted(parse), 'must be a list'), type, options.fallback ?? [], options, true)
+
+/** Any value of YAML, which the module reads itself; undefined when absent. */
+export const anything = (options: ParameterOptions): Parameter<unknown> =>
+  describe(z.unknown(), 'any', undefined, options)
+
+function converted<T>(convert: Parse<T>) {
+  return z.transform((value: unknown, { issues }) => {
+    try {
+      if (typeof value === 'string') return convert(value)
+      throw new Error('must be text')
+    } catch (error) {
+      issues.push({ code: 'custom', input: value, message: error instanceof Error ? error.message : String(error) })
+      return z.NEVER
+    }
+  })
 }

@@ -1,43 +1,22 @@
-import type { Issues } from '#kernel/issues.ts'
+import type { z } from 'zod'
+import type { Issues, Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { descriptionOf, type Parameter } from '#sdk/module/parameter-types.ts'
 import type { Params } from '#sdk/module/params.ts'
-import type { ParseContext, ReferenceKind } from '#sdk/module/parse-context.ts'
-
-export interface ParameterOptions {
-  /** One sentence for the reference page. */
-  readonly about: string
-  readonly required?: boolean
-  /** Its value is never logged or shown. */
-  readonly secret?: boolean
-  /** The value names an object of this kind, which must exist. */
-  readonly reference?: ReferenceKind
-  /** What a reference to nothing is; an error unless said otherwise. */
-  readonly absentReference?: 'error' | 'warning'
-}
-
-/** One row of a module's parameter table: what it means, and how its values are read. */
-export interface Parameter<T> extends ParameterOptions {
-  /** As the reference page names it: text, flag, number, list, one of a, b. */
-  readonly type: string
-  readonly many: boolean
-  readonly fallback: T
-  /** Reads non-empty values; `report` files an issue at the n-th of them. */
-  read(values: readonly string[], report: (message: string, index?: number) => void): T
-}
+import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 /** Keys are parameter names; a name such as `map.<attribute>.source` stands for every parameter of that form. */
 export type ParameterTable = Readonly<Record<string, Parameter<unknown>>>
 
-type ValueOf<P> = P extends Parameter<infer T> ? T : never
 type IsForm<K> = K extends `${string}<${string}>${string}` ? true : false
 
 export type ParsedParameters<T extends ParameterTable> = {
-  readonly [K in keyof T]: IsForm<K> extends true ? ReadonlyMap<string, ValueOf<T[K]>> : ValueOf<T[K]>
+  readonly [K in keyof T]: IsForm<K> extends true ? ReadonlyMap<string, z.output<T[K]>> : z.output<T[K]>
 }
 
 /**
  * Reads a module's parameters by its table: unknown names, missing required ones, several values where one is meant,
- * values that do not read, and references are all reported. What could not be read is the row's fallback.
+ * invalid values, and references to missing objects are all reported. An invalid parameter has its fallback, an invalid list is empty.
  * An empty text counts as absent, since existing YAML writes `""` for "none".
  */
 export function readParameters<T extends ParameterTable>(
@@ -49,10 +28,26 @@ export function readParameters<T extends ParameterTable>(
   const rows = Object.entries(table)
   const forms = rows.flatMap(([name, row]) => (name.includes('<') ? [{ name, row, pattern: formPattern(name) }] : []))
   const result: Record<string, unknown> = Object.create(null)
-  for (const [name, row] of rows) {
-    if (name.includes('<')) result[name] = new Map<string, unknown>()
-    else result[name] = readOne(name, row, params, issues, context)
+  const read = (name: string, row: Parameter<unknown>): unknown => {
+    const values = params.values(name).filter((value) => value !== '')
+    const { many, fallback } = descriptionOf(row)
+    if (values.length > 1 && !many) {
+      issues.error(params.pathOf(name), `parameter "${name}" takes one value, not ${values.length}`)
+      return fallback
+    }
+    return readValue(row, {
+      name,
+      given: many && values.length > 0 ? values : values[0],
+      pathOf: (index) => params.pathOf(name, index),
+      firstPath: params.pathOf(name, 0),
+      isSecret: params.isSecret(name),
+      required: `parameter "${name}" is required`,
+      describe: (message) => `"${name}": ${message}`,
+      issues,
+      context,
+    })
   }
+  for (const [name, row] of rows) result[name] = name.includes('<') ? new Map<string, unknown>() : read(name, row)
   for (const name of params.names()) {
     if (Object.hasOwn(table, name)) continue
     const form = forms.find((candidate) => candidate.pattern.test(name))
@@ -62,33 +57,87 @@ export function readParameters<T extends ParameterTable>(
     }
     const variable = form.pattern.exec(name)?.[1] ?? name
     const map = result[form.name] as Map<string, unknown>
-    map.set(variable, readOne(name, form.row, params, issues, context))
+    map.set(variable, read(name, form.row))
   }
   return result as ParsedParameters<T>
 }
 
-function readOne<V>(name: string, row: Parameter<V>, params: Params, issues: Issues, context: ParseContext): V {
-  const values = params.values(name).filter((value) => value !== '')
-  if (values.length === 0) {
-    if (row.required === true) issues.error(params.pathOf(name), `parameter "${name}" is required`)
-    return row.fallback
+/**
+ * Reads the fields of a task, or of an object in one, by its table. Numbers and booleans are accepted as texts. The caller
+ * reports unknown fields.
+ */
+export function readFields<T extends ParameterTable>(
+  table: T,
+  fields: Readonly<Record<string, unknown>>,
+  path: Path,
+  issues: Issues,
+  context: Pick<ParseContext, 'refer'>,
+): { readonly [K in keyof T]: z.output<T[K]> } {
+  const read = ([name, row]: [string, Parameter<unknown>]) => {
+    const value = Object.hasOwn(fields, name) ? fields[name] : undefined
+    const pathOf = (index?: number): Path => (index === undefined ? [...path, name] : [...path, name, index])
+    const parsed = readValue(row, {
+      name,
+      given: value === null || value === '' ? undefined : scalarsAsText(value, descriptionOf(row).type),
+      pathOf,
+      firstPath: pathOf(),
+      isSecret: false,
+      required: `"${name}" is required`,
+      describe: (message, index) => `${index === undefined ? '' : 'every entry of '}"${name}" ${message}`,
+      issues,
+      context,
+    })
+    return [name, parsed] as const
   }
-  if (values.length > 1 && !row.many) {
-    issues.error(params.pathOf(name), `parameter "${name}" takes one value, not ${values.length}`)
-    return row.fallback
+  return Object.fromEntries(Object.entries(table).map(read)) as { readonly [K in keyof T]: z.output<T[K]> }
+}
+
+interface Reading {
+  readonly name: string
+  /** Undefined when absent. */
+  readonly given: unknown
+  /** Where the value is, or its n-th entry. */
+  pathOf(index?: number): Path
+  /** Where a single value is. */
+  readonly firstPath: Path
+  readonly isSecret: boolean
+  /** The message for an absent value. */
+  readonly required: string
+  /** The message for an invalid value, or for its n-th entry. */
+  describe(message: string, index?: number): string
+  readonly issues: Issues
+  readonly context: Pick<ParseContext, 'refer'>
+}
+
+function readValue(schema: Parameter<unknown>, reading: Reading): unknown {
+  const { name, given, pathOf, firstPath, issues, context } = reading
+  const { type, many, fallback, required, secret, reference, absentReference } = descriptionOf(schema)
+  if (given === undefined) {
+    if (required === true) issues.error(pathOf(), reading.required)
+    return fallback
   }
-  const isSecret = row.secret === true || params.isSecret(name)
-  if (row.reference !== undefined && isSecret) {
-    issues.error(params.pathOf(name), `parameter "${name}" names another object, so it cannot be a secret`)
-  } else if (row.reference !== undefined) {
-    for (const [i, value] of values.entries()) {
-      context.refer(row.reference, value, params.pathOf(name, i), row.absentReference)
+  const isSecret = secret === true || reading.isSecret
+  if (reference !== undefined && isSecret) {
+    issues.error(pathOf(), `parameter "${name}" names another object, so it cannot be a secret`)
+  } else if (reference !== undefined) {
+    for (const [i, value] of (Array.isArray(given) ? given : [given]).entries()) {
+      if (typeof value === 'string') context.refer(reference, value, many ? pathOf(i) : firstPath, absentReference)
     }
   }
-  return row.read(values, (message, index = 0) => {
-    const shown = isSecret ? `the secret is not a ${row.type} that can be used` : message
-    issues.error(params.pathOf(name, index), `"${name}": ${shown}`)
-  })
+  const result = schema.safeParse(given)
+  if (result.success) return result.data
+  for (const { path, message } of result.error.issues) {
+    const index = typeof path[0] === 'number' ? path[0] : undefined
+    const shown = isSecret ? `the secret is not a ${type} that can be used` : message
+    issues.error(index === undefined ? firstPath : pathOf(index), reading.describe(shown, index))
+  }
+  return many ? [] : fallback
+}
+
+function scalarsAsText(value: unknown, type: string): unknown {
+  if (type === 'any') return value
+  if (Array.isArray(value)) return value.map((entry) => scalarsAsText(entry, type))
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
 }
 
 function formPattern(name: string): RegExp {

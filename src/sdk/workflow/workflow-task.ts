@@ -151,8 +151,8 @@ export interface TaskParseContext extends ParseContext {
 /** A built-in task type, known by its `taskType` word. The engine parses subtasks; the module parses its own fields. */
 export interface TaskModule {
   readonly taskType: string
-  /** Fields of its own, beside taskType, onSuccess and onFailure, with a sentence each for the reference page. */
-  readonly fields: Readonly<Record<string, { readonly about: string; readonly required: boolean }>>
+  /** Fields of its own, beside taskType, onSuccess and onFailure. */
+  readonly fields: ParameterTable
   readonly branches: boolean
   prepare(
     fields: Readonly<Record<string, unknown>>,

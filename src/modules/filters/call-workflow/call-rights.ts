@@ -7,7 +7,7 @@ import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { jsonPointer, storableText } from '#modules/shared/http/json-body.ts'
 import { type FoundLogin, findLogin, isOwnLogin } from '#modules/shared/login/own-login.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import type { Parameter } from '#sdk/module/parameters.ts'
+import { type Parameter, parsedList } from '#sdk/module/parameter-types.ts'
 import type { RefusedCall } from '#sdk/workflow/runs.ts'
 import type { BoundSubject, GroupChanges, WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow/workflow-user.ts'
@@ -15,24 +15,23 @@ import { isGroupIn, sameLogin, withoutGroups } from '#sdk/workflow/workflow-user
 /** A kind of user whom callers may act for; the template's values are attributes of the caller. */
 type SubjectRule = 'caller' | 'any' | FilterTemplate
 
-export const subjectParameter: Parameter<readonly SubjectRule[]> = {
-  about:
-    'The users whom callers may act for: `caller` (themselves), `any`, or an RFC 4515 filter that the directory entry of the user must match, with attributes of the caller as `${attribute}`; may repeat, and one that holds is enough.',
-  type: 'list',
-  many: true,
-  fallback: ['caller'],
-  read: (values, report) =>
-    values.flatMap((value, i): SubjectRule[] => {
-      if (value === 'caller' || value === 'any') return [value]
-      try {
-        return [parseFilterTemplate(value)]
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error)
-        report(`must be caller, any or a filter, not "${value}": ${reason}`, i)
-        return []
-      }
-    }),
-}
+export const subjectParameter: Parameter<readonly SubjectRule[]> = parsedList<SubjectRule>(
+  'list',
+  (value) => {
+    if (value === 'caller' || value === 'any') return value
+    try {
+      return parseFilterTemplate(value)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new Error(`must be caller, any or a filter, not "${value}": ${reason}`)
+    }
+  },
+  {
+    about:
+      'The users whom callers may act for: `caller` (themselves), `any`, or an RFC 4515 filter that the directory entry of the user must match, with attributes of the caller as `${attribute}`; may repeat, and one that holds is enough.',
+    fallback: ['caller'],
+  },
+)
 
 export interface CallRights {
   readonly subject: readonly SubjectRule[]

@@ -398,12 +398,7 @@ function limit(about: string, fallback: number) {
 }
 
 function colour(fallback: string) {
-  const row = parsed('colour', parseColour, { about: `A colour of the theme; \`${fallback}\` unless said otherwise.` })
-  return {
-    ...row,
-    fallback,
-    read: (values: readonly string[], report: (message: string) => void) => row.read(values, report) ?? fallback,
-  }
+  return parsed('colour', parseColour, { about: 'A colour of the theme.', fallback })
 }
 
 function readScore(written: string): number {

@@ -9,8 +9,9 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { Parameter } from '#sdk/module/parameter-types.ts'
 import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type Parameter, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import {
@@ -28,17 +29,15 @@ import {
   totpLoader,
 } from './kubectl-loader.ts'
 
-const colour = (fallback: string): Parameter<string | undefined> => ({
-  ...parsed(
+const colour = (fallback: string): Parameter<string> =>
+  parsed(
     'colour',
     (value) => {
       if (/^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(value)) return value
       throw new Error(`must be a colour such as #ac1622, not "${value}"`)
     },
-    { about: 'A colour of the portal.' },
-  ),
-  fallback,
-})
+    { about: 'A colour of the portal.', fallback },
+  )
 
 const tokenParameters = {
   displayNameAttribute: text({ about: 'The attribute with the name that the portal shows for users.', required: true }),

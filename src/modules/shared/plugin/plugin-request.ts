@@ -4,8 +4,8 @@ import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
 import { validateHeaderName, validateHeaderValue } from '#kernel/node-http.ts'
 import type { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { Parameter } from '#sdk/module/parameter-types.ts'
 import { wholeNumber } from '#sdk/module/parameter-types.ts'
-import type { Parameter } from '#sdk/module/parameters.ts'
 import type { PluginRequest, PluginSubject } from '#sdk/plugin/plugin-types.ts'
 
 /** How much of a request a plug-in is given. */

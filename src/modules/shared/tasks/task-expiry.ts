@@ -1,7 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
-import type { Issues } from '#kernel/issues.ts'
 import type { Template } from '#kernel/template.ts'
-import type { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { type TaskPlaces, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { type Expiry, parseExpiresAfter, parseExpiresAt } from '#sdk/target/expiry.ts'
 import type { AttributePlace } from '#sdk/workflow/flow.ts'
@@ -9,15 +8,11 @@ import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
 /** The fields of a task that gives access for a time. */
 export const expiryFields = {
-  expiresAfter: {
+  expiresAfter: template({
     about: 'How long the access lasts, such as `8h`, `30d` or `P30D`; a template. For good when absent.',
-    required: false,
-  },
-  expiresAt: {
-    about: 'When the access ends, as an ISO 8601 time; a template, instead of `expiresAfter`.',
-    required: false,
-  },
-} as const
+  }),
+  expiresAt: template({ about: 'When the access ends, as an ISO 8601 time; a template, instead of `expiresAfter`.' }),
+}
 
 const forms = {
   expiresAfter: { parse: parseExpiresAfter, what: 'a length of time such as 8h, 30d or P30D' },
@@ -30,19 +25,22 @@ export interface TaskExpiry {
   of(context: Pick<TaskContext, 'request' | 'user'>): Expiry | undefined
 }
 
-/** Reads both fields; constants are checked at once. */
-export function readTaskExpiry(read: TaskFields, issues: Issues): TaskExpiry {
+/** Checks constants at once. */
+export function readTaskExpiry(
+  fields: Readonly<Record<keyof typeof expiryFields, Template>>,
+  { issues, pathOf }: Pick<TaskPlaces<typeof expiryFields>, 'issues' | 'pathOf'>,
+): TaskExpiry {
   const given = (['expiresAfter', 'expiresAt'] as const)
-    .map((name) => ({ name, template: read.template(name) }))
+    .map((name) => ({ name, template: fields[name] }))
     .filter(({ template }) => template.text !== '')
   for (const { name, template } of given) {
     if (isConstant(template) && forms[name].parse(template.text) === undefined) {
-      issues.error(read.pathOf(name), `"${name}" must be ${forms[name].what}`)
+      issues.error(pathOf(name), `"${name}" must be ${forms[name].what}`)
     }
   }
-  if (given.length > 1) issues.error(read.pathOf('expiresAt'), 'either "expiresAfter" or "expiresAt", not both')
+  if (given.length > 1) issues.error(pathOf('expiresAt'), 'either "expiresAfter" or "expiresAt", not both')
   return {
-    reads: given.flatMap(({ name, template }) => templateReads(template, read.pathOf(name))),
+    reads: given.flatMap(({ name, template }) => templateReads(template, pathOf(name))),
     of: (context) => {
       for (const { name, template } of given) {
         const text = renderTask(template, context).trim()

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import scim, { parseScim } from '#modules/targets/scim/scim.ts'
+import { descriptionOf } from '#sdk/module/parameter-types.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 
 function parse(params: ParamValues) {
@@ -56,7 +57,9 @@ describe('parameters', () => {
   })
 
   test('tokens, secrets and keys are secret', () => {
-    const secret = Object.entries(scim.parameters).flatMap(([name, row]) => (row.secret === true ? [name] : []))
+    const secret = Object.entries(scim.parameters).flatMap(([name, row]) =>
+      descriptionOf(row).secret === true ? [name] : [],
+    )
     expect(secret).toEqual(['token', 'clientSecret', 'clientKey'])
   })
 })

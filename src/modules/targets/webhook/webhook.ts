@@ -3,14 +3,9 @@ import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import {
-  type Parameter,
-  type ParameterOptions,
-  type ParameterTable,
-  type ParsedParameters,
-  readParameters,
-} from '#sdk/module/parameters.ts'
+import type { Parameter, ParameterOptions } from '#sdk/module/parameter-types.ts'
+import { flag, parsed, parsedList, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
@@ -52,40 +47,28 @@ const path = (about: string, options: Partial<ParameterOptions> = {}): Parameter
 const request = (about: string, options: Partial<ParameterOptions> = {}): Parameter<RequestTemplate | undefined> =>
   parsed('request', parseRequestTemplate, { about, ...options })
 
-const headerName = (about: string, fallback: string): Parameter<string> => ({
-  ...text({ about, fallback }),
-  read: ([value = ''], report) => {
-    if (isHeaderName(value)) return value
-    report(`"${value}" cannot be the name of a header`)
-    return fallback
-  },
-})
+const headerName = (about: string, fallback: string): Parameter<string> =>
+  parsed(
+    'text',
+    (value) => {
+      if (isHeaderName(value)) return value
+      throw new Error(`"${value}" cannot be the name of a header`)
+    },
+    { about, fallback },
+  )
 
-const headers = (about: string): Parameter<readonly HeaderTemplate[]> => each(about, 'headers', parseHeaderTemplate)
+const headers = (about: string): Parameter<readonly HeaderTemplate[]> =>
+  parsedList('headers', parseHeaderTemplate, { about })
 
 const statuses = (about: string): Parameter<readonly number[]> =>
-  each(about, 'statuses', (value) => {
-    if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is not an HTTP status`)
-    return Number(value)
-  })
-
-function each<T>(about: string, type: string, parse: (value: string) => T): Parameter<readonly T[]> {
-  return {
-    about,
-    type,
-    many: true,
-    fallback: [],
-    read: (values, report) =>
-      values.flatMap((value, i) => {
-        try {
-          return [parse(value)]
-        } catch (error) {
-          report(error instanceof Error ? error.message : String(error), i)
-          return []
-        }
-      }),
-  }
-}
+  parsedList(
+    'statuses',
+    (value) => {
+      if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is not an HTTP status`)
+      return Number(value)
+    },
+    { about },
+  )
 
 const required: ReadonlySet<OperationName> = new Set(['findUser', 'createUser', 'updateUser', 'deleteUser'])
 

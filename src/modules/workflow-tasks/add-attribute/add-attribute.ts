@@ -1,45 +1,38 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask, nameTemplate, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
-import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { next, type RequestMap, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { flag } from '#sdk/module/parameter-types.ts'
 
 const fields = {
-  name: { about: 'The attribute or request key; `$key$` is replaced.', required: true },
-  value: {
+  name: nameTemplate({ about: 'The attribute or request key; `$key$` is replaced.', required: true }),
+  value: template({
     about: 'The value to add; a template. With `remove`, the value to remove; empty removes all values.',
-    required: false,
-  },
-  remove: { about: 'Removes the value instead of adding it; `false` when absent.', required: false },
-  addToRequest: {
+  }),
+  remove: flag({ about: 'Removes the value instead of adding it; `false` when absent.' }),
+  addToRequest: flag({
     about: 'Changes the request map instead of the user; `false` when absent. Keys of the engine are refused.',
-    required: false,
-  },
-} as const
+  }),
+}
 
-const addAttribute: TaskModule = {
+export default defineTask({
   taskType: 'addAttribute',
   fields,
   branches: false,
-  prepare: (given, path, issues) => {
-    const read = new TaskFields(fields, given, path, issues)
-    const name = read.nameTemplate('name')
-    const value = read.template('value')
-    const remove = read.flag('remove', false)
-    const addToRequest = read.flag('addToRequest', false)
-    if (!remove && value.text === '') issues.error(read.pathOf('value'), '"value" is required')
+  prepare: ({ name, value, remove, addToRequest }, { issues, pathOf }) => {
+    if (!remove && value.text === '') issues.error(pathOf('value'), '"value" is required')
     const isFixed = name.keys.length === 0
     if (isFixed && addToRequest && isEngineKey(name.text)) {
-      issues.error(read.pathOf('name'), `"${name.text}" is a key of the engine`)
+      issues.error(pathOf('name'), `"${name.text}" is a key of the engine`)
     }
     const producesUserAttribute = !remove && !addToRequest
     return {
-      calls: [],
       flow: {
-        reads: templateReads(value, read.pathOf('value')),
-        produces: producesUserAttribute && isFixed ? [{ attribute: name.text, path: read.pathOf('name') }] : [],
+        reads: templateReads(value, pathOf('value')),
+        produces: producesUserAttribute && isFixed ? [{ attribute: name.text, path: pathOf('name') }] : [],
         dropsOthers: false,
         opaque: producesUserAttribute && !isFixed,
         setsValues: producesUserAttribute,
@@ -57,9 +50,7 @@ const addAttribute: TaskModule = {
         }),
     }
   },
-}
-
-export default addAttribute
+})
 
 function changeRequest(request: RequestMap, key: string, value: string, remove: boolean): void {
   if (remove) request.delete(key)

@@ -1,44 +1,35 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Template } from '#kernel/template.ts'
 import { expiryFields, readTaskExpiry } from '#modules/shared/tasks/task-expiry.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderGroupName, renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
-import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { next } from '#sdk/workflow/workflow-task.ts'
 import { changeGroups, timeGroup } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
-  name: { about: 'The group; a template.', required: true },
-  remove: {
+  name: template({ about: 'The group; a template.', required: true }),
+  remove: template({
     about:
       '`true` takes the user out of the group; a template that gives `true` or `false`, `false` when absent or empty.',
-    required: false,
-  },
+  }),
   ...expiryFields,
-} as const
+}
 
-const addGroup: TaskModule = {
+export default defineTask({
   taskType: 'addGroup',
   fields,
   branches: false,
-  prepare: (given, path, issues) => {
-    const read = new TaskFields(fields, given, path, issues)
-    const name = read.template('name')
-    const remove = read.template('remove')
-    const expiry = readTaskExpiry(read, issues)
+  prepare: ({ name, remove, ...times }, { issues, pathOf }) => {
+    const expiry = readTaskExpiry(times, { issues, pathOf })
     if (remove.keys.length === 0 && remove.attributes.length === 0 && readFlag(remove.text) === undefined) {
-      issues.error(read.pathOf('remove'), '"remove" must be true, false or a template')
+      issues.error(pathOf('remove'), '"remove" must be true, false or a template')
     }
     return {
-      calls: [],
       flow: {
         ...noFlow,
-        reads: [
-          ...templateReads(name, read.pathOf('name')),
-          ...templateReads(remove, read.pathOf('remove')),
-          ...expiry.reads,
-        ],
+        reads: [...templateReads(name, pathOf('name')), ...templateReads(remove, pathOf('remove')), ...expiry.reads],
         takesAnyGroup: isOnlyValues(name),
       },
       create: async () =>
@@ -56,9 +47,7 @@ const addGroup: TaskModule = {
         }),
     }
   },
-}
-
-export default addGroup
+})
 
 /** Whether nothing of the name is fixed. */
 const isOnlyValues = (name: Template): boolean =>

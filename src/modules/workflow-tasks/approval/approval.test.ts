@@ -27,7 +27,7 @@ async function asked(spec: TaskSpec, options: TaskRunOptions = {}): Promise<Appr
 }
 
 describe('parsing', () => {
-  test('every problem is told where it stands', () => {
+  test('reports every problem at its place', () => {
     expect(
       issuesOf([
         { taskType: 'approval' },
@@ -47,12 +47,13 @@ describe('parsing', () => {
         approval({ approvers: managers, escalationPolicy: { escalations: [], failure: { action: 'assign' } } }),
       ]),
     ).toEqual([
-      '0.approvers: "approvers" is required',
       '0.label: "label" is required',
       '0.emailTemplate: "emailTemplate" is required',
       '0.mailAttr: "mailAttr" is required',
       '0.failureEmailSubject: "failureEmailSubject" is required',
       '0.failureEmailMsg: "failureEmailMsg" is required',
+      '0.approvers: "approvers" is required',
+      '1.allowSelfApproval: "allowSelfApproval" must be "true" or "false", not "perhaps"',
       '1.approvers.0.scope: must be one of dn, filter, group, dynamicGroup, custom',
       '1.approvers.1.constraint: must be text',
       '1.approvers.2: must have scope, constraint',
@@ -65,7 +66,6 @@ describe('parsing', () => {
       '1.escalationPolicy.escalations.2.executeAfterTime: is more than 100 years',
       '1.escalationPolicy.escalations.2.validateEscalationClass: must be the name of a custom authorization',
       '1.escalationPolicy.failure.action: must be assign or leave',
-      '1.allowSelfApproval: "allowSelfApproval" must be true or false',
       '2.approvers: at least one rule is required: without a rule no one may decide',
       '2.escalationPolicy.escalation: unknown key "escalation" (did you mean "escalations"?)',
       '2.escalationPolicy.escalations: must be a list',

@@ -5,7 +5,7 @@ import { suggestion } from '#kernel/suggest.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import { spanMillis, type TimeSpan } from '#kernel/time.ts'
 import { findRequester, isAboutRequester } from '#modules/shared/tasks/find-workflow-user.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import {
   parseRuleTemplate,
@@ -13,40 +13,39 @@ import {
   type RuleValues,
 } from '#modules/workflow-tasks/approval/rule-template.ts'
 import { type Rule, ruleScopes } from '#sdk/auth/rule.ts'
+import { anything, flag, text } from '#sdk/module/parameter-types.ts'
 import { isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/workflow/approval.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { onDirectory } from '#sdk/workflow/preview.ts'
-import type { TaskContext, TaskModule, TaskOutcome, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
+import type { TaskContext, TaskOutcome, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin, userValues } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
-  label: { about: 'What is requested, as approvers see it; a template.', required: true },
-  emailTemplate: { about: 'The text of the mail to approvers; a template.', required: true },
-  mailAttr: { about: 'The attribute with the mail address of a user.', required: true },
-  failureEmailSubject: {
+  label: template({ about: 'What is requested, as approvers see it; a template.', required: true }),
+  emailTemplate: template({ about: 'The text of the mail to approvers; a template.', required: true }),
+  mailAttr: text({ about: 'The attribute with the mail address of a user.', required: true }),
+  failureEmailSubject: template({
     about: 'The subject of the mail to the requester after a denial; a template.',
     required: true,
-  },
-  failureEmailMsg: {
+  }),
+  failureEmailMsg: template({
     about: 'The text of that mail; a template. `${reason}` is the comment of the approver.',
     required: true,
-  },
-  approvers: {
+  }),
+  approvers: anything({
     about: 'Rules with `scope` and `constraint`; users who pass one of them may decide. Values can be templates.',
     required: true,
-  },
-  escalationPolicy: {
+  }),
+  escalationPolicy: anything({
     about: 'What happens when no one decides: `escalations` in order, and `failure`.',
-    required: false,
-  },
-  allowSelfApproval: {
+  }),
+  allowSelfApproval: flag({
     about: '`true` lets the requester and the subject decide, if they are approvers; `false` when absent.',
-    required: false,
-  },
-  notifier: { about: 'The Notifier that sends these mails; the default one when absent.', required: false },
-} as const
+  }),
+  notifier: text({ about: 'The Notifier that sends these mails; the default one when absent.', fallback: '' }),
+}
 
 interface Config {
   readonly label: Template
@@ -66,37 +65,29 @@ const texts = ['label', 'emailTemplate', 'failureEmailSubject', 'failureEmailMsg
 /** Set before the mail about a denial is written, so that it may be read there and by the subtasks. */
 const reasonAttribute = 'reason'
 
-const approval: TaskModule = {
+export default defineTask({
   taskType: 'approval',
   fields,
   branches: true,
-  prepare: (given, path, issues, context) => {
-    const read = new TaskFields(fields, given, path, issues)
+  prepare: (given, { path, issues, context, pathOf }) => {
+    const { approvers, escalationPolicy: policy, notifier } = given
     const parts = new ApprovalFields(issues, context)
-    const policy = read.value('escalationPolicy')
-    const approvers = read.value('approvers')
-    const notifier = read.text('notifier')
     const config: Config = {
-      label: read.template('label'),
-      emailTemplate: read.template('emailTemplate'),
-      mailAttr: read.text('mailAttr'),
-      failureEmailSubject: read.template('failureEmailSubject'),
-      failureEmailMsg: read.template('failureEmailMsg'),
-      approvers: approvers === undefined ? [] : parts.rules(approvers, read.pathOf('approvers')),
+      ...given,
+      approvers: approvers === undefined ? [] : parts.rules(approvers, pathOf('approvers')),
       policy:
         policy === undefined
           ? { escalations: [], failure: undefined }
-          : parts.policy(policy, read.pathOf('escalationPolicy')),
-      allowSelf: read.flag('allowSelfApproval', false),
+          : parts.policy(policy, pathOf('escalationPolicy')),
+      allowSelf: given.allowSelfApproval,
       notifier: notifier === '' ? {} : { notifier },
     }
-    referNotifier(notifier, notifier === '' ? path : read.pathOf('notifier'), context)
+    referNotifier(notifier, notifier === '' ? path : pathOf('notifier'), context)
     const reads = texts.flatMap((name) =>
-      templateReads(config[name], read.pathOf(name)).filter(({ attribute }) => attribute !== reasonAttribute),
+      templateReads(config[name], pathOf(name)).filter(({ attribute }) => attribute !== reasonAttribute),
     )
     return {
-      calls: [],
-      flow: { ...noFlow, reads, produces: [{ attribute: reasonAttribute, path: read.pathOf('failureEmailMsg') }] },
+      flow: { ...noFlow, reads, produces: [{ attribute: reasonAttribute, path: pathOf('failureEmailMsg') }] },
       create: async ({ directory }) =>
         onDirectory(directory, (people, task) =>
           task.signal?.kind === 'approval'
@@ -105,9 +96,7 @@ const approval: TaskModule = {
         ),
     }
   },
-}
-
-export default approval
+})
 
 function request(config: Config, context: TaskContext): ApprovalRequest {
   const label = oneLine(renderTask(config.label, context), 500)

@@ -1,31 +1,26 @@
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { findInTarget } from '#modules/shared/tasks/find-workflow-user.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask } from '#modules/shared/tasks/task-fields.ts'
+import { text } from '#sdk/module/parameter-types.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
-import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {
-  target: { about: 'The target to query.', required: true },
-  uidAttribute: {
+  target: text({ about: 'The target to query.', required: true, reference: 'target' }),
+  uidAttribute: text({
     about: 'The attribute whose first value is the name to find; the login if the user has none.',
     required: true,
-  },
-} as const
+  }),
+}
 
-const ifNotUserExists: TaskModule = {
+export default defineTask({
   taskType: 'ifNotUserExists',
   fields,
   branches: true,
-  prepare: (given, path, issues, context) => {
-    const read = new TaskFields(fields, given, path, issues)
-    const name = read.text('target')
-    const uidAttribute = read.text('uidAttribute')
-    if (name !== '') context.refer('target', name, read.pathOf('target'))
+  prepare: ({ target: name, uidAttribute }, { pathOf }) => {
     const isRead = uidAttribute !== '' && uidAttribute !== userIdName
     return {
-      calls: [],
-      flow: { ...noFlow, reads: isRead ? [{ attribute: uidAttribute, path: read.pathOf('uidAttribute') }] : [] },
+      flow: { ...noFlow, reads: isRead ? [{ attribute: uidAttribute, path: pathOf('uidAttribute') }] : [] },
       create: async ({ targets }) =>
         onTarget(name, targets.get(name), async (target, { user, forTarget }) => {
           const found = await findInTarget(target, user, uidAttribute, [], forTarget(name))
@@ -33,6 +28,4 @@ const ifNotUserExists: TaskModule = {
         }),
     }
   },
-}
-
-export default ifNotUserExists
+})

@@ -87,12 +87,12 @@ describe('mapping', () => {
       '0.map.2.wrong: unknown key "wrong"',
       '0.map.2.sourceType: "sourceType" is required',
       '0.map.2.targetAttributeSource: "targetAttributeSource" is required',
-      '1.strict: "strict" must be true or false',
       '1.map: "map" is required',
+      '1.strict: "strict" must be "true" or "false", not "no"',
     ])
   })
 
-  test('tells what it reads, produces and drops', () => {
+  test('names what it reads, produces and drops', () => {
     const map = [rule('email', 'user', 'mail'), rule('TREMOLO_USER_ID', 'user', 'login')]
     const [strict, loose] = parseTasks([
       { taskType: 'mapping', map },

@@ -3,41 +3,45 @@ import { userIdName, userSource } from '#identity/mapping/mapped-value.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask } from '#modules/shared/tasks/task-fields.ts'
 import { type MappingRule, prepareMapping, sourceTypes } from '#sdk/mapper/mapping.ts'
+import { anything, flag, text } from '#sdk/module/parameter-types.ts'
+import { readFields } from '#sdk/module/parameters.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
-import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
+import type { TaskParseContext } from '#sdk/workflow/workflow-task.ts'
 import { assignMapped, copyUser } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
-  map: {
+  map: anything({
     about:
       'The rules, each with `targetAttributeName`, `sourceType` (user, static, composite, custom) and `targetAttributeSource`.',
     required: true,
-  },
-  strict: {
+  }),
+  strict: flag({
     about: '`true`, also when absent: subtasks see only the mapped attributes; `false`: also those of the user.',
-    required: false,
-  },
-} as const
+    fallback: true,
+  }),
+}
 
 const ruleFields = {
-  targetAttributeName: { about: 'The attribute that is produced; `TREMOLO_USER_ID` is the login.', required: true },
-  sourceType: { about: 'user, static, composite or custom.', required: true },
-  targetAttributeSource: { about: 'Where the value comes from.', required: true },
-} as const
+  targetAttributeName: text({
+    about: 'The attribute that is produced; `TREMOLO_USER_ID` is the login.',
+    required: true,
+  }),
+  sourceType: text({ about: 'user, static, composite or custom.', required: true }),
+  targetAttributeSource: text({ about: 'Where the value comes from.', required: true }),
+}
 
-const mapping: TaskModule = {
+export default defineTask({
   taskType: 'mapping',
   fields,
   branches: true,
-  prepare: (given, path, issues, context) => {
-    const read = new TaskFields(fields, given, path, issues)
-    const strict = read.flag('strict', true)
-    const rules = read.list('map').flatMap((rule, index) => readRule(rule, [...read.pathOf('map'), index], issues))
+  prepare: ({ map, strict }, { issues, context, pathOf }) => {
+    if (map !== undefined && !Array.isArray(map)) issues.error(pathOf('map'), '"map" must be a list')
+    const written: readonly unknown[] = Array.isArray(map) ? map : []
+    const rules = written.flatMap((rule, index) => readRule(rule, [...pathOf('map'), index], issues, context))
     const prepared = prepareMapping(rules, issues, context)
     return {
-      calls: [],
       flow: {
         reads: prepared.reads,
         produces: prepared.produces.filter(({ attribute }) => attribute !== userIdName),
@@ -62,11 +66,9 @@ const mapping: TaskModule = {
       },
     }
   },
-}
+})
 
-export default mapping
-
-function readRule(rule: unknown, path: Path, issues: Issues): MappingRule[] {
+function readRule(rule: unknown, path: Path, issues: Issues, context: TaskParseContext): MappingRule[] {
   if (!isJsonObject(rule)) {
     issues.error(path, 'a mapping rule is a map of targetAttributeName, sourceType and targetAttributeSource')
     return []
@@ -75,14 +77,12 @@ function readRule(rule: unknown, path: Path, issues: Issues): MappingRule[] {
     if (Object.hasOwn(ruleFields, name)) continue
     issues.error([...path, name], `unknown key "${name}"${suggestion(name, Object.keys(ruleFields))}`)
   }
-  const read = new TaskFields(ruleFields, rule, path, issues)
-  const attribute = read.text('targetAttributeName')
-  const word = read.text('sourceType')
-  const source = read.text('targetAttributeSource')
+  const read = readFields(ruleFields, rule, path, issues, context)
+  const { targetAttributeName: attribute, sourceType: word, targetAttributeSource: source } = read
   const sourceType = sourceTypes.find((known) => known === word)
   if (word !== '' && sourceType === undefined) {
-    issues.error(read.pathOf('sourceType'), `"sourceType" must be one of ${sourceTypes.join(', ')}, not "${word}"`)
+    issues.error([...path, 'sourceType'], `"sourceType" must be one of ${sourceTypes.join(', ')}, not "${word}"`)
   }
   if (attribute === '' || sourceType === undefined || source === '') return []
-  return [{ attribute, sourceType, source, path: read.pathOf('targetAttributeSource') }]
+  return [{ attribute, sourceType, source, path: [...path, 'targetAttributeSource'] }]
 }

@@ -2,53 +2,51 @@ import type { Directory } from '#identity/directory.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { escapeHtml } from '#kernel/html.ts'
-import type { Issues } from '#kernel/issues.ts'
+import type { Issues, Path } from '#kernel/issues.ts'
 import type { Template } from '#kernel/template.ts'
 import { findRequester, isAboutRequester } from '#modules/shared/tasks/find-workflow-user.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
+import { text } from '#sdk/module/parameter-types.ts'
 import { checkMail, isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { textOfHtml } from '#sdk/notifier/mail-body.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
 import { type AttributePlace, noFlow } from '#sdk/workflow/flow.ts'
 import { onDirectory } from '#sdk/workflow/preview.ts'
-import { next, type TaskContext, type TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
-  subject: { about: 'The subject, one line; a template.', required: true },
-  msg: { about: 'The text of the mail; a template.', required: true },
-  mailAttrib: { about: 'The attribute with the address.', required: true },
-  contentType: {
+  subject: template({ about: 'The subject, one line; a template.', required: true }),
+  msg: template({ about: 'The text of the mail; a template.', required: true }),
+  mailAttrib: text({ about: 'The attribute with the address.', required: true }),
+  contentType: text({
     about: '`text/html` where `msg` is HTML, else `text/plain`; both forms are sent either way.',
-    required: false,
-  },
-  notifier: { about: 'The Notifier that sends it; the default one when absent.', required: false },
-} as const
+    fallback: '',
+  }),
+  notifier: text({ about: 'The Notifier that sends it; the default one when absent.', fallback: '' }),
+}
 
 /** While the request has it, and it is not `false`, only the subject is mailed. */
 const sendToSubject = 'unison.sendToSubject'
 
-const notifyUser: TaskModule = {
+export default defineTask({
   taskType: 'notifyUser',
   fields,
   branches: false,
-  prepare: (given, path, issues, context) => {
-    const read = new TaskFields(fields, given, path, issues)
-    const template = readMailTemplate(read, { subject: 'subject', text: 'msg', contentType: 'contentType' }, issues)
-    const mailAttribute = read.text('mailAttrib')
-    const notifier = read.text('notifier')
-    referNotifier(notifier, notifier === '' ? path : read.pathOf('notifier'), context)
-    const address = { attribute: mailAttribute, path: read.pathOf('mailAttrib') }
+  prepare: ({ mailAttrib: mailAttribute, notifier, ...given }, { path, issues, context, pathOf }) => {
+    const mailTemplate = readMailTemplate(given, pathOf, issues)
+    referNotifier(notifier, notifier === '' ? path : pathOf('notifier'), context)
+    const address = { attribute: mailAttribute, path: pathOf('mailAttrib') }
     return {
-      calls: [],
       flow: {
         ...noFlow,
-        reads: mailAttribute === '' || mailAttribute === userIdName ? template.reads : [address, ...template.reads],
+        reads:
+          mailAttribute === '' || mailAttribute === userIdName ? mailTemplate.reads : [address, ...mailTemplate.reads],
       },
       create: async ({ directory }) =>
         onDirectory(directory, async (people, task) => {
-          const said = template.render(task)
+          const said = mailTemplate.render(task)
           const mail: MailText = notifier === '' ? said : { ...said, notifier }
           const [own] = userValues(task.user, mailAttribute)
           if (own === undefined) {
@@ -61,7 +59,7 @@ const notifyUser: TaskModule = {
         }),
     }
   },
-}
+})
 
 function send(recipient: string, mail: MailText, { effects }: TaskContext): void {
   const whole = { ...mail, recipient }
@@ -69,7 +67,7 @@ function send(recipient: string, mail: MailText, { effects }: TaskContext): void
   effects.mail(whole)
 }
 
-/** Whoever asked for the run is told as well, where the directory knows an address. */
+/** The requester gets the mail too, if the directory has an address. */
 async function requesterAddress(
   context: TaskContext,
   mailAttribute: string,
@@ -87,8 +85,6 @@ async function requesterAddress(
   return undefined
 }
 
-export default notifyUser
-
 /** A mail as a task writes it, with places for values. */
 interface MailTemplate {
   /** The attributes it reads. */
@@ -97,18 +93,25 @@ interface MailTemplate {
   render(context: Pick<TaskContext, 'request' | 'user'>): MailText
 }
 
-/** The mail in the fields of these names of a task; without a field for the content type it is plain text. */
+interface MailFields {
+  readonly subject: Template
+  readonly msg: Template
+  readonly contentType: string
+}
+
 function readMailTemplate(
-  fields: TaskFields,
-  names: { readonly subject: string; readonly text: string; readonly contentType?: string },
+  { subject, msg, contentType }: MailFields,
+  pathOf: (field: keyof MailFields) => Path,
   issues: Issues,
 ): MailTemplate {
-  const subject = fields.template(names.subject)
-  const body = fields.template(names.text)
-  const isHtml = names.contentType !== undefined && readIsHtml(fields, names.contentType, issues)
+  const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const isHtml = type !== '' && type !== 'text/plain'
+  if (isHtml && type !== 'text/html') {
+    issues.error(pathOf('contentType'), '"contentType" must be text/plain or text/html')
+  }
   return {
-    reads: [...templateReads(subject, fields.pathOf(names.subject)), ...templateReads(body, fields.pathOf(names.text))],
-    render: (context) => ({ subject: renderTask(subject, context).trim(), ...renderBody(body, isHtml, context) }),
+    reads: [...templateReads(subject, pathOf('subject')), ...templateReads(msg, pathOf('msg'))],
+    render: (context) => ({ subject: renderTask(subject, context).trim(), ...renderBody(msg, isHtml, context) }),
   }
 }
 
@@ -116,11 +119,4 @@ function renderBody(body: Template, isHtml: boolean, context: Pick<TaskContext, 
   if (!isHtml) return { text: renderTask(body, context) }
   const html = renderTask(body, context, escapeHtml)
   return { text: textOfHtml(html), html }
-}
-
-function readIsHtml(fields: TaskFields, name: string, issues: Issues): boolean {
-  const type = fields.text(name).split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  if (type === '' || type === 'text/plain') return false
-  if (type !== 'text/html') issues.error(fields.pathOf(name), `"${name}" must be text/plain or text/html`)
-  return true
 }

@@ -30,19 +30,19 @@ const stored = () =>
   ])
 
 describe('parsing', () => {
-  test('every wrong field is reported where it stands', () => {
+  test('reports every invalid field at its place', () => {
     const { issues } = parseTasks([
       { taskType: 'provision', sync: 'perhaps', setPassword: 3, attributes: ['a', { b: 1 }] },
       { taskType: 'provision', target: ['x'], attributes: 'mail' },
     ])
     expect(issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`)).toEqual([
-      '0.attributes.1: every entry of "attributes" must be text',
       '0.target: "target" is required',
-      '0.sync: "sync" must be true or false',
-      '0.setPassword: "setPassword" must be true or false',
-      '1.attributes: "attributes" must be a list',
+      '0.sync: "sync" must be "true" or "false", not "perhaps"',
+      '0.setPassword: "setPassword" must be "true" or "false", not "3"',
+      '0.attributes.1: every entry of "attributes" must be text',
       '1.target: "target" must be text',
       '1.sync: "sync" is required',
+      '1.attributes: "attributes" must be a list',
     ])
   })
 

@@ -9,49 +9,40 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { auditedCall } from '#modules/shared/tasks/audited-call.ts'
 import { checkVersion, type TargetUser, targetUser } from '#modules/shared/tasks/target-user.ts'
 import { expiryFields, readTaskExpiry, type TaskExpiry } from '#modules/shared/tasks/task-expiry.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask } from '#modules/shared/tasks/task-fields.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
+import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { type Expiry, expiryTime } from '#sdk/target/expiry.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target/target.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
-import {
-  type GrantedAccess,
-  next,
-  type StepEffects,
-  type TaskModule,
-  type TaskTargets,
-  type WorkflowTask,
-  type WorkflowUser,
-} from '#sdk/workflow/workflow-task.ts'
+import { type GrantedAccess, next, type StepEffects, type TaskTargets, type WorkflowTask, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { limitGroups, sameLogin, takeVersion, wantedGroups } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
-  target: { about: 'The target that the user is written to.', required: true },
-  sync: {
+  target: text({ about: 'The target that the user is written to.', required: true, reference: 'target' }),
+  sync: flag({
     about: '`true` makes the target equal to the user, removing what the user does not have; `false` only adds.',
     required: true,
-  },
-  setPassword: {
+    fallback: true,
+  }),
+  setPassword: flag({
     about: "Also sets the user's password, if the caller gave one; `false` when absent.",
-    required: false,
-  },
-  onlyPassedInAttributes: {
+  }),
+  onlyPassedInAttributes: flag({
     about: 'Writes only attributes that the user has, so that none is cleared; `false` when absent.',
-    required: false,
-  },
-  attributes: {
+  }),
+  attributes: list({
     about:
       'The attributes that may be written; when empty, all that the user has and all that the request took from it.',
-    required: false,
-  },
-  groups: {
+  }),
+  groups: list({
     about:
       'The groups whose memberships may be written; others stay as they are. Every group when absent, none with an empty list.',
-    required: false,
-  },
+    fallback: undefined,
+  }),
   ...expiryFields,
-} as const
+}
 
 interface Config {
   readonly target: string
@@ -64,27 +55,17 @@ interface Config {
   readonly expiry: TaskExpiry
 }
 
-const provision: TaskModule = {
+export default defineTask({
   taskType: 'provision',
   fields,
   branches: false,
-  prepare: (given, path, issues, context) => {
-    const read = new TaskFields(fields, given, path, issues)
-    const attributes = read.texts('attributes')
-    const groups = read.value('groups') === undefined ? undefined : read.texts('groups').map(({ text }) => text)
-    const config: Config = {
-      target: read.text('target'),
-      sync: read.flag('sync', true),
-      setPassword: read.flag('setPassword', false),
-      onlyPassedInAttributes: read.flag('onlyPassedInAttributes', false),
-      attributes: attributes.map(({ text }) => text),
-      groups,
-      expiry: readTaskExpiry(read, issues),
-    }
-    if (config.target !== '') context.refer('target', config.target, read.pathOf('target'))
-    const places = attributes.map(({ text, path: at }) => ({ attribute: text, path: at }))
+  prepare: (given, places) => {
+    const config: Config = { ...given, expiry: readTaskExpiry(given, places) }
+    const attributes = config.attributes.map((attribute, index) => ({
+      attribute,
+      path: [...places.pathOf('attributes'), index],
+    }))
     return {
-      calls: [],
       flow: {
         reads: config.expiry.reads,
         produces: [],
@@ -92,17 +73,15 @@ const provision: TaskModule = {
         opaque: false,
         provisions: {
           target: config.target,
-          attributes: places.length === 0 ? undefined : places,
-          groups,
+          attributes: attributes.length === 0 ? undefined : attributes,
+          groups: config.groups,
           ...(config.setPassword ? { password: true } : {}),
         },
       },
       create: async ({ targets, clock }) => provisionTask(config, targets, clock),
     }
   },
-}
-
-export default provision
+})
 
 function provisionTask(config: Config, targets: TaskTargets, clock: Clock): WorkflowTask {
   const mapping = targets.mapping?.(config.target)

@@ -2,45 +2,40 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { findInDirectory } from '#modules/shared/tasks/find-workflow-user.ts'
-import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
+import { defineTask } from '#modules/shared/tasks/task-fields.ts'
+import { flag, text } from '#sdk/module/parameter-types.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { onDirectory } from '#sdk/workflow/preview.ts'
-import { next, type TaskModule } from '#sdk/workflow/workflow-task.ts'
+import { next } from '#sdk/workflow/workflow-task.ts'
 import { setGroups } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {
-  keepExternalAttrs: {
+  keepExternalAttrs: flag({
     about: '`true` keeps attributes that the directory does not have; `false` when absent.',
-    required: false,
-  },
-  changeRoot: { about: '`true` finds the user below `newRoot`; `false` when absent.', required: false },
-  newRoot: {
+  }),
+  changeRoot: flag({ about: '`true` finds the user below `newRoot`; `false` when absent.' }),
+  newRoot: text({
     about: 'Where in the directory to look; the whole directory when changeRoot is not `true`.',
-    required: false,
-  },
-} as const
+    fallback: '',
+  }),
+}
 
 /** Attributes of entries that say something of the directory and not of the user. */
 const directoryAttributes = ['memberOf', 'objectClass']
 
-const resync: TaskModule = {
+export default defineTask({
   taskType: 'resync',
   fields,
   branches: false,
-  prepare: (given, path, issues) => {
-    const read = new TaskFields(fields, given, path, issues)
-    const keepExternal = read.flag('keepExternalAttrs', false)
-    const changeRoot = read.flag('changeRoot', false)
-    const newRoot = read.text('newRoot')
-    if (changeRoot && newRoot === '') issues.error(read.pathOf('newRoot'), '"newRoot" is required')
+  prepare: ({ keepExternalAttrs: keepExternal, changeRoot, newRoot }, { issues, pathOf }) => {
+    if (changeRoot && newRoot === '') issues.error(pathOf('newRoot'), '"newRoot" is required')
     let base = new Dn([])
     try {
       if (changeRoot) base = Dn.parse(newRoot)
     } catch (error) {
-      issues.error(read.pathOf('newRoot'), error instanceof Error ? error.message : String(error))
+      issues.error(pathOf('newRoot'), error instanceof Error ? error.message : String(error))
     }
     return {
-      calls: [],
       // Which attributes the directory has cannot be told beforehand.
       flow: { ...noFlow, opaque: true },
       create: async ({ directory }) =>
@@ -59,11 +54,9 @@ const resync: TaskModule = {
         }),
     }
   },
-}
+})
 
 /** A group's name is the first part of its DN. */
 function groupName(dn: string): string {
   return Dn.parse(dn).rdns[0]?.[0]?.value ?? dn
 }
-
-export default resync
