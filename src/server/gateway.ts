@@ -4,7 +4,7 @@ import { AuditSinks } from '#engine/audit/audit-sinks.ts'
 import { createRuntime } from '#engine/runtime.ts'
 import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { KeeperLoop } from '#engine/sts/publish/keeper-loop.ts'
-import { chaosLease } from '#engine/workflow/crash-point.ts'
+import type { CrashHook } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -39,6 +39,14 @@ export interface GatewayOptions {
   readonly renewalTimes?: RenewalTimes
   readonly log: Logger
   readonly accessLog: AccessLog
+  readonly faults?: Faults
+}
+
+/** Injected by tests of crashes. */
+export interface Faults {
+  readonly crash?: CrashHook
+  /** The lease of everything that the process claims, so that tests need not wait long for it to expire. */
+  readonly leaseMillis?: number
 }
 
 /** Limits of the stored runs that this process executes. */
@@ -90,7 +98,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     await Promise.all([sinks.configure(auditSinks), anchors.configure(auditAnchors)])
   }
   const { attempts, ...workerLimits } = options.workflowLimits
-  const lease = chaosLease(environment)
+  const { crash, leaseMillis } = options.faults ?? {}
+  const lease = leaseMillis === undefined ? {} : { leaseMillis }
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
   const services = createServices({
     storage,
@@ -107,6 +116,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     loginMeter: metrics.logins,
     peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,
+    ...(crash === undefined ? {} : { crash }),
     ...(options.renewalTimes === undefined ? {} : { renewalTimes: options.renewalTimes }),
     loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment,
@@ -116,7 +126,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const { tokenKeys } = services
   tokenKeys.configure(keyIssuers(configuration))
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
-  const leases = { timers: lease, mails: chaosLease(environment, mailLeases) }
+  const leases = { timers: lease, mails: leaseMillis === undefined ? {} : { leaseMillis: leaseMillis * mailLeases } }
   const background = scope.own(
     new BackgroundWork({ storage, services, running, wakeUp, limits, leases, mailMeter: metrics.mails }),
   )

@@ -11,7 +11,7 @@ import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
 import type { ApiServerMeter } from '#engine/sts/api-server-breaker.ts'
 import { createIssuingState } from '#engine/sts/token-issuing.ts'
-import { crashHook } from '#engine/workflow/crash-point.ts'
+import { type CrashHook, noCrash } from '#engine/workflow/crash-point.ts'
 import { processName } from '#engine/workflow/process-name.ts'
 import { defaultLimits } from '#engine/workflow/run-worker.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
@@ -43,6 +43,7 @@ export interface ServiceParts {
   readonly peopleMetrics?: PeopleMetrics
   /** The lease of runs, if it differs from the default. */
   readonly leaseMillis?: number
+  readonly crash?: CrashHook
   readonly measureCustody?: TokenKeyPlaces['measureCustody']
   readonly renewalTimes?: RuntimeServices['renewalTimes']
   readonly loopbackOnly?: boolean
@@ -123,7 +124,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       ...(people === undefined ? {} : { meter: people.registration }),
     },
     observer: workflowMetrics?.observer ?? noStepObserver,
-    crash: crashHook(environment),
+    crash: parts.crash ?? noCrash,
     ...(workflowMetrics === undefined
       ? {}
       : { jobs: { store: storage.jobRuns, worker: processName(), meter: workflowMetrics.jobs } }),

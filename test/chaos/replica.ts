@@ -64,7 +64,6 @@ export class Replica {
     const env = {
       ...process.env,
       GATEHOUSE_URL: this.url,
-      GATEHOUSE_CHAOS: '1',
       GATEHOUSE_CHAOS_LEASE_MILLIS: String(leaseMillis),
       ...(crash === undefined
         ? {}
@@ -72,7 +71,10 @@ export class Replica {
     }
     this.#wanted = true
     this.planned = crash !== undefined
-    const child = spawn('bin/gatehouse', args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn('bin/node', ['test/support/crashing-gateway.ts', ...args], {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     this.#child = child
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk: Buffer) => {

@@ -6,7 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addPerson } from '#testing/add-person.ts'
-import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
+import {
+  type GatewayProcess,
+  type GatewayProcessOptions,
+  startGatewayProcess,
+  until,
+} from '#testing/gateway-process.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { developmentLogin, staffPages } from '#testing/story-documents.ts'
@@ -204,11 +209,11 @@ function story(databaseUrl?: () => Promise<string>): void {
     const found = await api('/scim/Users?filter=userName%20eq%20%22dora%22', 'GET')
     const id = ((await found.json()) as { Resources: { id: string }[] }).Resources[0]?.id
     const { port } = new URL(gateway.url)
-    const start = (environment: Record<string, string>) =>
-      startGatewayProcess({ config, dataFolder, args: database.slice(2), port: Number(port), environment })
-    const chaos = { GATEHOUSE_CHAOS: '1', GATEHOUSE_CHAOS_LEASE_MILLIS: '1500' }
+    const start = (more: Partial<GatewayProcessOptions>) =>
+      startGatewayProcess({ config, dataFolder, args: database.slice(2), port: Number(port), ...more })
+    const chaos = { GATEHOUSE_CHAOS_LEASE_MILLIS: '1500', GATEHOUSE_CHAOS_POINT: 'after-target-call' }
     await gateway.stop()
-    gateway = await start({ ...chaos, GATEHOUSE_CHAOS_POINT: 'after-target-call' })
+    gateway = await start({ environment: chaos, crashes: true })
     const patch = {
       schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
       Operations: [{ op: 'replace', path: 'password', value: 'killed horse battery' }],

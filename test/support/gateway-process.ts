@@ -31,6 +31,8 @@ export interface GatewayProcessOptions {
   readonly dataFolder?: string
   /** The same one between two starts; else a free one. */
   readonly port?: number
+  /** Starts `crashing-gateway.ts`, which crashes where the environment says. */
+  readonly crashes?: boolean
   /** Listens with the certificate of `test-certificates.ts`. */
   readonly tls?: boolean
 }
@@ -59,7 +61,9 @@ async function startOnce(options: GatewayProcessOptions): Promise<GatewayProcess
   if (options.tls === true) args.push(...certificateArgs(dataFolder))
   args.push('--listen', `127.0.0.1:${port}`, '--metrics', `127.0.0.1:${metricsPort}`, ...(options.args ?? []))
   const environment = { ...process.env, GATEHOUSE_URL: url, ...options.environment }
-  const child = spawn(gatehouse, args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  const crashing = ['test/support/crashing-gateway.ts', ...args]
+  const [program, words] = options.crashes === true ? ['bin/node', crashing] : [gatehouse, args]
+  const child = spawn(program, words, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {

@@ -9,7 +9,7 @@ import { parseHostPort } from '#kernel/address.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import { firstWrong, readArguments, WrongUsage, wholeNumber, wrongUsage } from '#server/commands/command-line.ts'
-import { type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
+import { type Faults, type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
 import { createAccessLog, createLogger, LineBuffer, type LogLevel, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
@@ -146,7 +146,7 @@ const options = {
   ...limitOptions,
 } as const
 
-export async function serveCommand(args: string[], io: CommandIo): Promise<number> {
+export async function serveCommand(args: string[], io: CommandIo, faults: Faults = {}): Promise<number> {
   const read = readArguments(args, { command: 'serve', usage, options, positionals: 0 }, io)
   if ('exit' in read) return read.exit
   const { values } = read
@@ -206,6 +206,7 @@ export async function serveCommand(args: string[], io: CommandIo): Promise<numbe
       ...limits,
       log,
       accessLog,
+      faults,
     })
     io.stdout(`Listening on ${gateway.address}`)
     io.stdout(clientAddressText(values['trusted-proxy'] ?? []))
