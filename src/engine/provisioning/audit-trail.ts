@@ -10,15 +10,14 @@ export type AuditPlace = Pick<AuditEntry, 'time' | 'subject' | 'target'>
 type RunFields = Pick<AuditEntry, 'workflow' | 'requestor' | 'caller' | 'requestId' | 'approval' | 'reason'>
 
 /**
- * Collects what a run did, to be written in one go, except for what was written by the transaction that did it. Values of
- * attributes that are named like a secret are left out.
+ * Collects the audit entries of a run, to be written with its commit. A target in the audit's own database writes them
+ * in the transaction of its changes instead. Values of secret attributes are left out.
  */
 export class AuditTrail {
   /** Yet to be written. */
   readonly rows: AuditEntry[] = []
   readonly #run: RunFields
   readonly #store: Pick<AuditStore, 'appendWithin'>
-  readonly #written = new WeakSet<TargetChange>()
   #count = 0
 
   constructor(run: RunFields, store: Pick<AuditStore, 'appendWithin'>) {
@@ -31,19 +30,18 @@ export class AuditTrail {
     return this.#count
   }
 
-  add(place: AuditPlace, change: TargetChange): void {
+  /** Counts a change. Its entry is collected unless it is `written` already. */
+  add(place: AuditPlace, change: TargetChange, written = false): void {
     this.#count++
-    if (!this.#written.has(change)) this.rows.push(this.#row(place, change))
+    if (!written) this.rows.push(this.#row(place, change))
   }
 
-  /** Writes as part of the transaction, where it is one of the audit's own database. */
-  async appendWithin(transaction: object, place: AuditPlace, changes: readonly TargetChange[]): Promise<void> {
-    const rows = this.rowsOf(place, changes)
-    if (!(await this.#store.appendWithin(transaction, rows))) return
-    for (const change of changes) this.#written.add(change)
+  /** Writes the entries in the transaction; false if that isn't one of the audit's own database. */
+  appendWithin(transaction: object, place: AuditPlace, changes: readonly TargetChange[]): Promise<boolean> {
+    return this.#store.appendWithin(transaction, this.rowsOf(place, changes))
   }
 
-  /** The rows of these changes, which are not added. */
+  /** The entries of these changes, without adding them. */
   rowsOf(place: AuditPlace, changes: readonly TargetChange[]): AuditEntry[] {
     return changes.map((change) => this.#row(place, change))
   }

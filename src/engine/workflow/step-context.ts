@@ -44,7 +44,7 @@ export function stepContext(state: RunProgress, position: Position, services: Ru
     requestor,
     params: requestObject(request),
     log,
-    audit: (change) => services.trail.add(place(target), change),
+    audit: (change, written) => services.trail.add(place(target), change, written),
     auditWithin: (transaction, changes) => services.trail.appendWithin(transaction, place(target), changes),
     ...(intend === undefined || services.auditsWithin?.(target) === true
       ? {}

@@ -3,7 +3,7 @@ import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { ChangeRecorder, SortOrder } from '#identity/user-directory.ts'
+import type { SortOrder } from '#identity/user-directory.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
@@ -31,13 +31,13 @@ export interface TargetRequest {
   /** The workflow's request map. */
   readonly params: Readonly<Record<string, unknown>>
   readonly log: Logger
-  /** To be called for each change, after it was made. */
-  audit(change: TargetChange): void
+  /** Call it for each change after it was made; with `written` if `auditWithin` wrote the audit entry. */
+  audit(change: TargetChange, written?: boolean): void
   /**
-   * For targets that keep their users by `openUserDirectory`: what it is told inside a transaction is in the audit by the
-   * same commit. Each of these changes is told to `audit` as well, afterwards.
+   * For targets that keep their users by `openUserDirectory`: writes the audit entries in the transaction of the changes.
+   * False if the transaction belongs to another database. After the commit, call `audit` for each change as well.
    */
-  readonly auditWithin?: ChangeRecorder
+  readonly auditWithin?: (transaction: object, changes: readonly TargetChange[]) => Promise<boolean>
   /**
    * Told what is about to be asked of the target, before it is: when nobody learns what came of the call, since the process
    * died or the answer was lost, the audit still gets its rows once the change is found to be there.

@@ -52,6 +52,7 @@ onEachDatabase('the database target', (freshUrl) => {
       auditWithin: async (_transaction: object, changes: readonly TargetChange[]) => {
         if (refuses) throw new Error('the audit cannot be written')
         told.push(...changes)
+        return true
       },
     } as unknown as TargetRequest
     const secret = 'correct horse battery'
@@ -122,12 +123,18 @@ onEachDatabase('the database target', (freshUrl) => {
     const recording: TargetRequest['auditWithin'] = async (transaction, changes) => {
       expect(transaction).toHaveProperty('query')
       told.push(...changes.map(({ action, attribute }) => `${action} ${attribute}`))
+      return true
     }
+    const elsewhere: TargetRequest['auditWithin'] = async () => false
+    const written: (boolean | undefined)[] = []
     const refusing: TargetRequest['auditWithin'] = async () => {
       throw new Error('the audit cannot be written')
     }
     const request = (auditWithin: TargetRequest['auditWithin']) =>
-      ({ audit() {}, auditWithin }) as unknown as TargetRequest
+      ({
+        audit: (_: TargetChange, isWritten) => written.push(isWritten),
+        auditWithin,
+      }) as Partial<TargetRequest> as TargetRequest
     const sync = { addOnly: false, attributes: ['mail'], keepGroups: true }
     await expect(target.createUser(user('one@x.org'), ['mail'], request(refusing))).rejects.toThrow(/audit/)
     expect(await target.findUser('ada')).toBeUndefined()
@@ -139,6 +146,9 @@ onEachDatabase('the database target', (freshUrl) => {
     expect(await target.findUser('ada')).toBeDefined()
     await target.deleteUser(user(''), request(recording))
     expect(told).toEqual(['add userID', 'add mail', 'replace mail', 'delete userID'])
+    expect(written).toEqual([true, true, true, true])
+    await target.createUser(user('one@x.org'), [], request(elsewhere))
+    expect(written.slice(4)).toEqual([false])
     await close()
   })
 })

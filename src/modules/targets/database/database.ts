@@ -6,7 +6,7 @@ import { newGroupChanges } from '#identity/entry-changes.ts'
 import { timeAttributes } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import type { UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
+import type { ChangeRecorder, UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { configuredFile, databaseSystem, openPasswords, type Passwords } from '#modules/shared/passwords/passwords.ts'
 import { hasCode, noUser, report } from '#modules/shared/targets/user-reconciler.ts'
@@ -181,7 +181,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   ): Promise<void> {
     const wanted = { ...user, attributes: user.attributes.pick(attributes) }
     await unlessThere(
-      async () => report(await this.#users.create(wanted, request.auditWithin), request),
+      () => withAudit(request, (record) => this.#users.create(wanted, record)),
       async () => {
         if (options?.mustBeNew === true) return false
         const stored = await this.#users.findByLogin(user.userID)
@@ -201,12 +201,12 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
       ...(expectedGroup === undefined ? {} : { expectedGroup }),
       ...(newUserID === undefined ? {} : { newUserID }),
     }
-    report(await this.#users.sync(change, request.auditWithin), request)
+    await withAudit(request, (record) => this.#users.sync(change, record))
   }
 
   async deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
     const id = (await this.#users.findByLogin(user.userID))?.id
-    report(await this.#users.delete(user.userID, options, request.auditWithin), request)
+    await withAudit(request, (record) => this.#users.delete(user.userID, options, record))
     if (id !== undefined) await this.#passwords.remove(id)
   }
 
@@ -214,10 +214,12 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
     const id = (await this.#users.findByLogin(user.userID))?.id
     if (id === undefined) throw noUser(user.userID)
-    const { auditWithin } = request
-    const record = auditWithin && ((transaction: object) => auditWithin(transaction, [passwordChange]))
-    await this.#passwords.set(id, await this.#passwords.hash(password), record)
-    request.audit(passwordChange)
+    const hash = await this.#passwords.hash(password)
+    await withAudit(request, async (record) => {
+      const recordPassword = record && ((transaction: object) => record(transaction, [passwordChange]))
+      await this.#passwords.set(id, hash, recordPassword)
+      return [passwordChange]
+    })
   }
 
   lookupUserByLogin(login: string): Promise<User | undefined> {
@@ -271,7 +273,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   async updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void> {
     const { attributes, ...rest } = change
     const values = attributes === undefined ? {} : { attributes: new Map(Object.entries(attributes)) }
-    report(await this.#users.updateGroup(name, { ...rest, ...values }, request.auditWithin), request)
+    await withAudit(request, (record) => this.#users.updateGroup(name, { ...rest, ...values }, record))
   }
 
   async deleteGroup(
@@ -285,7 +287,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   }
 
   async changeMemberGroups(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
-    report(await this.#users.changeMemberGroups(name, change, request.auditWithin), request)
+    await withAudit(request, (record) => this.#users.changeMemberGroups(name, change, record))
   }
 
   containingGroups(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
@@ -317,3 +319,18 @@ const sameAttributes = (stored: Attributes, wanted: Attributes): boolean =>
 
 const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((text, i) => text === b[i])
+
+/** Makes changes and audits them: in their own transaction where that is possible, else with the run. */
+async function withAudit(
+  request: TargetRequest,
+  change: (record?: ChangeRecorder) => Promise<readonly UserChange[]>,
+): Promise<void> {
+  const { auditWithin } = request
+  let written = false
+  const record: ChangeRecorder | undefined =
+    auditWithin &&
+    (async (transaction, changes) => {
+      written = await auditWithin(transaction, changes)
+    })
+  for (const made of await change(record)) request.audit(made, written)
+}
