@@ -1,4 +1,4 @@
-import type { StepEffects } from '#sdk/workflow/step-effects.ts'
+import type { StepEffects } from '#sdk/workflow/workflow-task.ts'
 
 /** For tasks that are not to ask for any. */
 export const noEffects: StepEffects = {

@@ -1,10 +1,11 @@
 import { Attributes } from '#identity/attributes.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { StepMail } from '#sdk/notifier/mail.ts'
-import type { GrantedAccess, SetPassword } from '#sdk/workflow/step-effects.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type {
+  GrantedAccess,
   RequestMap,
+  SetPassword,
   TaskContext,
   TaskHost,
   TaskOutcome,

@@ -11,7 +11,7 @@ import type { WorkflowSpec } from '#model/workflow.ts'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { WorkflowConfig } from '#sdk/module/configuration.ts'
 import { accessEndKey } from '#sdk/workflow/access-end.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
 
 export function buildTarget(spec: TargetSpec, context: BuildContext): void {
   const { state, issues, placed } = context

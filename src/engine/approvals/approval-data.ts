@@ -1,7 +1,7 @@
 import { isSecretAttribute } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 const maxNames = 100

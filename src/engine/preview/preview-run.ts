@@ -20,9 +20,7 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { checkMail } from '#sdk/notifier/mail.ts'
 import type { Target, TargetRequest } from '#sdk/target/target.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
-import type { StepEffects } from '#sdk/workflow/step-effects.ts'
-import type { PreviewContext } from '#sdk/workflow/workflow-task.ts'
-import { next, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
+import { next, type PreviewContext, type StepEffects, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 
 export interface PreviewLimits {
   readonly millis: number

@@ -13,8 +13,14 @@ import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { newAccountIn, type SavedRun, signalFromJson } from '#engine/workflow/saved-run.ts'
 import type { BatchEnd, StepBatch } from '#engine/workflow/step-batch.ts'
 import type { StepLog } from '#engine/workflow/step-log.ts'
-import { RunSealer, restoreStoredRun, type StoredForm } from '#engine/workflow/stored-form.ts'
-import { isWithinCall, readLostCall, remainingForm } from '#engine/workflow/within-call-form.ts'
+import {
+  isWithinCall,
+  RunSealer,
+  readLostCall,
+  remainingForm,
+  restoreStoredRun,
+  type StoredForm,
+} from '#engine/workflow/stored-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'

@@ -1,6 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
-import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { RequestMap } from '#sdk/workflow/workflow-task.ts'
 
 const maxKeys = 256

@@ -1,14 +1,12 @@
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
-import { CollectedEffects } from '#engine/workflow/collected-effects.ts'
 import { type Intent, intentsOf, intentsToJson, isRefusedCall, untold } from '#engine/workflow/intents.ts'
-import type { StepWish } from '#engine/workflow/run-effects.ts'
+import { CollectedEffects, type StepWish } from '#engine/workflow/run-effects.ts'
 import { messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import { auditTrail } from '#engine/workflow/run-trail.ts'
+import { prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
 import { type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
-import { stepContext } from '#engine/workflow/step-context.ts'
+import { auditTrail, stepContext } from '#engine/workflow/step-context.ts'
 import { StepLog } from '#engine/workflow/step-log.ts'
-import { prepareWait, type Waiting } from '#engine/workflow/waiting.ts'
 import {
   beginStep,
   type DefinitionOf,

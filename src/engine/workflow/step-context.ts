@@ -1,12 +1,11 @@
-import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import { type AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { accountOrigin } from '#engine/provisioning/new-accounts.ts'
 import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { type Position, positionText } from '#engine/workflow/walk.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
-import type { StepEffects } from '#sdk/workflow/step-effects.ts'
-import type { RequestMap, TaskContext } from '#sdk/workflow/workflow-task.ts'
+import type { RequestMap, StepEffects, TaskContext } from '#sdk/workflow/workflow-task.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 export interface RunServices {
@@ -117,4 +116,20 @@ class StepLogger implements Logger {
       taskType: this.#position.step.taskType,
     }
   }
+}
+
+/** A trail for what the run does from here on. */
+export function auditTrail(state: RunProgress, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail {
+  const { id, workflow: name, requestor, caller, reason, requestId, approval } = state
+  return new AuditTrail(
+    {
+      workflow: { id, name },
+      requestor,
+      ...(caller === undefined || caller === requestor ? {} : { caller }),
+      ...(requestId === undefined ? {} : { requestId }),
+      ...(approval === undefined ? {} : { approval }),
+      ...(reason === undefined ? {} : { reason }),
+    },
+    audit,
+  )
 }

@@ -1,7 +1,7 @@
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import type { CrashHook } from '#engine/workflow/crash-point.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
-import type { StepObserver } from '#engine/workflow/step-observer.ts'
+import type { StepObserver } from '#engine/workflow/step-log.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'

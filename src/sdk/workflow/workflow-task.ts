@@ -1,3 +1,4 @@
+import type { NewGrant } from '#domain/grant.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import type { Directory } from '#identity/directory.ts'
 import type { Identity, RunIdentities } from '#identity/identity.ts'
@@ -9,13 +10,13 @@ import type { Mapping } from '#sdk/mapper/mapping.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { StepMail } from '#sdk/notifier/mail.ts'
 import type { Expiry } from '#sdk/target/expiry.ts'
 import type { LookupHost, Target, TargetRequest, TargetSource } from '#sdk/target/target.ts'
 import type { ApprovalDecision, ApprovalRequest } from '#sdk/workflow/approval.ts'
 import type { TaskFlow } from '#sdk/workflow/flow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
-import type { StepEffects } from '#sdk/workflow/step-effects.ts'
-import type { BoundSubject, GroupChanges, ReadVersion } from '#sdk/workflow/workflow.ts'
+import type { BoundSubject, GroupChanges, ReadVersion, WorkflowCall } from '#sdk/workflow/workflow.ts'
 
 /** The user a workflow works on. Tasks change it; nothing reaches a target before a provision task. */
 export interface WorkflowUser extends User {
@@ -189,4 +190,37 @@ export function defineCustomTask<C>(definition: CustomTaskDefinition<C>): Custom
       return { flow: definition.flow(config), create: async (host) => definition.create(config, host) }
     },
   }
+}
+
+/** Access that a step gave and that expires. */
+export type GrantedAccess = Omit<NewGrant, 'id' | 'run'>
+
+/** A password that a step sets at a target. */
+export interface SetPassword {
+  readonly target: string
+  /** The logins that the account's owner may have signed in with: at the target, and in the workflow. */
+  readonly logins: readonly string[]
+  /** Who the account's owners are; empty where no directory insert is known to show the account. */
+  readonly owners: readonly Identity[]
+}
+
+/** A password that is about to be written. Whoever says neither does not know what came of it. */
+export interface PasswordWrite {
+  written(): void
+  /** The target has not taken it. */
+  refused(): Promise<void>
+}
+
+/** What is to follow from a step. It is committed with the step's end, or not at all. */
+export interface StepEffects {
+  mail(mail: StepMail): void
+  grant(access: GrantedAccess): void
+  /**
+   * To be called before a password is written. Once it is, the sessions of the account's owner end with the step, except
+   * the one that requested the run. They end, too, where no one learns whether it was written: the process was killed, or
+   * the target did not answer. Sessions are found by identity, or by login where no owner is named.
+   */
+  beginPassword(password: SetPassword): Promise<PasswordWrite>
+  /** Another run, on its own from then on. */
+  start(call: WorkflowCall): void
 }

@@ -1,6 +1,7 @@
 import type { NamedGroup } from '#identity/group.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
 import type { NewAccount } from '#sdk/target/new-account.ts'
 
 export interface WorkflowCall {
@@ -93,3 +94,12 @@ export interface WorkflowStarter {
    */
   run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
 }
+
+const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremolo_user_id$|com\.tremolosecurity\.)/i
+
+/**
+ * True for request keys that steer the engine (approvals, execution, identity of the run). Nothing that comes from a
+ * caller may become one, so they are refused wherever a key is named by input or by a task. `unison.sendToSubject`, which
+ * only says who is mailed, is a key like any other.
+ */
+export const isEngineKey = (key: string): boolean => engineKey.test(key) || isForbiddenKey(key)

@@ -8,7 +8,7 @@ import { isForbiddenKey } from '#kernel/json.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
 
 const parameters = {
   searchBase: parsed('distinguished name', Dn.parse, {

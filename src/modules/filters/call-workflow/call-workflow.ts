@@ -19,9 +19,8 @@ import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 import { AnotherSubject, type CallKey, type RefusedCall } from '#sdk/workflow/runs.ts'
-import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
+import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import {
   type CallBody,

@@ -6,8 +6,7 @@ import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#
 import { defineJob, type JobHost } from '#sdk/job/job.ts'
 import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
-import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 
 /** A job that did nothing for so long gives its process back. */
 const idleMillis = 30_000

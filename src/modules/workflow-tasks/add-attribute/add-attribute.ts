@@ -2,8 +2,8 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { TaskFields } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import { next, type RequestMap, type TaskModule, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 const fields = {

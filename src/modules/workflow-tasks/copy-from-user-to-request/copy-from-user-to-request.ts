@@ -1,8 +1,8 @@
 import { flag, list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 
 const parameters = {

@@ -9,8 +9,8 @@ import {
 } from '#modules/shared/plugin/plugin-code.ts'
 import { PluginHost } from '#protocols/plugin/plugin-host.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
-import { isEngineKey } from '#sdk/workflow/engine-keys.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import {
   defineCustomTask,
   next,

@@ -14,10 +14,11 @@ import type { Mapping } from '#sdk/mapper/mapping.ts'
 import { type Expiry, expiryTime } from '#sdk/target/expiry.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target/target.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
-import type { GrantedAccess, StepEffects } from '#sdk/workflow/step-effects.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import {
+  type GrantedAccess,
   next,
+  type StepEffects,
   type TaskModule,
   type TaskTargets,
   type WorkflowTask,
