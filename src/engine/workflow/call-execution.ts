@@ -1,8 +1,8 @@
 import type { RunClaim, StepRecord } from '#domain/run.ts'
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
 import { ClaimKeeper } from '#engine/workflow/claim-keeper.ts'
-import { type Intent, intentsOf, isRefusedCall, untold } from '#engine/workflow/intents.ts'
-import { CollectedEffects, type PasswordNotes, runEffects, type StepWish } from '#engine/workflow/run-effects.ts'
+import { type Intent, intentsOf, isRefusedCall, unreported } from '#engine/workflow/intents.ts'
+import { CollectedEffects, type PasswordNotes, runEffects, type StepRequests } from '#engine/workflow/run-effects.ts'
 import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
@@ -42,14 +42,14 @@ export interface CallParts {
 
 /**
  * Executes a run within its call. One that does not wait is never stored: what it did is in the audit, and what is to
- * follow from its steps is committed, in one transaction at its end. One that has to wait is stored as it stands then.
+ * follow from its steps is committed, in one transaction at its end. One that has to wait is stored at that point.
  */
 export class CallExecution {
   readonly #state: RunProgress
   readonly #parts: CallParts
   readonly #trail: AuditTrail
   readonly #record: CallRecord
-  readonly #wishes: StepWish[] = []
+  readonly #requests: StepRequests[] = []
   readonly #log = new StepLog()
 
   constructor(state: RunProgress, parts: CallParts) {
@@ -72,7 +72,7 @@ export class CallExecution {
       failure = failureOf(this.#state, error)
       logFailure(services.log, this.#state, failure)
     }
-    this.#log.tell(services.observer, workflow)
+    this.#log.report(services.observer, workflow)
     const result: WorkflowResult = {
       id,
       status: wait === undefined ? 'completed' : 'waiting',
@@ -124,7 +124,7 @@ export class CallExecution {
     const ended = (outcome: TaskOutcome): TaskOutcome => {
       note(outcome.kind)
       this.#record.learned()
-      if (!effects.isEmpty) this.#wishes.push({ step: number, effects })
+      if (!effects.isEmpty) this.#requests.push({ step: number, effects })
       return outcome
     }
     const failed = (error: unknown): never => {
@@ -157,7 +157,7 @@ export class CallExecution {
     await saveDefinitions()
     const answer = this.#parts.answer({ id, status: 'waiting', changes: this.#trail.count })
     const effects: RunEffects = {
-      ...(await runEffects(this.#state, this.#wishes, prepare)),
+      ...(await runEffects(this.#state, this.#requests, prepare)),
       steps: this.#log.take(1),
       audit: this.#trail.rows,
       timers,
@@ -180,7 +180,7 @@ export class CallExecution {
     services.crash('after-commit')
   }
 
-  /** An approval that nobody may decide is not the caller's to mend: the run is stored all the same, as an incident soon. */
+  /** The caller can't fix an approval without approvers, so the run is stored anyway; a worker turns it into an incident. */
   async #waiting(wait: WaitOutcome): Promise<Waiting & { readonly undecidable: boolean }> {
     const { approvals, deadline } = this.#parts
     try {
@@ -198,7 +198,7 @@ export class CallExecution {
     let failure = failed
     let effects: RunEffects = {}
     try {
-      if (this.#wishes.length > 0) effects = await runEffects(this.#state, this.#wishes, prepare)
+      if (this.#requests.length > 0) effects = await runEffects(this.#state, this.#requests, prepare)
     } catch (error) {
       failure ??= failureOf(this.#state, error)
     }
@@ -238,8 +238,8 @@ interface CallRecordParts {
 
 /**
  * What is stored of a run that is executed within its call. Most are never stored; one that is about to change a target
- * whose audit is not the same commit is, with what it is about to change: when the process dies, whoever claims the run
- * finds out whether that happened, and goes no further, since nobody waits for the answer any more.
+ * whose audit is not the same commit is, with what it is about to change: when the process dies, the worker
+ * that claims the run finds out whether that happened, and ends it, since no caller waits for the answer.
  */
 class CallRecord {
   readonly #state: RunProgress
@@ -284,7 +284,7 @@ class CallRecord {
     this.#open = intents
   }
 
-  /** The task under way has ended, and told all that it changed. */
+  /** The current task has ended and reported all its changes. */
   learned(): void {
     this.#open = []
   }
@@ -320,10 +320,10 @@ class CallRecord {
     const { services, kept } = this.#parts
     const run = this.#claim
     if (run === undefined) return
-    const open = failure === undefined || isRefusedCall(failure) ? [] : untold(this.#open, this.#parts.trail.rows)
+    const open = failure === undefined || isRefusedCall(failure) ? [] : unreported(this.#open, this.#parts.trail.rows)
     const failed = endState(this.#state, failure)
     try {
-      // Nobody has learned whether the target did it: that is found out as if the process had died.
+      // It is unknown whether the target made the change, so a worker finds out, as after a crash.
       if (failed.state === 'failed' && open.length > 0) {
         const later = { state: 'ready', due: { inMillis: 0 }, attempt: 0 } as const
         await this.#goOn(later, lostCallForm(this.#state, open, failed.incident), { ...effects, steps: steps() })
@@ -331,9 +331,9 @@ class CallRecord {
       else await services.runs.record({ ...effects, forgets: run })
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'VERSION_MISMATCH') throw error
-      // Somebody took this process for dead. What it learned since then is told; what was found meanwhile is there.
+      // Another worker took this process for dead. Add only the entries that it has not written.
       const { rows } = await services.audit.list({ workflowId: run.id, limit: 500 })
-      await services.runs.record({ ...effects, audit: untold(effects.audit ?? [], rows) })
+      await services.runs.record({ ...effects, audit: unreported(effects.audit ?? [], rows) })
     }
   }
 
@@ -341,7 +341,7 @@ class CallRecord {
     if (this.#claim === undefined) return
     const step: StepCommit = { run: this.#claim, next, data, touched: true, effects }
     const state = await this.#parts.services.runs.commit(step)
-    // Somebody asked for its end; nothing was changed yet by what comes now.
+    // The run was cancelled before the next change.
     if (next.state === 'running' && state !== 'running') {
       throw new GatewayError('CONFLICT', `the run ${this.#claim.id} was cancelled`, {
         publicText: 'The run was cancelled.',

@@ -4,7 +4,7 @@ import type { ClaimedRun, Incident, RunState } from '#domain/run.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { ClaimLost } from '#engine/workflow/claim-keeper.ts'
-import { type Intent, untold } from '#engine/workflow/intents.ts'
+import { type Intent, unreported } from '#engine/workflow/intents.ts'
 import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
 import { startedCall } from '#engine/workflow/run-call.ts'
 import { runEffects } from '#engine/workflow/run-effects.ts'
@@ -61,7 +61,7 @@ export class ClaimedRunExecution {
     this.#run = run
     this.#parts = parts
     this.#sealer = new RunSealer(parts.services.secrets, run.id)
-    // Writing down what a step is about to change counts its attempts anew.
+    // The commit of planned changes resets the attempts of the step.
     const before = run.data['attempts']
     this.#attempt = run.attempt + (typeof before === 'number' ? before - 1 : 0)
     this.#touched = run.touched
@@ -120,7 +120,7 @@ export class ClaimedRunExecution {
     return refusalEffects(this.#run, error, informed, this.#parts.services.clock())
   }
 
-  /** A run whose end was asked for takes the state that was asked for by itself, when its claim would go on. */
+  /** A commit that continues the claim of a cancelled run ends it in the requested state. */
   #earlyEnd(): NextState | undefined {
     const { cancel, deadline } = this.#run
     const attempt = this.#attempt
@@ -136,8 +136,8 @@ export class ClaimedRunExecution {
   }
 
   /**
-   * The process that executed the run within its call is gone, and nobody waits for the answer: the audit gets what is
-   * found to be changed, and the run goes no further. What cannot be told by reading is for an administrator.
+   * The process that executed the run within its call is gone, and no caller waits for the answer: the audit gets the
+   * changes that are found, and the run ends. An administrator handles changes that can't be found by reading.
    */
   async #settleLostCall(): Promise<void> {
     const { id, name, data } = this.#run
@@ -161,7 +161,7 @@ export class ClaimedRunExecution {
     })
   }
 
-  /** A target that was called goes on although its caller died, so what is not there may still come, for a while. */
+  /** A target may still work on a call after its caller died, so a missing change may appear for a while. */
   #lookAgainIn(absent: readonly Intent[]): number | undefined {
     const { services, leaseMillis } = this.#parts
     const latest = Math.max(...absent.map(({ time }) => time.getTime()))
@@ -197,7 +197,7 @@ export class ClaimedRunExecution {
       try {
         return await this.#settle(workflows, batch, rows)
       } finally {
-        log.tell(services.observer, this.#run.name)
+        log.report(services.observer, this.#run.name)
       }
     })
   }
@@ -217,12 +217,12 @@ export class ClaimedRunExecution {
   async #confirmed(intents: readonly Intent[]): Promise<readonly AuditEntry[]> {
     if (intents.length === 0) return []
     const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
-    return untold(intents, rows)
+    return unreported(intents, rows)
   }
 
   /** What follows from the batch; when the store cannot take it, that is an incident. */
   async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditEntry[]): Promise<RunState | 'void'> {
-    const { end, saved, wishes, log } = batch
+    const { end, saved, requests, log } = batch
     const common = { steps: log.take(this.#attempt), audit: rows }
     try {
       const form = await this.#sealer.form(saved)
@@ -230,12 +230,12 @@ export class ClaimedRunExecution {
       const known = { workflow: this.#run.name, depth: typeof depth === 'number' ? depth : 0 }
       const asked = { ...(typeof session === 'string' ? { session } : {}), ...newAccountIn(saved.data) }
       const by = { ...this.#run, ...known, ...asked }
-      const wished = await runEffects(by, wishes, (call) => workflows.prepare(startedCall(call, by)))
+      const requested = await runEffects(by, requests, (call) => workflows.prepare(startedCall(call, by)))
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
       const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
-      const mails = [...(wished.mails ?? []), ...(refusal.mails ?? [])]
+      const mails = [...(requested.mails ?? []), ...(refusal.mails ?? [])]
       const audit = [...rows, ...(refusal.audit ?? [])]
-      const effects = { ...wished, ...common, ...timers, audit, ...(mails.length === 0 ? {} : { mails }) }
+      const effects = { ...requested, ...common, ...timers, audit, ...(mails.length === 0 ? {} : { mails }) }
       return await this.#commit(this.#nextState(end), form, effects)
     } catch (error) {
       if (retryDelay(error, 1, this.#parts.retries) !== undefined) throw error
@@ -295,7 +295,7 @@ export class ClaimedRunExecution {
   }
 }
 
-/** Nobody can tell by reading whether these changes were made. */
+/** Reading can't show whether these changes were made. */
 function unknownOutcome(intents: readonly Intent[]): GatewayError {
   const what = intents.map(({ target, kind, action, attribute }) => `${target}: ${action} ${kind} ${attribute}`)
   const text = 'the call ended without an answer; it is unknown whether the change was made'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Intent, intentsFromJson, intentsToJson, isRefusedCall, untold } from '#engine/workflow/intents.ts'
+import { type Intent, intentsFromJson, intentsToJson, isRefusedCall, unreported } from '#engine/workflow/intents.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
@@ -31,8 +31,8 @@ test.each([[[1]], [[{}]], [[{ ...intentsToJson([intent('1')])[0], kind: 'other' 
 
 test('what a row tells, or another intent, is not told again', () => {
   const intents = [intent('1'), intent('2'), intent('3', { value: 'x' }), intent('4', { target: 'other' })]
-  expect(untold(intents, []).map(({ id }) => id)).toEqual(['1', '3', '4'])
-  expect(untold(intents, [intent('row', { value: 'x' })]).map(({ id }) => id)).toEqual(['1', '4'])
+  expect(unreported(intents, []).map(({ id }) => id)).toEqual(['1', '3', '4'])
+  expect(unreported(intents, [intent('row', { value: 'x' })]).map(({ id }) => id)).toEqual(['1', '4'])
 })
 
 test('a target that refuses has done nothing; of anything else it is not known', () => {

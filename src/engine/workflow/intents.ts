@@ -10,7 +10,7 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /**
  * What a step was about to change at a target, as it would stand in the audit. It is stored with the run before the
- * target is called: when nobody learns what came of the call, the next attempt finds by reading that the change is there,
+ * target is called: when the outcome of the call is unknown, the next attempt finds by reading that the change is there,
  * and the audit gets its row all the same.
  */
 export interface Intent extends AuditEntry {
@@ -68,8 +68,8 @@ export const intentsOf = (trail: AuditTrail, place: AuditPlace, changes: readonl
     return group === undefined ? row : { ...row, group }
   })
 
-/** Those that no row tells of. An intent that was repeated is told once. */
-export function untold(intents: readonly Intent[], rows: readonly AuditEntry[]): Intent[] {
+/** Intents without an audit entry, each once. */
+export function unreported(intents: readonly Intent[], rows: readonly AuditEntry[]): Intent[] {
   return intents.filter(
     (intent, i) =>
       !rows.some((row) => sameChange(row, intent)) &&
@@ -90,12 +90,12 @@ const refusals: ReadonlySet<string> = new Set([
 
 export const isRefusedCall = (error: unknown): boolean => error instanceof GatewayError && refusals.has(error.code)
 
-/** What became of changes that were about to be made when whoever made them died. */
+/** The outcome of planned changes whose process died. */
 export interface FoundIntents {
   readonly there: readonly Intent[]
   /** Not, or not yet: the target may still be at it. */
   readonly absent: readonly Intent[]
-  /** Nobody can tell by reading: a password, a user whom the target does not know by the login. */
+  /** Not visible by reading: a password, or a user whom the target knows by another login. */
   readonly unknown: readonly Intent[]
 }
 
@@ -142,7 +142,7 @@ async function findMemberGroup(target: Target, action: string, member: string, g
   return thereIf(found.memberGroups.some(({ name }) => sameLogin(name, member)) === (action !== 'delete'))
 }
 
-/** Whoever has another login at the target than in the workflow is not found by it, and so nothing is known. */
+/** A user with another login at the target is not found, so the outcome is unknown. */
 async function findInUser(
   target: Target,
   intents: readonly Intent[],

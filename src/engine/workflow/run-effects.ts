@@ -11,7 +11,7 @@ import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 
 /** What one step asked for. */
-export interface StepWish {
+export interface StepRequests {
   readonly step: number
   readonly effects: CollectedEffects
 }
@@ -22,15 +22,15 @@ export type EffectRun = Pick<RunProgress, 'id' | 'workflow' | 'requestor' | 'cal
 /** What steps of a run asked for, as it is committed with them; no properties where there is nothing. */
 export async function runEffects(
   by: EffectRun,
-  wishes: readonly StepWish[],
+  requests: readonly StepRequests[],
   prepare: (call: WorkflowCall) => Promise<NewRun>,
 ): Promise<Pick<RunEffects, 'mails' | 'grants' | 'starts' | 'endings'>> {
   const run = by.id
-  const endings = wishes.flatMap(({ effects }) => effects.passwords.map((password) => endingOf(password, by)))
-  const mails = wishes.flatMap(({ step, effects }) => newMails(run, step, effects.mails))
-  const grants = wishes.flatMap(({ effects }) => effects.grants.map((access) => ({ ...access, id: newId(), run })))
+  const endings = requests.flatMap(({ effects }) => effects.passwords.map((password) => endingOf(password, by)))
+  const mails = requests.flatMap(({ step, effects }) => newMails(run, step, effects.mails))
+  const grants = requests.flatMap(({ effects }) => effects.grants.map((access) => ({ ...access, id: newId(), run })))
   const starts: NewRun[] = []
-  for (const { effects } of wishes) for (const call of effects.starts) starts.push(await prepare(call))
+  for (const { effects } of requests) for (const call of effects.starts) starts.push(await prepare(call))
   return {
     ...(mails.length === 0 ? {} : { mails }),
     ...(grants.length === 0 ? {} : { grants }),

@@ -11,7 +11,7 @@ import type { RunStore } from '#storage/runs/run-store.ts'
 const wake = 'run-wake'
 const deadline = 'run-deadline'
 
-/** Lets a run that waits go on at that time. */
+/** Continues a waiting run at that time. */
 export const wakeTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: wake, run, due: { at } })
 
 /** Ends a run that has not ended by then. */
@@ -68,7 +68,7 @@ export async function prepareWait(
   approvals: ApprovalOpener,
   deadline: Date | undefined,
 ): Promise<Waiting> {
-  // A deadline is watched while the run waits; its timers end with whatever it waits for.
+  // A deadline is watched while the run waits; its timers end with the wait.
   const timers = deadline === undefined ? [] : [deadlineTimer(state.id, deadline)]
   if ('until' in wait) return { timers: [...timers, wakeTimer(state.id, wait.until)] }
   const { id, workflow: name, subject, requestor, caller, who, request, newAccount } = state

@@ -1,6 +1,6 @@
 import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
-import { type Intent, intentsOf, intentsToJson, isRefusedCall, untold } from '#engine/workflow/intents.ts'
-import { CollectedEffects, type StepWish } from '#engine/workflow/run-effects.ts'
+import { type Intent, intentsOf, intentsToJson, isRefusedCall, unreported } from '#engine/workflow/intents.ts'
+import { CollectedEffects, type StepRequests } from '#engine/workflow/run-effects.ts'
 import { messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
@@ -29,12 +29,12 @@ export type BatchEnd =
 /** What is to be committed together. */
 export interface StepBatch {
   readonly end: BatchEnd
-  /** The run from which it goes on, or the failed step is tried again. */
+  /** The state to continue from, or to retry the failed step from. */
   readonly saved: SavedRun
   readonly trail: AuditTrail
   /** What an attempt before this one was about to change, and is there by now. */
   readonly confirmed: readonly Intent[]
-  readonly wishes: readonly StepWish[]
+  readonly requests: readonly StepRequests[]
   readonly log: StepLog
   /** The task that was not waited for any longer; what it changes until it ends is in the trail then. */
   readonly abandoned?: Promise<void>
@@ -44,7 +44,7 @@ export interface StepBatch {
 export interface BatchControl {
   readonly deadline: Date | undefined
   readonly abort: AbortSignal
-  /** Commits the run as it stands before the step that is about to call a target. Throws when the claim is lost. */
+  /** Commits the run before a step calls a target. Throws when the claim is lost. */
   intend(saved: SavedRun, log: StepLog): Promise<void>
 }
 
@@ -68,10 +68,10 @@ export async function executeBatch(state: RunProgress, parts: BatchParts): Promi
   const { services, definitions, approvals, deadline, abort } = parts
   const trail = auditTrail(state, services.audit)
   const log = new StepLog()
-  const wishes: StepWish[] = []
+  const requests: StepRequests[] = []
   const earlier = state.intents ?? []
   let confirmed: readonly Intent[] = []
-  const finish = (end: BatchEnd, saved: SavedRun): StepBatch => ({ end, saved, trail, confirmed, wishes, log })
+  const finish = (end: BatchEnd, saved: SavedRun): StepBatch => ({ end, saved, trail, confirmed, requests, log })
   let before = saveRun(state)
   let step: StepRun | undefined
   const intend = (own: readonly Intent[]): Promise<void> =>
@@ -86,8 +86,8 @@ export async function executeBatch(state: RunProgress, parts: BatchParts): Promi
       const wait = endStep(state, position, outcome, definitions)
       const waiting = wait && (await prepareWait(state, wait, approvals, deadline))
       log.add(step.entry(outcome.kind))
-      if (!step.effects.isEmpty) wishes.push({ step: step.number, effects: step.effects })
-      if (quiet === 0) confirmed = untold(earlier, trail.rows)
+      if (!step.effects.isEmpty) requests.push({ step: step.number, effects: step.effects })
+      if (quiet === 0) confirmed = unreported(earlier, trail.rows)
       delete state.intents
       if (waiting !== undefined) return finish({ kind: 'wait', waiting }, saveRun(state))
       if (isLoud(step)) break

@@ -15,13 +15,13 @@ export interface RunServices {
   readonly effects: StepEffects
   /** What earlier attempts did, for runs that may only create accounts. */
   readonly audit?: Pick<AuditStore, 'list'>
-  /** Told when the step is about to call a target. */
+  /** Called before the step calls a target. */
   readonly onTarget?: () => void
   /** The target's changes and their audit are one commit, so that none need be written down before. */
   readonly auditsWithin?: (target: string) => boolean
-  /** Told what is about to be asked of the target, where that is to be written down before. */
+  /** Called with the planned changes, where they must be stored before the target is called. */
   readonly intend?: (place: AuditPlace, changes: readonly TargetChange[]) => Promise<void>
-  /** Aborted when whoever executes the step may not any more, or when it takes too long. */
+  /** Aborted when the worker loses its claim or the step takes too long. */
   readonly abort?: AbortSignal
 }
 

@@ -35,14 +35,14 @@ export class StepLog {
     }))
   }
 
-  tell(observer: StepObserver, workflow: string): void {
+  report(observer: StepObserver, workflow: string): void {
     for (const { position, outcome, started, ended } of this.#entries) {
       observer.executed({ workflow, taskType: position.step.taskType, outcome, millis: ended - started })
     }
   }
 }
 
-/** One execution of one task, whatever came of it. */
+/** One execution of one task, also if it failed. */
 interface ExecutedStep {
   readonly workflow: string
   readonly taskType: string
@@ -51,7 +51,7 @@ interface ExecutedStep {
   readonly millis: number
 }
 
-/** Told of every step, in the process that executed it and after its commit. Neither throws nor does any I/O. */
+/** Notified of every step after its commit, in the process that executed it. Must not throw or do I/O. */
 export interface StepObserver {
   executed(step: ExecutedStep): void
   /** A run was claimed that had been due for so long: the age of the queue, as runs see it. */

@@ -14,7 +14,7 @@ export interface StoredForm {
   readonly secret?: string
 }
 
-/** Seals anew only what has changed since the last time. */
+/** Seals a secret again only if it has changed. */
 export class RunSealer {
   readonly #box: SecretBox
   readonly #run: string
@@ -43,12 +43,12 @@ export class RunSealer {
   }
 }
 
-/** A run that is to be stored as it stands. Throws WORKFLOW_FAILED when it cannot be. */
+/** The run in its present state. Throws WORKFLOW_FAILED when it cannot be. */
 export async function newRunOf(state: RunProgress, box: SecretBox, deadline?: Date): Promise<NewRun> {
   return { ...headOf(state, deadline), ...(await new RunSealer(box, state.id).form(saveRun(state))) }
 }
 
-/** What is told of a run wherever it stands. */
+/** The fields that every stored run has. */
 export function headOf(state: RunProgress, deadline: Date | undefined): Omit<NewRun, 'data'> {
   const { id, workflow: name, subject, requestor, caller, who, reason, requestId, pins, request } = state
   const accessEnds = chosenEndIn(request)
@@ -86,7 +86,7 @@ export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Prom
 
 /**
  * What is stored of a run while it is executed within its call: what it is about to change, and nothing that it works
- * on, since nobody goes on with it when the call is lost.
+ * on, since no worker continues it when the call is lost.
  */
 export const lostCallForm = (state: RunProgress, intents: readonly Intent[], incident?: Incident): JsonObject => ({
   withinCall: true,
@@ -116,10 +116,10 @@ interface LostCall {
 export function readLostCall({ task, intents, incident }: JsonObject): LostCall {
   const at = typeof task === 'string' ? task : 'unknown'
   const { code, message } = isJsonObject(incident) ? incident : {}
-  const told = typeof code === 'string' && typeof message === 'string'
+  const isKnown = typeof code === 'string' && typeof message === 'string'
   return {
     task: at,
-    incident: { task: at, ...(told ? { code, message } : processDied) },
+    incident: { task: at, ...(isKnown ? { code, message } : processDied) },
     intents: intentsFromJson(Array.isArray(intents) ? (intents as readonly JsonValue[]) : []),
   }
 }

@@ -63,7 +63,7 @@ export function endStep(
 }
 
 /**
- * Runs a workflow from where its state stands to its end, or until it has to wait. Tasks say what comes next; this loop
+ * Runs a workflow from its present state to its end, or until it has to wait. Tasks say what comes next; this loop
  * alone moves the frames, so the state is complete between any two steps. What a task throws goes through unchanged.
  */
 export async function walk(

@@ -124,7 +124,7 @@ export class Workflows implements WorkflowStarter, Closable {
     )
   }
 
-  /** Stores the run, to be executed by whoever claims it. */
+  /** Stores the run; a worker that claims it executes it. */
   async store(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<StartOutcome> {
     const deadline = this.#deadlineOf(call)
     const run = await newRunOf(state, this.#services.secrets, deadline)
@@ -141,19 +141,19 @@ export class Workflows implements WorkflowStarter, Closable {
     return run
   }
 
-  /** Makes the definitions ready that a stored run goes on with. Throws WORKFLOW_FAILED when one cannot be had. */
+  /** Loads the definitions that a stored run needs. Throws WORKFLOW_FAILED when one is not available. */
   async load(state: RunProgress): Promise<void> {
     await this.#definitions.load(state.frames.map(({ workflow, hash }) => [workflow, hash]))
     await this.#definitions.load(state.pins)
   }
 
-  /** What of that happened, as far as it can be told by reading. Throws what targets throw. */
+  /** Finds out by reading which planned changes were made. Throws what targets throw. */
   async find(intents: readonly Intent[], run: { readonly id: string; readonly name: string }): Promise<FoundIntents> {
     const { log } = this.#services
     return await this.#counted(run.name, () => findIntents(intents, { target: this.#target, workflow: run, log }))
   }
 
-  /** What would follow if the run went on from here; it is used up by that, and nothing else is changed. See `onEnd` there. */
+  /** Shows what would follow if the run continued from here. Consumes `state`; see `previewRun`. */
   preview(
     state: RunProgress,
     onEnd: () => void = () => {},
