@@ -1,7 +1,14 @@
 import type pg from 'pg'
 import type { Sql } from 'sql-template-tag'
 import { PostgresPool } from '#protocols/sql/postgres.ts'
-import { compileSql, type SqlDatabase, type SqlDatabaseOptions, type SqlRow, type SqlStatement, type SqlTransaction } from '#protocols/sql/sql-database.ts'
+import {
+  compileSql,
+  type SqlDatabase,
+  type SqlDatabaseOptions,
+  type SqlRow,
+  type SqlStatement,
+  type SqlTransaction,
+} from '#protocols/sql/sql-database.ts'
 
 /** Every column is read as the text that PostgreSQL writes for it. */
 const asText: pg.CustomTypesConfig = {

@@ -2,11 +2,23 @@ import { parseIssuerUrl } from '#kernel/address.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { claimAttributes, linkedForMillis, linkParameters, linkSubject, parseSubjectLink, type SubjectLink } from '#modules/shared/login/linked-subject.ts'
+import {
+  claimAttributes,
+  linkedForMillis,
+  linkParameters,
+  linkSubject,
+  parseSubjectLink,
+  type SubjectLink,
+} from '#modules/shared/login/linked-subject.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import { type KeySet, pinnedKeySet, type VerificationKey } from '#protocols/jwt/keys.ts'
-import { clockTolerance, createTokenVerifier, TokenRejected, type VerifiedToken } from '#protocols/jwt/token-verifier.ts'
+import {
+  clockTolerance,
+  createTokenVerifier,
+  TokenRejected,
+  type VerifiedToken,
+} from '#protocols/jwt/token-verifier.ts'
 import { type AuthHost, type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
