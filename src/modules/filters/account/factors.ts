@@ -1,5 +1,15 @@
 import * as z from 'zod'
-import type { AccountFactor, AccountFactors, ConfirmPasskey, ConfirmTotp, EnrolledFactor, PasskeyEnrolment, RecoveryCodes, RenameFactor, TotpEnrolment } from '#contract/account.ts'
+import type {
+  AccountFactor,
+  AccountFactors,
+  ConfirmPasskey,
+  ConfirmTotp,
+  EnrolledFactor,
+  PasskeyEnrolment,
+  RecoveryCodes,
+  RenameFactor,
+  TotpEnrolment,
+} from '#contract/account.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
