@@ -109,7 +109,6 @@ const stsKeysSchema = z.strictObject({
   /** The service that keeps the private keys; the gateway's database when absent. */
   custody: transit.optional(),
 })
-type StsKeysSpec = z.infer<typeof stsKeysSchema>
 
 export const stsPresets = ['aws', 'azure', 'gcp', 'vault', 'kubernetes', 'anthropic'] as const
 export type StsPreset = (typeof stsPresets)[number]
