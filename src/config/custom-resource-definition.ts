@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type ConfigResource, configResources } from '#config/sources/kubernetes-resources.ts'
+import { type ConfigResource, configResources } from '#config/sources/kubernetes-source.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
 /** A CustomResourceDefinition for each kind of object, by the name of its file. */

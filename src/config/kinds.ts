@@ -1,35 +1,36 @@
 import * as z from 'zod'
 import { buildApplication } from '#config/build/application.ts'
-import { buildAuditAnchor, buildAuditSink } from '#config/build/audit.ts'
-import { buildChain, buildMechanism } from '#config/build/authentication.ts'
-import { buildJavaScriptMapping, buildOrg, buildPortalUrl, buildReport } from '#config/build/described.ts'
+import { buildChain, buildMechanism, buildResultGroup } from '#config/build/authentication.ts'
 import { buildDirectoryInsert } from '#config/build/directory-insert.ts'
-import { buildJob } from '#config/build/job.ts'
-import { buildNotifier } from '#config/build/notifier.ts'
+import {
+  buildAuditAnchor,
+  buildAuditSink,
+  buildJavaScriptMapping,
+  buildJob,
+  buildNotifier,
+  buildOrg,
+  buildPortalUrl,
+  buildReport,
+} from '#config/build/plain-kinds.ts'
 import { buildCustomAuthorization, buildTarget, buildWorkflow } from '#config/build/provisioning.ts'
-import { buildResultGroup } from '#config/build/results.ts'
 import { buildTrust } from '#config/build/trust.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
 import type { ConfigDocument } from '#config/config-document.ts'
 import { readRepaired } from '#config/schema-issues.ts'
 import type { Path } from '#kernel/issues.ts'
-import { applicationFrameSchema, applicationSchema } from '#model/application.ts'
-import { auditAnchorSchema, auditSinkSchema } from '#model/audit.ts'
-import { authenticationChainSchema } from '#model/authentication-chain.ts'
-import { authenticationMechanismSchema } from '#model/authentication-mechanism.ts'
-import { customAuthorizationSchema } from '#model/custom-authorization.ts'
-import { directoryInsertSchema } from '#model/directory-insert.ts'
+import { applicationFrameSchema, applicationSchema, resultGroupSchema } from '#model/application.ts'
+import { authenticationChainSchema, authenticationMechanismSchema } from '#model/authentication.ts'
 import { envelopeSchema, metadataSchema } from '#model/envelope.ts'
-import { javaScriptMappingSchema } from '#model/javascript-mapping.ts'
-import { notifierSchema } from '#model/notifier.ts'
-import { orgSchema } from '#model/org.ts'
-import { ouJobSchema } from '#model/ou-job.ts'
-import { portalUrlSchema } from '#model/portal-url.ts'
-import { reportSchema } from '#model/report.ts'
-import { resultGroupSchema } from '#model/result-group.ts'
-import { targetSchema } from '#model/target.ts'
+import { auditAnchorSchema, auditSinkSchema, notifierSchema, ouJobSchema } from '#model/operations.ts'
+import { orgSchema, portalUrlSchema, reportSchema } from '#model/portal.ts'
+import {
+  customAuthorizationSchema,
+  directoryInsertSchema,
+  javaScriptMappingSchema,
+  targetSchema,
+  workflowSchema,
+} from '#model/provisioning.ts'
 import { trustSchema } from '#model/trust.ts'
-import { workflowSchema } from '#model/workflow.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 
 export interface Kind {

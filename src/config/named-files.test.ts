@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { NamedFiles } from '#config/named-files.ts'
+import { NamedFiles } from '#config/secrets.ts'
 
 test('files are read with a digest; what cannot be read has a reason', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-files-'))

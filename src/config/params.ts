@@ -3,7 +3,7 @@ import { readSchema } from '#config/schema-issues.ts'
 import type { SecretSource } from '#config/secrets.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import { paramsSchema, type SecretParamsSpec } from '#model/params.ts'
+import { paramsSchema, type SecretParamsSpec } from '#model/envelope.ts'
 import type { Params } from '#sdk/module/params.ts'
 
 interface Entry {

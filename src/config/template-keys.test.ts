@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { templateKeyPlace, templateKeysIn } from './template-keys.ts'
+import { templateKeyPlace, templateKeysIn } from './parse-tasks.ts'
 
 test('names are found in every text, however deep, and once', () => {
   const tasks = [

@@ -1,6 +1,6 @@
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
+import { linksFor } from '#engine/approvals/approval-links.ts'
 import { createApprovalDesk } from '#engine/approvals/create-approval-desk.ts'
-import { linksFor } from '#engine/approvals/links/links-for.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
 import { createChores } from '#engine/jobs/chores.ts'

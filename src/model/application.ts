@@ -1,6 +1,5 @@
 import * as z from 'zod'
-import { azRulesSchema } from '#model/az-rule.ts'
-import { paramsSchema, secretParamsSchema } from '#model/params.ts'
+import { azRulesSchema, paramsSchema, secretParamsSchema } from '#model/envelope.ts'
 
 const millis = z.int().min(0)
 
@@ -93,3 +92,12 @@ export const applicationFrameSchema = applicationSchema.extend({ urls: z.array(z
 export type ApplicationFrame = z.infer<typeof applicationFrameSchema>
 export type UrlSpec = z.infer<typeof urlSchema>
 export type CookieConfigSpec = z.infer<typeof cookieConfigSchema>
+
+export const resultGroupSchema = z.array(
+  z.strictObject({
+    resultType: z.enum(['header', 'cookie', 'redirect']),
+    source: z.enum(['static', 'user', 'custom']),
+    value: z.string().min(1),
+  }),
+)
+export type ResultGroupSpec = z.infer<typeof resultGroupSchema>

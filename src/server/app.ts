@@ -10,12 +10,11 @@ import { withoutTokens } from '#kernel/redaction.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
-import { HttpRequest } from '#server/http-request.ts'
+import { HttpRequest, soundBeginning } from '#server/http-request.ts'
 import { createListener, type ListenerTls, noSchemas } from '#server/http-server.ts'
 import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
-import { soundBeginning } from '#server/request-path.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 export interface AppParts {
@@ -95,8 +94,8 @@ function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer>
       request.abandon()
       const error = new GatewayError('TARGET_TIMEOUT', 'the answer was not ready in time', { retryAfter: 5 })
       const errors = runtime.routes.find(request.host, request.path)?.url.errors ?? jsonErrors
-      const passage = { request, errors, headers: {} }
-      resolve({ response: errorResponse(error, passage), error, passage })
+      const context = { request, errors, headers: {} }
+      resolve({ response: errorResponse(error, context), error, context })
     }, httpLimits.answerSeconds * 1000)
     void runtime.handle(request).then((result) => {
       clearTimeout(timer)
@@ -168,8 +167,8 @@ function fromFastify(thrown: unknown): GatewayError {
   return asGatewayError(thrown)
 }
 
-function record(parts: AppParts, request: HttpRequest, { response, error, passage }: PipelineAnswer, ms: number): void {
-  const application = passage.application?.name ?? ''
+function record(parts: AppParts, request: HttpRequest, { response, error, context }: PipelineAnswer, ms: number): void {
+  const application = context.application?.name ?? ''
   parts.metrics.answered(application, request.method, response.status, ms)
   const fields = {
     requestId: request.id,
@@ -179,8 +178,8 @@ function record(parts: AppParts, request: HttpRequest, { response, error, passag
     status: response.status,
     ms: Math.round(ms * 1000) / 1000,
     application,
-    subject: passage.caller?.subject ?? passage.subject?.uid,
-    ...(passage.caller === undefined ? {} : { endpoint: passage.caller.endpoint, workload: passage.caller.workload }),
+    subject: context.caller?.subject ?? context.subject?.uid,
+    ...(context.caller === undefined ? {} : { endpoint: context.caller.endpoint, workload: context.caller.workload }),
     remote: request.remoteAddress,
   }
   if (error === undefined) parts.accessLog(fields)

@@ -1,7 +1,7 @@
 import { escalationTimer } from '#engine/approvals/approval-desk.ts'
 import { GrantLoop } from '#engine/grants/grant-loop.ts'
 import { type MailMeter, MailWorker } from '#engine/mail/mail-worker.ts'
-import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
+import { settleAbandoned } from '#engine/passwords/password-audit.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import { registerRunTimers } from '#engine/workflow/run-timers.ts'
 import { RunWorker, type WorkerLimits } from '#engine/workflow/run-worker.ts'

@@ -1,8 +1,8 @@
-import { isOpenPath } from '#engine/pipeline/open-path.ts'
+import { isOpenPath } from '#engine/pipeline/authenticate.ts'
 import type { Runtime } from '#engine/runtime.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UrlConfig } from '#sdk/module/configuration.ts'
-import { normalizePath } from '#server/request-path.ts'
+import { normalizePath } from '#server/http-request.ts'
 
 export interface Explanation {
   readonly allowed: boolean

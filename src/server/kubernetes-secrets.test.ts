@@ -3,7 +3,7 @@ import { SecretSource } from '#config/secrets.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { AccessRefused } from '#protocols/kubernetes/api-failure.ts'
-import { KubernetesSecrets } from '#server/kubernetes-secrets.ts'
+import { KubernetesSecrets } from '#server/kubernetes-source.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 

@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { buildConfiguration, type LoadOptions, type LoadResult } from '#config/load.ts'
-import { SecretSource } from '#config/secrets.ts'
+import { type SecretLookup, SecretSource } from '#config/secrets.ts'
 import { readKeys, type SourceProblem, type Sources } from '#config/sources/directory-source.ts'
-import { configResources } from '#config/sources/kubernetes-resources.ts'
-import { namespaceSources, objectPlace } from '#config/sources/kubernetes-source.ts'
+import { configResources, namespaceSources, objectPlace } from '#config/sources/kubernetes-source.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.ts'
 import { AccessRefused, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import { Informer } from '#protocols/kubernetes/informer.ts'
 import { Leadership } from '#protocols/kubernetes/leadership.ts'
-import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
+import { ObjectClient, type ResourceAddress, type StoredObject } from '#protocols/kubernetes/object-client.ts'
 import type { ConfigurationSource, LoadOutcome, SourceListener } from '#server/configuration-source.ts'
-import { KubernetesSecrets } from '#server/kubernetes-secrets.ts'
 import { ObjectStatusWriter, type WatchedKind } from '#server/object-status-writer.ts'
 
 export interface KubernetesSourceOptions
@@ -293,5 +293,98 @@ export class QuietCall {
         this.#running = undefined
         if (!this.#isClosed && this.#firstRequest !== undefined) this.#wait(this.#firstRequest)
       })
+  }
+}
+
+/** The part of an ObjectClient that secrets need: the right to read them by name. */
+interface SecretObjects {
+  get(resource: ResourceAddress, name: string): Promise<StoredObject | undefined>
+}
+
+interface Fetched {
+  readonly version: string
+  readonly values: ReadonlyMap<string, string>
+}
+
+const secretName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
+const mostSecrets = 1_000
+const callsAtOnce = 8
+const none: Fetched = { version: '', values: new Map() }
+
+/**
+ * Secrets of one namespace, fetched one by one on demand, so that a right to read only these is enough.
+ * One that may not be read counts as absent. Values are kept in memory only.
+ */
+export class KubernetesSecrets {
+  readonly #objects: SecretObjects
+  readonly #resource: ResourceAddress
+  readonly #log: Logger
+  readonly #known = new Map<string, Fetched>()
+  readonly #missing = new Set<string>()
+  readonly #refused = new Set<string>()
+  #refreshing: Promise<boolean> | undefined
+
+  constructor(objects: SecretObjects, namespace: string, log: Logger) {
+    this.#objects = objects
+    this.#resource = { group: '', version: 'v1', plural: 'secrets', namespace }
+    this.#log = log
+  }
+
+  /** What is not at hand is absent now, and is fetched by the next `fetchMissing`. */
+  readonly lookUp: SecretLookup = (name, key) => {
+    const known = this.#known.get(name)
+    if (known === undefined && secretName.test(name) && this.#known.size + this.#missing.size < mostSecrets) {
+      this.#missing.add(name)
+    }
+    return known?.values.get(key)
+  }
+
+  /** False when there was nothing to fetch. Throws when the API server cannot be asked. */
+  async fetchMissing(): Promise<boolean> {
+    const names = [...this.#missing]
+    this.#missing.clear()
+    await inParallel(names, callsAtOnce, async (name) => this.#known.set(name, await this.#fetch(name)))
+    return names.length > 0
+  }
+
+  /**
+   * Reads all requested Secrets again; true if one has changed. What was known stays when this throws. Who asks
+   * while that is under way gets its answer.
+   */
+  refresh(): Promise<boolean> {
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined
+    })
+    return this.#refreshing
+  }
+
+  async #refresh(): Promise<boolean> {
+    let changed = false
+    await inParallel([...this.#known.keys()], callsAtOnce, async (name) => {
+      const fetched = await this.#fetch(name)
+      if (fetched.version !== this.#known.get(name)?.version) changed = true
+      this.#known.set(name, fetched)
+    })
+    return changed
+  }
+
+  async #fetch(name: string): Promise<Fetched> {
+    let stored: StoredObject | undefined
+    try {
+      stored = await this.#objects.get(this.#resource, name)
+    } catch (error) {
+      if (!(error instanceof AccessRefused)) throw error
+      if (!this.#refused.has(name)) this.#log.info('a Secret may not be read and counts as absent', { name })
+      this.#refused.add(name)
+      return none
+    }
+    this.#refused.delete(name)
+    if (stored === undefined) return none
+    const { data } = stored.content
+    const values = new Map<string, string>()
+    for (const [key, text] of Object.entries(isJsonObject(data) ? data : {})) {
+      if (typeof text === 'string') values.set(key, Buffer.from(text, 'base64').toString('utf8'))
+    }
+    return { version: `${stored.metadata.uid} ${stored.metadata.resourceVersion}`, values }
   }
 }

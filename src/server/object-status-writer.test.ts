@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { LoadResult } from '#config/load.ts'
-import { configResources } from '#config/sources/kubernetes-resources.ts'
+import { configResources } from '#config/sources/kubernetes-source.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'

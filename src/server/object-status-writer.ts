@@ -1,7 +1,6 @@
 import type { LoadResult } from '#config/load.ts'
 import { type ObjectReading, objectVerdict, type ReadOutcome, statusToWrite } from '#config/object-status.ts'
-import type { ConfigResource } from '#config/sources/kubernetes-resources.ts'
-import { objectPlace } from '#config/sources/kubernetes-source.ts'
+import { type ConfigResource, objectPlace } from '#config/sources/kubernetes-source.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'

@@ -1,6 +1,6 @@
 import { checkAuditKeys, loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
-import { settleAbandoned } from '#engine/passwords/unknown-outcome.ts'
+import { settleAbandoned } from '#engine/passwords/password-audit.ts'
 import { systemClock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'

@@ -3,7 +3,7 @@ import { chmodSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlin
 import { join } from 'node:path'
 import process from 'node:process'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openSigningKey } from '#engine/keys/signing-key-file.ts'
+import { openSigningKey } from '#engine/keys/key-source.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type LogFields, silentLogger } from '#kernel/logger.ts'
 import { openDataFolder, protectGivenKey } from '#server/private-files.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
-import { normalizePath, soundBeginning } from '#server/request-path.ts'
+import { normalizePath, soundBeginning } from '#server/http-request.ts'
 
 describe('normalizePath', () => {
   test.each([

@@ -1,5 +1,4 @@
-import type { KeyRing } from '#engine/keys/key-ring.ts'
-import { readRing, ringRecord } from '#engine/keys/ring-record.ts'
+import { type KeyRing, readRing, ringRecord } from '#engine/keys/key-ring.ts'
 import { withDatabase } from '#server/commands/installation.ts'
 
 const attempts = 20

@@ -1,4 +1,4 @@
-import { SecondFactors } from '#engine/second-factors/second-factors.ts'
+import { SecondFactors } from '#engine/second-factors.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'

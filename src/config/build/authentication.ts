@@ -2,8 +2,8 @@ import type { BuildContext } from '#config/build-context.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { AuthenticationChainSpec } from '#model/authentication-chain.ts'
-import type { AuthenticationMechanismSpec } from '#model/authentication-mechanism.ts'
+import type { ResultGroupSpec } from '#model/application.ts'
+import type { AuthenticationChainSpec, AuthenticationMechanismSpec } from '#model/authentication.ts'
 import type { LoginLimits } from '#sdk/module/configuration.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -73,4 +73,19 @@ function checkRoot(root: string | undefined, context: BuildContext): void {
   } catch (error) {
     context.issues.error(['spec', 'root'], error instanceof Error ? error.message : String(error))
   }
+}
+
+export function buildResultGroup(spec: ResultGroupSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  const results = spec.flatMap(({ resultType: type, source, value }, i) => {
+    if (source === 'custom') {
+      issues.error(['spec', i, 'source'], 'the source "custom" is known but not supported by this version')
+      return []
+    }
+    if (type !== 'redirect' && !/^[\w!#$%&'*+.^`|~-]+=/.test(value)) {
+      issues.error(['spec', i, 'value'], `a ${type} is written as name=value, not "${value}"`)
+    }
+    return [{ type, source, value }]
+  })
+  state.draft.resultGroups.set(placed.name, { ...placed, results })
 }

@@ -3,7 +3,7 @@ import type { Draft } from '#config/draft.ts'
 import { Dn, isAttributeType } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
-import type { DirectoryInsertSpec } from '#model/directory-insert.ts'
+import type { DirectoryInsertSpec } from '#model/provisioning.ts'
 
 export function buildDirectoryInsert(spec: DirectoryInsertSpec, context: BuildContext): void {
   const { state, issues, placed, document } = context

@@ -1,4 +1,4 @@
-import { checkGivenKey } from '#config/build/given-key.ts'
+import { checkGivenKey } from '#config/build/sts-issuer.ts'
 import { readTrust } from '#config/build/trust.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { DraftTrust } from '#config/draft.ts'

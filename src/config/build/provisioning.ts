@@ -1,13 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { BuildContext } from '#config/build-context.ts'
-import { parseTasks } from '#config/parse-tasks.ts'
-import { templateKeyPlace, templateKeysIn } from '#config/template-keys.ts'
-import { workflowSource } from '#config/workflow-source.ts'
+import type { ConfigDocument } from '#config/config-document.ts'
+import { parseTasks, templateKeyPlace, templateKeysIn } from '#config/parse-tasks.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/time.ts'
-import type { CustomAuthorizationSpec } from '#model/custom-authorization.ts'
-import type { TargetSpec } from '#model/target.ts'
-import type { WorkflowSpec } from '#model/workflow.ts'
+import type { CustomAuthorizationSpec, TargetSpec, WorkflowSpec } from '#model/provisioning.ts'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { WorkflowConfig } from '#sdk/module/configuration.ts'
 import { accessEndKey } from '#sdk/workflow/access-end.ts'
@@ -122,4 +119,17 @@ function readParameterNames(spec: WorkflowSpec, { issues }: BuildContext): strin
 function sortedKeys(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** A definition as YAML in one line, with its values put in; numbers stay as they were written, so that 1.10 is not 1.1. */
+const workflowSource = (spec: WorkflowSpec, document: ConfigDocument): string =>
+  `{"spec": ${flow(spec, ['spec'], document)}}`
+
+function flow(value: unknown, path: Path, document: ConfigDocument): string {
+  if (value === null || value === undefined) return 'null'
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map((item, i) => flow(item, [...path, i], document)).join(', ')}]`
+  if (typeof value !== 'object') return document.yaml.scalarText(path) ?? String(value)
+  const entries = Object.entries(value).filter(([, item]) => item !== undefined)
+  return `{${entries.map(([name, item]) => `${JSON.stringify(name)}: ${flow(item, [...path, name], document)}`).join(', ')}}`
 }

@@ -1,11 +1,17 @@
-import { checkGivenKey } from '#config/build/given-key.ts'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { BuildContext } from '#config/build-context.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
 import type { Path } from '#kernel/issues.ts'
-import type { TokenAlgorithm } from '#kernel/signing-key.ts'
-import type { StsEndpointSpec, StsFrame } from '#model/sts.ts'
+import {
+  isKeyName,
+  isMeantAsPrivateKey,
+  privateKeyEndings,
+  readSigningKey,
+  type TokenAlgorithm,
+} from '#kernel/signing-key.ts'
+import type { StsCustodySpec, StsDestinationSpec, StsEndpointSpec, StsFrame } from '#model/sts.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
-import type { StsCustodySpec, StsDestinationSpec } from '#model/sts-publish.ts'
 import type { PublishDestination, TokenIssuer, TransitCustody } from '#sdk/sts/token-keys.ts'
 
 const hostAndPort = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/
@@ -191,4 +197,39 @@ function readSecret(
   if (answer.absent && !state.strictSecrets) issues.warning([...at, 'secretName'], answer.problem)
   else issues.error([...at, 'secretName'], answer.problem)
   return undefined
+}
+
+/**
+ * Reports a private key of this name, in `keys/` or a secret, that cannot sign with the algorithm. Where there is none, one
+ * is created later. The secret is read in any case, so that a source that fetches secrets has it when keys are looked for.
+ */
+export function checkGivenKey(name: string, algorithm: TokenAlgorithm, at: Path, context: BuildContext): void {
+  const inSecret = context.state.secrets.read(name, 'tls.key')
+  try {
+    const inFile = keyFile(name, context)
+    if (inFile !== undefined) read(inFile.text, inFile.place, algorithm)
+    else if ('value' in inSecret) read(inSecret.value, `tls.key of the secret ${name}`, algorithm)
+    else if (!inSecret.absent && isKeyName(name)) throw new Error(inSecret.problem)
+  } catch (error) {
+    context.issues.error(at, error instanceof Error ? error.message : String(error))
+  }
+}
+
+function keyFile(name: string, { folder, readFile }: BuildContext): { text: string; place: string } | undefined {
+  if (!isKeyName(name)) return undefined
+  for (const ending of privateKeyEndings) {
+    const file = join(folder, 'keys', name + ending)
+    if (!existsSync(file)) continue
+    const text = readFile(file)
+    if (isMeantAsPrivateKey(text)) return { text, place: `keys/${name}${ending}` }
+  }
+  return undefined
+}
+
+function read(text: string, place: string, algorithm: TokenAlgorithm): void {
+  try {
+    readSigningKey(text, algorithm)
+  } catch (error) {
+    throw new Error(`${place} ${error instanceof Error ? error.message : String(error)}`)
+  }
 }

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { BuildContext } from '#config/build-context.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import type { Path } from '#kernel/issues.ts'
-import { type StsWebhookSpec, stsWebhookSchema } from '#model/sts-webhook.ts'
+import { type StsWebhookSpec, stsWebhookSchema } from '#model/sts.ts'
 import {
   type CertificateWithKey,
   type GivenWebhookTls,

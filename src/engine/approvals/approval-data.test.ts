@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { approvalData } from '#engine/approvals/approval-data.ts'
+import { approvalData } from '#engine/approvals/approval-desk.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { User } from '#identity/user.ts'
 

@@ -1,13 +1,13 @@
 import type { NewMail } from '#domain/mail.ts'
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
-import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
-import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import {
   type ApprovalLinks,
   endingWith,
   type LinkedApproval,
   withApprovalLinks,
-} from '#engine/approvals/links/approval-links.ts'
+} from '#engine/approvals/approval-links.ts'
+import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
+import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { UserRef } from '#identity/identity.ts'

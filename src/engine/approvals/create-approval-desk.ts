@@ -1,15 +1,16 @@
 import type { Approval, ApprovalItem, ApprovalPage } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
-import { type Actor, approvalRow, ownTarget } from '#engine/approvals/approval-audit.ts'
+import type { ClaimedTimer } from '#domain/timer.ts'
+import { type Actor, approvalRow, byItself, loginsText, ownTarget } from '#engine/approvals/approval-audit.ts'
 import { ApprovalAuthority, refsOf, type Standing } from '#engine/approvals/approval-authority.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
-import { readPlan } from '#engine/approvals/approval-plan.ts'
-import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
-import { deciderMails, type LinksFor } from '#engine/approvals/approver-mail.ts'
-import { escalate } from '#engine/approvals/escalating.ts'
-import { openApproval } from '#engine/approvals/opening.ts'
+import { type ApprovalPlan, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
+import { type Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { approverMails, deciderMails, type LinksFor } from '#engine/approvals/approver-mail.ts'
+import { findApprovers, type OpeningParts, openApproval } from '#engine/approvals/opening.ts'
 import { remind } from '#engine/approvals/reminding.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import type { TimerOutcome } from '#engine/workflow/timer-loop.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
@@ -19,6 +20,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
 import type { ApprovalDecision } from '#sdk/workflow/approval.ts'
 import type {
   ApprovalUser,
@@ -308,3 +310,104 @@ const delegationRow = (
 
 const refused = (detail: string): GatewayError =>
   new GatewayError('BAD_REQUEST', `a delegation is refused: ${detail}`, { publicText: `This cannot be: ${detail}.` })
+
+interface EscalatingParts extends OpeningParts {
+  readonly approvals: Pick<ApprovalStore, 'get' | 'reassign'>
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly authority: ApprovalAuthority
+  readonly log: Logger
+}
+
+/** How soon a timer is looked at again that met another change of the same approval. */
+const againMillis = 1_000
+
+/**
+ * Gives an approval that nobody decided in time to those of its next escalation. However late and in whatever order its
+ * timers come, an approval only ever moves forward. One that was decided meanwhile is left alone.
+ */
+async function escalate(timer: ClaimedTimer, parts: EscalatingParts): Promise<TimerOutcome> {
+  const approval = timer.approval === undefined ? undefined : await parts.approvals.get(timer.approval)
+  const { escalation: step } = timer.data
+  if (approval?.state !== 'open' || typeof step !== 'number' || step <= approval.escalation) return 'done'
+  const plan = readPlan(approval.rules)
+  const next = plan.escalations[step - 1]
+  if (next?.onlyIf !== undefined && !(await applies(next.onlyIf, approval, parts))) {
+    await note(approval, `escalation ${step} was not called for`, parts)
+    return 'done'
+  }
+  const rules = [next?.approvers, plan.failure].filter((some) => some !== undefined)
+  const found = await firstFound(rules, approval, plan, parts)
+  if (found === undefined) {
+    parts.log.error('escalation failed: no approver found', { approval: approval.id, label: approval.label, step })
+    await note(approval, `escalation ${step} found no approver`, parts)
+    return 'done'
+  }
+  return await reassign(approval, { ...plan, approvers: found.rules }, found.approvers, step, timer, parts)
+}
+
+async function applies(
+  rule: Rule,
+  { subject, who }: Approval,
+  { authority, finder }: EscalatingParts,
+): Promise<boolean> {
+  return await authority.passes(
+    [rule],
+    await finder.entriesOf({ login: subject, identity: who.subject ?? formerIdentity(subject) }),
+  )
+}
+
+async function firstFound(
+  choices: readonly (readonly Rule[])[],
+  { id, allowSelf }: Approval,
+  { involved }: ApprovalPlan,
+  { finder, log }: EscalatingParts,
+): Promise<{ readonly rules: readonly Rule[]; readonly approvers: readonly Approver[] } | undefined> {
+  for (const rules of choices) {
+    try {
+      const approvers = await findApprovers(rules, allowSelf ? undefined : involved, finder)
+      if (approvers.length > 0) return { rules, approvers }
+    } catch (err) {
+      if (!(err instanceof GatewayError) || err.code !== 'NO_APPROVERS') throw err
+      log.error('too many were found to escalate to', { approval: id, err })
+    }
+  }
+  return undefined
+}
+
+async function reassign(
+  approval: Approval,
+  plan: ApprovalPlan,
+  approvers: readonly Approver[],
+  escalation: number,
+  timer: ClaimedTimer,
+  parts: EscalatingParts,
+): Promise<TimerOutcome> {
+  const { id, run, step, version } = approval
+  const { mail, involved } = plan
+  const occasion = `${id} ${escalation}`
+  const about = { run, step, occasion, approval: { id, version: version + 1 }, involved }
+  const logins = approvers.map(({ login }) => login)
+  try {
+    await parts.approvals.reassign({
+      approval: id,
+      version,
+      approvers: approvers.map(({ login, identity }) => ({ login, identity })),
+      rules: storePlan(plan),
+      escalation,
+      audit: [approvalRow(approval, byItself, parts.clock(), `escalated to ${loginsText(logins)}`)],
+      mails: mail === undefined ? [] : await approverMails(approvers, mail, about, parts),
+      timers: [],
+      timer,
+    })
+    return 'ended'
+  } catch (error) {
+    const code = error instanceof GatewayError ? error.code : undefined
+    // Decided, or its run ended: the timer went with it. Changed otherwise: what is to be done is to be seen again.
+    if (code === 'CONFLICT' || code === 'NOT_FOUND') return 'done'
+    if (code === 'VERSION_MISMATCH') return { again: { inMillis: againMillis } }
+    throw error
+  }
+}
+
+const note = (approval: Approval, text: string, { audit, clock }: EscalatingParts): Promise<void> =>
+  audit.append([approvalRow(approval, byItself, clock(), text)])

@@ -1,5 +1,4 @@
 import type { AuditAnchor } from '#domain/audit.ts'
-import type { AuditMeter } from '#engine/audit/audit-meter.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditSink } from '#sdk/audit/audit-sink.ts'
@@ -146,4 +145,17 @@ async function send(sink: AuditSink, anchor: AuditAnchor): Promise<string | unde
   const record = { link, lines: [JSON.stringify(anchor)], time: new Date(anchor.time) }
   const outcome = await sink.send([record], AbortSignal.timeout(sendMillis))
   return outcome.kind === 'failed' ? outcome.reason : undefined
+}
+
+export interface AuditMeter {
+  /** The sink took these records. */
+  sent(sink: string, records: number): void
+  /** An attempt failed. */
+  failed(sink: string): void
+  /** How many records the sink lacks, and for how long the oldest of them has been written. */
+  lag(sink: string, records: number, seconds: number): void
+  /** The sink is not configured any more. */
+  forget(sink: string): void
+  /** An anchor was kept, or could not be. */
+  anchored(anchor: string, outcome: 'kept' | 'failed'): void
 }

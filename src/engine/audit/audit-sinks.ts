@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditRecord } from '#domain/audit.ts'
-import { auditJsonLines } from '#engine/audit/audit-json-lines.ts'
-import type { AuditMeter } from '#engine/audit/audit-meter.ts'
+import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import {
   type DeliveryFailure,
   type DeliveryTimes,
@@ -225,4 +224,9 @@ function behind(positions: SinkPositions, records: readonly SinkRecord[]): SinkP
   const moved = new Map(positions)
   for (const { link } of records) moved.set(link.chain, link.number)
   return moved
+}
+
+/** One line for each row, with its record: the form of exports, and of what audit sinks send. */
+export function auditJsonLines({ link, rows }: AuditRecord): string[] {
+  return rows.map((row) => JSON.stringify({ ...row, record: link }))
 }

@@ -1,6 +1,5 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider'
-import { type IssuerAccount, readAccount } from '#engine/issuer/issuer-account.ts'
-import { type Person, presentCall } from '#engine/issuer/issuer-call.ts'
+import { type IssuerAccount, type Person, presentCall, readAccount } from '#engine/issuer/issuer-account.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'

@@ -1,4 +1,4 @@
-import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-meter.ts'
+import { type IssuerMeter, noIssuerMeter } from '#engine/issuer/issuer-audit.ts'
 import { IssuerServer, type IssuerServerParts } from '#engine/issuer/issuer-server.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'

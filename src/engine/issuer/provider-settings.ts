@@ -1,5 +1,5 @@
 import type { ClientMetadata, Configuration, interactionPolicy, JWKS, KoaContextWithOIDC } from 'oidc-provider'
-import { presentCall } from '#engine/issuer/issuer-call.ts'
+import { presentCall } from '#engine/issuer/issuer-account.ts'
 import type { IssuerPages } from '#engine/issuer/issuer-pages.ts'
 import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
 import { newId } from '#kernel/ids.ts'

@@ -1,7 +1,7 @@
-import { createPublicKey, type KeyObject } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPair, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
-import { derivedKey, loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
-import { openSigningKey } from '#engine/keys/signing-key-file.ts'
+import { promisify } from 'node:util'
+import { derivedKey, fileOnce, loadSecretKeys, type SecretKey } from '#engine/keys/secret-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isKeyName } from '#kernel/signing-key.ts'
 import { readSmallFileIfPresent } from '#kernel/small-file.ts'
@@ -96,5 +96,28 @@ function readPublicKey(text: string, place: string): KeyObject {
     return createPublicKey(text)
   } catch (cause) {
     throw new GatewayError('INTERNAL', `${place} holds neither a certificate nor a key in PEM form`, { cause })
+  }
+}
+
+export interface SigningKey {
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+}
+
+const generate = promisify(generateKeyPair)
+
+/** The signing key in `<folder>/<name>.jwk`, made when there is none; of several processes all return the same. */
+export async function openSigningKey(folder: string, name: string): Promise<SigningKey> {
+  if (!isKeyName(name)) throw new GatewayError('INTERNAL', `"${name}" cannot be the name of a key`)
+  const path = join(folder, `${name}.jwk`)
+  const text = await fileOnce(path, async () => {
+    const { privateKey } = await generate('rsa', { modulusLength: 2048 })
+    return JSON.stringify(privateKey.export({ format: 'jwk' }))
+  })
+  try {
+    const privateKey = createPrivateKey({ key: JSON.parse(text) as JsonWebKey, format: 'jwk' })
+    return { privateKey, publicKey: createPublicKey(privateKey) }
+  } catch (cause) {
+    throw new GatewayError('INTERNAL', `${path} holds no private key in JWK form`, { cause })
   }
 }

@@ -1,5 +1,4 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-import type { KeyCustodian } from '#engine/keys/key-custody.ts'
 import { type KeyEventParts, KeyEvents } from '#engine/keys/key-events.ts'
 import {
   activateNow,
@@ -13,13 +12,14 @@ import {
   publishedKeys,
   type RingKey,
   type RingPolicy,
+  readRing,
   revoke,
+  ringRecord,
   signsUnseenSeconds,
   wantsNext,
   withoutNext,
 } from '#engine/keys/key-ring.ts'
-import { readRing, ringRecord } from '#engine/keys/ring-record.ts'
-import { makePrivateKey, openPrivateKey, sealPrivateKey } from '#engine/keys/token-key-pair.ts'
+import { type KeyCustodian, makePrivateKey, openPrivateKey, sealPrivateKey } from '#engine/keys/token-key-pair.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { digestOf, type TokenAlgorithm } from '#kernel/signing-key.ts'

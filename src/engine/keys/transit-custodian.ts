@@ -1,6 +1,6 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import type { CustodyVersion, KeyCustodian } from '#engine/keys/key-custody.ts'
 import type { KeyCustody } from '#engine/keys/key-ring.ts'
+import type { CustodyVersion, KeyCustodian } from '#engine/keys/token-key-pair.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { digestOf, signingAlgorithm, type TokenAlgorithm } from '#kernel/signing-key.ts'

@@ -87,3 +87,10 @@ export class LoginAudit {
 }
 
 const clean = (text: string): string => text.slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')
+
+/** `begun`, `signed-in`, `refused`, `failed` (a try), `locked` (a try that was not looked at), `signed-out`, `ended` (for want of its owner). */
+export interface LoginMeter {
+  counted(chain: string, outcome: string): void
+}
+
+export const noLoginMeter: LoginMeter = { counted: () => {} }

@@ -1,18 +1,31 @@
-import { readDevices } from '#engine/login/device-cookie.ts'
-import type { LoginAudit } from '#engine/login/login-audit.ts'
-import { LoginCompletion } from '#engine/login/login-completion.ts'
+import { entryKey, readDevices, writeDevices } from '#engine/login/device-cookie.ts'
+import type { LoginAudit, LoginMeter } from '#engine/login/login-audit.ts'
 import { createGuard } from '#engine/login/login-guard.ts'
-import type { LoginMeter } from '#engine/login/login-meter.ts'
-import { foreignPost, signedOut, signedOutPath, takenStep, unknownLogin } from '#engine/login/login-pages.ts'
+import {
+  foreignPost,
+  goOn,
+  refusedLogin,
+  signedOut,
+  signedOutPath,
+  takenStep,
+  unknownLogin,
+} from '#engine/login/login-pages.ts'
 import { type LoginRecord, restoreLogin, storeLogin } from '#engine/login/login-record.ts'
-import { type LoginRoutes, loginPrefix, pathBelow } from '#engine/login/login-routes.ts'
-import { addressOf, isNavigation, isOwnPost } from '#engine/login/navigation.ts'
+import {
+  addressOf,
+  isNavigation,
+  isOwnPost,
+  type LoginRoutes,
+  loginPrefix,
+  pathBelow,
+} from '#engine/login/login-routes.ts'
 import type { Chain, ChainCall, ChainLink, ChainOutcome, ChainRunner, ChainStanding } from '#engine/pipeline/chain.ts'
-import { addHeader, type Passage } from '#engine/pipeline/passage.ts'
-import type { Routes } from '#engine/pipeline/routes.ts'
+import { addHeader, applyResults, type RequestContext } from '#engine/pipeline/request-context.ts'
+import type { Application, MatchedUrl, Routes } from '#engine/pipeline/routes.ts'
 import { readSecretCookie } from '#engine/session/session-cookie.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
+import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -20,7 +33,7 @@ import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
-import type { LoginStep } from '#sdk/auth/login.ts'
+import { type LoginStep, seeOther } from '#sdk/auth/login.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { htmlErrors } from '#sdk/filter/page.ts'
 import type { LoginFailureStore } from '#storage/login-failure-store.ts'
@@ -76,8 +89,8 @@ export class LoginDesk {
   }
 
   /** Runs the chain for a request that is not authenticated for it. A browser that has to do something is told so. */
-  async begin(chain: Chain, passage: Passage): Promise<BegunOutcome> {
-    const { request, application, session } = passage
+  async begin(chain: Chain, context: RequestContext): Promise<BegunOutcome> {
+    const { request, application, session } = context
     const keepsSessions = application?.cookies !== undefined
     const mayAsk = keepsSessions && isNavigation(request)
     const id = mayAsk ? newSecret() : ''
@@ -93,7 +106,7 @@ export class LoginDesk {
             ...(sessionId === undefined ? {} : { sessionId }),
           }),
           mayAsk && uri !== undefined,
-          passage,
+          context,
         ),
     }
     const outcome = await this.#parts.chains.run(chain, call)
@@ -109,18 +122,18 @@ export class LoginDesk {
       standing,
       state,
     }
-    addHeader(passage, 'set-cookie', await this.#keep(id, record, passage))
+    addHeader(context, 'set-cookie', await this.#keep(id, record, context))
     this.#parts.loginMeter.counted(chain.name, 'begun')
     return { kind: 'answered', response }
   }
 
   /** Answers requests to the uris of mechanisms; undefined for all others. */
-  async serve(passage: Passage): Promise<GatewayResponse | undefined> {
-    const { request } = passage
+  async serve(context: RequestContext): Promise<GatewayResponse | undefined> {
+    const { request } = context
     if (request.path === signedOutPath) return signedOut(wayBack(request, this.#parts.routes))
     const place = this.#parts.loginRoutes.find(request.host, request.path)
     if (place === undefined) return undefined
-    passage.errors = htmlErrors
+    context.errors = htmlErrors
     const id = request.query.get('login') ?? request.query.get('state')
     if (id === null) {
       for (const mechanism of place.mechanisms) {
@@ -133,16 +146,16 @@ export class LoginDesk {
       this.#parts.log.info('a login from another site refused', { requestId: request.id })
       return foreignPost()
     }
-    const found = await this.#find(id, passage)
+    const found = await this.#find(id, context)
     if (found === undefined) {
       this.#parts.log.info('an unknown login refused', { requestId: request.id, remote: request.remoteAddress })
       return unknownLogin(wayBack(request, this.#parts.routes))
     }
-    return this.#proceed(found, passage)
+    return this.#proceed(found, context)
   }
 
-  async #proceed({ login, record, chain, link }: FoundLogin, passage: Passage): Promise<GatewayResponse> {
-    const { request } = passage
+  async #proceed({ login, record, chain, link }: FoundLogin, context: RequestContext): Promise<GatewayResponse> {
+    const { request } = context
     const { chains, logins, loginSecrets, clock, log } = this.#parts
     const here = stepAt(link.uri, login.id).address
     const pathInfo = pathBelow(link.uri, request.path)
@@ -157,7 +170,7 @@ export class LoginDesk {
       begin: async ({ mechanism, uri }, { root }, subject) => {
         known = subject
         const step = uri === undefined ? {} : { login: stepAt(uri, login.id) }
-        return asked(await mechanism.begin({ ...common, subject, root, ...step }), uri !== undefined, passage)
+        return asked(await mechanism.begin({ ...common, subject, root, ...step }), uri !== undefined, context)
       },
       proceed: async ({ mechanism }, { root }, subject) => {
         const { name: application = '', cookies } = this.#completion.applicationOf(record, request) ?? {}
@@ -180,7 +193,7 @@ export class LoginDesk {
         )
         const attempt = { ...common, subject, root, login: stepAt(link.uri, login.id), state, pathInfo, guard }
         const outcome = await mechanism.proceed?.(attempt)
-        return asked(outcome ?? { kind: 'rejected', reason: `"${link.name}" cannot continue a login` }, true, passage)
+        return asked(outcome ?? { kind: 'rejected', reason: `"${link.name}" cannot continue a login` }, true, context)
       },
     }
     const outcome = await chains.resume(chain, call, record.standing)
@@ -196,8 +209,8 @@ export class LoginDesk {
       return (await logins.advance(login.id, login.version, data, clock())) ? outcome.response : lost()
     }
     if (!(await logins.finish(login.id, login.version, clock()))) return lost()
-    if (outcome.kind === 'rejected') return this.#completion.refuse(outcome, record, known, passage)
-    return this.#completion.complete(outcome, record, passage)
+    if (outcome.kind === 'rejected') return this.#completion.refuse(outcome, record, known, context)
+    return this.#completion.complete(outcome, record, context)
   }
 
   get #deviceParts() {
@@ -205,7 +218,7 @@ export class LoginDesk {
   }
 
   /** Gives the cookie that binds the login to this browser. */
-  async #keep(id: string, record: LoginRecord, { request }: Passage): Promise<string> {
+  async #keep(id: string, record: LoginRecord, { request }: RequestContext): Promise<string> {
     const { logins, loginSecrets, clock } = this.#parts
     const retryAfter = this.#beginnings.take(networkOf(request.remoteAddress), beginnings)
     if (retryAfter !== undefined) {
@@ -228,7 +241,7 @@ export class LoginDesk {
     return writeLoginCookie(request, secret, loginSeconds)
   }
 
-  async #find(id: string, { request }: Passage): Promise<FoundLogin | undefined> {
+  async #find(id: string, { request }: RequestContext): Promise<FoundLogin | undefined> {
     const { logins, loginSecrets, chains, clock } = this.#parts
     const secret = readLoginCookie(request)
     if (secret === undefined || !/^[\w-]{43}$/.test(id)) return undefined
@@ -245,8 +258,8 @@ export class LoginDesk {
 const stepAt = (uri: string, id: string): LoginStep => ({ id, uri, address: `${uri}?login=${id}` })
 
 /** Nobody can be asked who is no browser. */
-function asked(outcome: AuthOutcome, mayAsk: boolean, passage: Passage): AuthOutcome {
-  if (outcome.kind === 'include' && outcome.cookie !== undefined) addHeader(passage, 'set-cookie', outcome.cookie)
+function asked(outcome: AuthOutcome, mayAsk: boolean, context: RequestContext): AuthOutcome {
+  if (outcome.kind === 'include' && outcome.cookie !== undefined) addHeader(context, 'set-cookie', outcome.cookie)
   if (outcome.kind !== 'challenge' || mayAsk) return outcome
   return { kind: 'rejected', reason: 'a login is needed, and the request is not for a page', noCredential: true }
 }
@@ -298,4 +311,119 @@ function onlyStart({ host }: Asked, routes: Routes): string | undefined {
       chain !== undefined && pattern === undefined && (hosts.includes(host) || hosts.includes('*')),
   )
   return start === undefined || start.uri.startsWith(loginPrefix) ? undefined : start.uri
+}
+
+interface Parts {
+  readonly routes: Routes
+  readonly sessions: Sessions
+  readonly loginAudit: LoginAudit
+  readonly loginMeter: LoginMeter
+  readonly loginSecrets: SecretBox
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** What happens when the last link of a chain has had its say. */
+class LoginCompletion {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  applicationOf(record: LoginRecord, request: Pick<GatewayRequest, 'host'>): Application | undefined {
+    return this.#target(record, request)?.application
+  }
+
+  /** `known` is whom the mechanisms before the one that refused established. */
+  async refuse(
+    rejection: Extract<ChainOutcome, { kind: 'rejected' }>,
+    record: LoginRecord,
+    known: Subject | undefined,
+    context: RequestContext,
+  ): Promise<GatewayResponse> {
+    const { request } = context
+    const { loginAudit, loginMeter } = this.#parts
+    const target = this.#target(record, request)
+    const { chain, returnTo } = record
+    if (target !== undefined) context.application = target.application
+    loginMeter.counted(chain, 'refused')
+    await loginAudit.note({
+      action: 'refuse',
+      request,
+      login: known?.uid ?? 'unknown',
+      chain,
+      application: target?.application.name ?? '',
+      reason: rejection.reason,
+    })
+    const instead = applyResults(target?.url.results.auFail, context)
+    return instead ?? refusedLogin(rejection.status ?? 401, returnTo)
+  }
+
+  /**
+   * Starts the session, or authenticates the one that is there anew, under a new secret, and sends the browser to where it
+   * wanted to go. What was begun for one session never becomes another's.
+   */
+  async complete(
+    outcome: Extract<ChainOutcome, { kind: 'authenticated' }>,
+    record: LoginRecord,
+    context: RequestContext,
+  ): Promise<GatewayResponse> {
+    const { request } = context
+    const { sessions, loginAudit, loginMeter, loginSecrets, clock, log } = this.#parts
+    const { chain, returnTo, sessionId, stepsUp } = record
+    const { subject } = outcome
+    const target = this.#target(record, request)
+    const application = target?.application
+    if (target === undefined || application?.cookies === undefined) return seeOther(returnTo)
+    context.application = application
+    const before = await sessions.find(application, request)
+    const isHere = before?.handle.id === sessionId
+    const isSame = before?.subject.identity === subject.identity
+    if (stepsUp && !(isHere && isSame)) {
+      log.info('the step-up starts again: the session ended, or belongs to another user', {
+        requestId: request.id,
+        chain,
+      })
+      if (before !== undefined) await sessions.end(before)
+      addHeader(context, 'set-cookie', sessions.clearing(application.cookies))
+      return seeOther(returnTo)
+    }
+    await loginAudit.write({
+      action: 'issue',
+      request,
+      login: subject.uid,
+      chain,
+      application: application.name,
+      sessionId,
+    })
+    const started = await sessions.start(application, {
+      request,
+      subject,
+      before,
+      id: sessionId,
+      contribution: outcome.session,
+      renewals: outcome.renewals,
+    })
+    loginMeter.counted(chain, 'signed-in')
+    context.subject = subject
+    addHeader(context, 'set-cookie', started.cookie)
+    if (subject.link !== undefined) {
+      const devices = await readDevices(request, application.cookies, { box: loginSecrets, clock })
+      const entry = entryKey(subject.identity)
+      addHeader(
+        context,
+        'set-cookie',
+        await writeDevices(devices, entry, application.cookies, { box: loginSecrets, clock }),
+      )
+    }
+    const instead = applyResults(target.url.results.auSuccess, context)
+    if (instead !== undefined) return instead
+    const foreign = header(request, 'sec-fetch-site') === 'cross-site'
+    return foreign && application.cookies.sameSite === 'Strict' ? goOn(returnTo) : seeOther(returnTo)
+  }
+
+  #target({ returnTo }: LoginRecord, { host }: Pick<GatewayRequest, 'host'>): MatchedUrl | undefined {
+    return this.#parts.routes.find(host, returnTo.split('?', 1)[0] ?? '/')
+  }
 }

@@ -1,6 +1,5 @@
 import { entryKey, type KnownDevice } from '#engine/login/device-cookie.ts'
-import type { LoginAudit } from '#engine/login/login-audit.ts'
-import type { LoginMeter } from '#engine/login/login-meter.ts'
+import type { LoginAudit, LoginMeter } from '#engine/login/login-audit.ts'
 import { identitiesOf, type UserRef } from '#identity/identity.ts'
 import { networkOf } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'

@@ -1,3 +1,8 @@
+import type { LoginAudit, LoginMeter } from '#engine/login/login-audit.ts'
+import type { ChainRunner } from '#engine/pipeline/chain.ts'
+import { applyResults, type RequestContext } from '#engine/pipeline/request-context.ts'
+import type { LiveSession, Sessions } from '#engine/session/sessions.ts'
+import type { Logger } from '#kernel/logger.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { html, notice, page } from '#sdk/filter/page.ts'
 
@@ -38,3 +43,45 @@ export const refusedLogin = (status: 401 | 403, again: string): GatewayResponse 
 /** Instead of a redirect, where the browser would not send the cookie along after one that another site began. */
 export const goOn = (address: string): GatewayResponse =>
   page(200, "You're signed in", html`<p><a href="${address}">Continue</a></p>`, { refresh: address, narrow: true })
+
+interface LogoutParts {
+  readonly sessions: Sessions
+  readonly chains: ChainRunner
+  readonly loginAudit: LoginAudit
+  readonly loginMeter: LoginMeter
+  readonly log: Logger
+}
+
+/** Ends the session, where there is one, and tells where the browser goes: a fixed page, whatever the request says. */
+export type Logout = (session: LiveSession | undefined, context: RequestContext) => Promise<string>
+
+export const createLogout =
+  ({ sessions, chains, loginAudit, loginMeter, log }: LogoutParts): Logout =>
+  async (session, context) => {
+    const { request, application, url } = context
+    let elsewhere: string | undefined
+    if (session !== undefined) {
+      const { chain: name, uid } = session.subject
+      const chain = chains.get(name)
+      for (const { mechanism } of chain === undefined ? [] : chains.reachable(chain)) {
+        try {
+          elsewhere ??= await mechanism.afterLogout?.(session.handle, request)
+        } catch (err) {
+          log.warn('post-logout redirect rejected: not registered', { err, requestId: request.id })
+        }
+      }
+      await sessions.end(session)
+      loginMeter.counted(name, 'signed-out')
+      await loginAudit.note({
+        action: 'delete',
+        request,
+        login: uid,
+        chain: name,
+        application: application?.name ?? '',
+        sessionId: session.handle.id,
+      })
+    }
+    const configured = applyResults(url?.url.results.azSuccess, context)?.headers['location']
+    if (elsewhere !== undefined && /^[\x21-\x7e]+$/.test(elsewhere)) return elsewhere
+    return typeof configured === 'string' ? configured : signedOutPath
+  }

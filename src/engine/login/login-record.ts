@@ -1,6 +1,5 @@
 import type { ChainFrame, ChainStanding, Established } from '#engine/pipeline/chain.ts'
-import { restoreSteps, storeSteps } from '#engine/session/stored-steps.ts'
-import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
+import { restoreSteps, restoreSubject, storeSteps, storeSubject } from '#engine/session/stored-subject.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { SessionContribution } from '#sdk/auth/session.ts'
 

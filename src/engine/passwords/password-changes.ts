@@ -10,8 +10,8 @@ import {
   PasswordAudit,
   type PasswordAuditParts,
   resetLink,
+  unknownOutcome,
 } from '#engine/passwords/password-audit.ts'
-import { unknownOutcome } from '#engine/passwords/unknown-outcome.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'

@@ -1,7 +1,7 @@
 import type { BegunOutcome, LoginDesk } from '#engine/login/login-desk.ts'
 import type { Chain, ChainOutcome } from '#engine/pipeline/chain.ts'
-import { addHeader, type Passage, type Step } from '#engine/pipeline/passage.ts'
-import { applyResults } from '#engine/pipeline/result-actions.ts'
+import { addHeader, applyResults, type RequestContext, type Step } from '#engine/pipeline/request-context.ts'
+import type { MatchedUrl } from '#engine/pipeline/routes.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
@@ -23,30 +23,30 @@ export const anonymous: Subject = {
 /** Runs the URL's chain, unless the session was authenticated at its level or above already. */
 export const authenticate =
   (desk: LoginDesk, sessions: Sessions): Step =>
-  async (passage) => {
-    const { url: match, session } = passage
+  async (context) => {
+    const { url: match, session } = context
     if (match === undefined) throw new Error('authentication needs a matched request')
     const { chain, results } = match.url
     if (session !== undefined && session.subject.level >= (chain?.level ?? 0)) {
-      passage.subject = session.subject
+      context.subject = session.subject
       return undefined
     }
     if (chain === undefined) {
-      passage.subject = anonymous
+      context.subject = anonymous
       return undefined
     }
-    const preflight = answerPreflight(chain, passage)
+    const preflight = answerPreflight(chain, context)
     if (preflight !== undefined) return preflight
-    const outcome = await desk.begin(chain, passage)
+    const outcome = await desk.begin(chain, context)
     if (outcome.kind === 'answered') return outcome.response
     if (outcome.kind === 'rejected') {
-      const instead = applyResults(results.auFail, passage)
+      const instead = applyResults(results.auFail, context)
       if (instead !== undefined) return instead
       throw refusal(outcome)
     }
-    passage.subject = outcome.subject
-    await keepSession(sessions, passage, outcome)
-    return applyResults(results.auSuccess, passage)
+    context.subject = outcome.subject
+    await keepSession(sessions, context, outcome)
+    return applyResults(results.auSuccess, context)
   }
 
 export function refusal(rejection: Extract<ChainOutcome, { kind: 'rejected' }>): GatewayError {
@@ -58,13 +58,13 @@ function refusalCode({ status, noCredential }: Extract<ChainOutcome, { kind: 're
   return noCredential === true ? 'AUTH_REQUIRED' : 'AUTH_REJECTED'
 }
 
-function answerPreflight(chain: Chain, passage: Passage): GatewayResponse | undefined {
+function answerPreflight(chain: Chain, context: RequestContext): GatewayResponse | undefined {
   for (const { mechanism } of chain.links) {
-    const headers = mechanism.responseHeaders?.(passage.request)
+    const headers = mechanism.responseHeaders?.(context.request)
     if (headers !== undefined) {
-      for (const [name, value] of Object.entries(headers)) addHeader(passage, name, value)
+      for (const [name, value] of Object.entries(headers)) addHeader(context, name, value)
     }
-    const response = mechanism.preflight?.(passage.request)
+    const response = mechanism.preflight?.(context.request)
     if (response !== undefined) return response
   }
   return undefined
@@ -73,14 +73,30 @@ function answerPreflight(chain: Chain, passage: Passage): GatewayResponse | unde
 /** For a chain that needed nobody to be asked. */
 async function keepSession(
   sessions: Sessions,
-  passage: Passage,
+  context: RequestContext,
   { sessionId, session: contribution, renewals }: Extract<BegunOutcome, { kind: 'authenticated' }>,
 ): Promise<void> {
-  const { application, subject, request, session: before } = passage
+  const { application, subject, request, session: before } = context
   if (application?.cookies === undefined || subject === undefined || subject.level === 0) return
   const isSame = before?.subject.identity === subject.identity
   const id = sessionId === undefined || (before !== undefined && !isSame) ? {} : { id: sessionId }
   const started = await sessions.start(application, { request, subject, before, contribution, renewals, ...id })
-  addHeader(passage, 'set-cookie', started.cookie)
-  passage.session = started.session
+  addHeader(context, 'set-cookie', started.cookie)
+  context.session = started.session
 }
+
+/** Whether everybody may read here: no chain and no rule is asked. */
+export function isOpenPath({ url, mount }: MatchedUrl, method: string, path: string): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false
+  return url.openPaths?.some((open) => path.startsWith(mount + open)) === true
+}
+
+/** Brings requests for what is no secret straight to the filters, as nobody's and without touching a session. */
+export const serveOpenPath =
+  (filters: Step): Step =>
+  (context) => {
+    const { request, url } = context
+    if (url === undefined || !isOpenPath(url, request.method, request.path)) return undefined
+    context.subject = anonymous
+    return filters(context)
+  }

@@ -1,12 +1,9 @@
 import { LoginDesk, type LoginServices } from '#engine/login/login-desk.ts'
-import { type LoginRoutes, loginPrefix } from '#engine/login/login-routes.ts'
-import { createLogout, type Logout } from '#engine/login/logout.ts'
-import { addressOf, isNavigation } from '#engine/login/navigation.ts'
-import { authenticate, refusal } from '#engine/pipeline/authenticate.ts'
+import { createLogout, type Logout } from '#engine/login/login-pages.ts'
+import { addressOf, isNavigation, type LoginRoutes, loginPrefix } from '#engine/login/login-routes.ts'
+import { authenticate, refusal, serveOpenPath } from '#engine/pipeline/authenticate.ts'
 import type { ChainRunner } from '#engine/pipeline/chain.ts'
-import { serveOpenPath } from '#engine/pipeline/open-path.ts'
-import { addHeader, type Passage, type Step } from '#engine/pipeline/passage.ts'
-import { applyResults } from '#engine/pipeline/result-actions.ts'
+import { addHeader, applyResults, type RequestContext, type Step } from '#engine/pipeline/request-context.ts'
 import type { Routes, Url } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { requireSamePerson } from '#engine/pipeline/same-person.ts'
@@ -31,7 +28,7 @@ export interface PipelineParts extends LoginServices {
 
 /** The order of these steps is what keeps applications closed: changing it is a security review. */
 const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] => [
-  (passage) => serveLogin(desk, passage), // the mechanisms' own addresses
+  (context) => serveLogin(desk, context), // the mechanisms' own addresses
   matchUrl(parts.routes), //        no match: 404
   serveOpenPath(runFilterChain({ ...parts, desk })), // what a URL's filter declares to be no secret
   loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
@@ -43,14 +40,14 @@ const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] =>
 ]
 
 /** Most requests are no login's, and are not to wait for nothing. */
-const serveLogin = (desk: LoginDesk, passage: Passage): ReturnType<Step> =>
-  passage.request.path.startsWith(loginPrefix) ? desk.serve(passage) : undefined
+const serveLogin = (desk: LoginDesk, context: RequestContext): ReturnType<Step> =>
+  context.request.path.startsWith(loginPrefix) ? desk.serve(context) : undefined
 
 export interface PipelineAnswer {
   readonly response: GatewayResponse
   /** Set when the request failed; its details are for the log. */
   readonly error: GatewayError | undefined
-  readonly passage: Passage
+  readonly context: RequestContext
 }
 
 export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
@@ -59,23 +56,26 @@ export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
 export function createPipeline(parts: PipelineParts): Pipeline {
   const steps = requestSteps(parts, new LoginDesk(parts))
   return async (request) => {
-    const passage: Passage = { request, headers: {}, errors: jsonErrors }
+    const context: RequestContext = { request, headers: {}, errors: jsonErrors }
     try {
       for (const step of steps) {
-        const result = step(passage)
+        const result = step(context)
         const response = result instanceof Promise ? await result : result
-        if (response !== undefined) return { response: withHeaders(response, passage), error: undefined, passage }
+        if (response !== undefined) return { response: withHeaders(response, context), error: undefined, context }
       }
       throw new Error('no step answered')
     } catch (thrown) {
       const error = asGatewayError(thrown)
-      return { response: withHeaders(errorResponse(error, passage), passage), error, passage }
+      return { response: withHeaders(errorResponse(error, context), context), error, context }
     }
   }
 }
 
-export function errorResponse(error: GatewayError, passage: Pick<Passage, 'errors' | 'request'>): GatewayResponse {
-  const { headers, body } = passage.errors(error, passage.request.id)
+export function errorResponse(
+  error: GatewayError,
+  context: Pick<RequestContext, 'errors' | 'request'>,
+): GatewayResponse {
+  const { headers, body } = context.errors(error, context.request.id)
   const retry: Record<string, string> =
     error.retryAfter === undefined ? {} : { 'retry-after': String(error.retryAfter) }
   return {
@@ -86,7 +86,7 @@ export function errorResponse(error: GatewayError, passage: Pick<Passage, 'error
 }
 
 /** The response's own headers go first, except that cookies of both are set. */
-function withHeaders(response: GatewayResponse, { headers: added }: Passage): GatewayResponse {
+function withHeaders(response: GatewayResponse, { headers: added }: RequestContext): GatewayResponse {
   for (const _ in added) {
     const headers: Record<string, string | string[]> = { ...added, ...response.headers }
     const cookies = [added['set-cookie'] ?? [], response.headers['set-cookie'] ?? []].flat()
@@ -98,16 +98,16 @@ function withHeaders(response: GatewayResponse, { headers: added }: Passage): Ga
 
 const matchUrl =
   (routes: Routes): Step =>
-  (passage) => {
-    const match = routes.find(passage.request.host, passage.request.path)
+  (context) => {
+    const match = routes.find(context.request.host, context.request.path)
     if (match === undefined) {
-      throw new GatewayError('NOT_FOUND', `no URL for host ${passage.request.host} and path ${passage.request.path}`, {
+      throw new GatewayError('NOT_FOUND', `no URL for host ${context.request.host} and path ${context.request.path}`, {
         publicText: 'No application is configured for this path.',
       })
     }
-    passage.application = match.application
-    passage.url = match
-    passage.errors = match.url.errors
+    context.application = match.application
+    context.url = match
+    context.errors = match.url.errors
     return undefined
   }
 
@@ -117,8 +117,8 @@ const matchUrl =
  */
 const loadSession =
   (sessions: Sessions, renewal: Pick<SessionRenewal, 'current'>, logout: Logout): Step =>
-  (passage) => {
-    const { application, request, url } = passage
+  (context) => {
+    const { application, request, url } = context
     const cookies = application?.cookies
     if (application === undefined || cookies === undefined) return undefined
     return (async () => {
@@ -128,7 +128,7 @@ const loadSession =
         if (/prefetch/i.test(header(request, 'sec-purpose') ?? header(request, 'purpose') ?? '')) {
           return { status: 204, headers: { 'cache-control': 'no-store' } }
         }
-        const location = await logout(session, passage)
+        const location = await logout(session, context)
         const headers = { 'set-cookie': sessions.clearing(cookies), 'cache-control': 'no-store' }
         if (!isNavigation(request)) return { status: 204, headers }
         return { status: 303, headers: { ...headers, location } }
@@ -136,7 +136,7 @@ const loadSession =
       if (session === undefined) return undefined
       const found = renewal.current(session, request)
       const current = found instanceof Promise ? await found : found
-      if (current !== undefined) passage.session = current
+      if (current !== undefined) context.session = current
       return undefined
     })()
   }
@@ -147,8 +147,8 @@ const loadSession =
  */
 const authorize = (rules: RuleEvaluator, clock: Clock): Step => {
   const remembered = new WeakMap<Url, WeakMap<Subject, { allowed: boolean; until: number }>>()
-  return async (passage) => {
-    const { url: match, subject, application } = passage
+  return async (context) => {
+    const { url: match, subject, application } = context
     if (match === undefined || subject === undefined || application === undefined) {
       throw new Error('authorization needs a matched, authenticated request')
     }
@@ -166,8 +166,8 @@ const authorize = (rules: RuleEvaluator, clock: Clock): Step => {
       allowed = decision.allowed
       decisions.set(subject, { allowed, until: now + application.azTimeoutMillis })
     }
-    if (allowed) return applyResults(url.results.azSuccess, passage)
-    const instead = applyResults(url.results.azFail, passage)
+    if (allowed) return applyResults(url.results.azSuccess, context)
+    const instead = applyResults(url.results.azFail, context)
     if (instead !== undefined) return instead
     throw new GatewayError('ACCESS_DENIED', `no rule of ${url.at} allows ${subject.dn}`)
   }
@@ -222,8 +222,8 @@ interface FilterChainParts {
 /** Filters run in the order of the YAML; a request that none of them answers is not found. */
 const runFilterChain =
   (parts: FilterChainParts): Step =>
-  (passage) => {
-    const { request, url, subject, session, application } = passage
+  (context) => {
+    const { request, url, subject, session, application } = context
     if (url === undefined || subject === undefined)
       throw new Error('the filter chain needs a matched, authorized request')
     const exchange: Exchange = {
@@ -233,12 +233,12 @@ const runFilterChain =
       pathInfo: request.path.slice(url.mount.length),
       subject,
       identify: (caller) => {
-        passage.caller = caller
+        context.caller = caller
       },
       ...(session === undefined ? {} : { session: session.handle }),
       ...(application?.cookies === undefined
         ? {}
-        : { requireLogin: (chain, options) => requireLogin(parts, passage, chain, options?.maxAgeSeconds) }),
+        : { requireLogin: (chain, options) => requireLogin(parts, context, chain, options?.maxAgeSeconds) }),
     }
     return runFrom(0, url.url.filters, exchange)
   }
@@ -251,17 +251,17 @@ async function runFrom(index: number, filters: readonly Filter[], exchange: Exch
 
 async function requireLogin(
   { chains, desk, sessions, clock }: FilterChainParts,
-  passage: Passage,
+  context: RequestContext,
   name: string,
   maxAgeSeconds: number | undefined,
 ): Promise<GatewayResponse | undefined> {
   const chain = chains.get(name)
   if (chain === undefined) throw new GatewayError('INTERNAL', `there is no chain "${name}"`)
-  const { session, application, request } = passage
+  const { session, application, request } = context
   const age = session === undefined ? 0 : clock().getTime() - session.handle.authenticated.getTime()
   const isFresh = maxAgeSeconds === undefined || age <= maxAgeSeconds * 1000
   if (session !== undefined && session.subject.level >= chain.level && isFresh) return undefined
-  const outcome = await desk.begin(chain, passage)
+  const outcome = await desk.begin(chain, context)
   if (outcome.kind === 'answered') return outcome.response
   if (outcome.kind === 'rejected') throw refusal(outcome)
   if (application === undefined) throw new Error('a login needs a matched request')
@@ -276,6 +276,6 @@ async function requireLogin(
     renewals,
     ...id,
   })
-  addHeader(passage, 'set-cookie', started.cookie)
+  addHeader(context, 'set-cookie', started.cookie)
   return seeOther(addressOf(request))
 }

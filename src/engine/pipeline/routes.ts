@@ -35,10 +35,10 @@ export interface Url {
   /** Below the mount: what everybody may read, whatever chain and rules say. Each begins and ends with a slash. */
   readonly openPaths?: readonly string[] | undefined
   readonly results: {
-    readonly auSuccess: ResultActions | undefined
-    readonly auFail: ResultActions | undefined
-    readonly azSuccess: ResultActions | undefined
-    readonly azFail: ResultActions | undefined
+    readonly auSuccess: ResultGroupConfig['results'] | undefined
+    readonly auFail: ResultGroupConfig['results'] | undefined
+    readonly azSuccess: ResultGroupConfig['results'] | undefined
+    readonly azFail: ResultGroupConfig['results'] | undefined
   }
 }
 

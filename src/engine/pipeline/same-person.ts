@@ -1,4 +1,4 @@
-import type { Step } from '#engine/pipeline/passage.ts'
+import type { Step } from '#engine/pipeline/request-context.ts'
 import type { Routes } from '#engine/pipeline/routes.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { Subject } from '#identity/subject.ts'

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { Invitation } from '#domain/invitation.ts'
-import { registrationMail } from '#engine/registrations/registration-mail.ts'
+import type { NewMail } from '#domain/mail.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
@@ -12,6 +12,7 @@ import type {
   InvitationRecord,
   InvitationsPage,
 } from '#sdk/filter/registrations.ts'
+import { checkMail, type StepMail } from '#sdk/notifier/mail.ts'
 import type { RegistrationStore } from '#storage/registration-store.ts'
 
 export interface InvitationParts {
@@ -119,3 +120,9 @@ const notOpen = (id: string): GatewayError =>
   new GatewayError('CONFLICT', `the invitation "${id}" is not open`, {
     publicText: 'The invitation was accepted or revoked.',
   })
+
+/** A mail of a registration or an invitation, as the outbox takes it; one occasion mails once. BAD_REQUEST when it cannot be sent. */
+export function registrationMail(occasion: string, mail: StepMail): NewMail {
+  checkMail(mail)
+  return { ...mail, id: secretHash(`registration ${occasion}`) }
+}

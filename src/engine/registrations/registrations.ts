@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Invitations } from '#engine/registrations/invitations.ts'
-import { registrationMail } from '#engine/registrations/registration-mail.ts'
+import { Invitations, registrationMail } from '#engine/registrations/invitations.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'

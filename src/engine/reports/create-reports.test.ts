@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createReports } from '#engine/reports/create-reports.ts'
+import { createReports } from '#engine/reports/report-endpoint.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'

@@ -1,5 +1,4 @@
-import type { ReportTable } from '#engine/reports/report-table.ts'
-import type { ServedReport } from '#engine/reports/served-report.ts'
+import type { ReportTable, ServedReport } from '#engine/reports/report.ts'
 
 /** Spreadsheets take UTF-8 for what it is when the file starts with this. */
 const byteOrderMark = '\ufeff'

@@ -1,11 +1,8 @@
 import { Readable } from 'node:stream'
 import type { ReportReader, ReportRow } from '#domain/report.ts'
+import { ReportTable, type ServedReport, serveReport } from '#engine/reports/report.ts'
 import { reportCsv } from '#engine/reports/report-csv.ts'
-import type { ReportMeter } from '#engine/reports/report-meter.ts'
-import { type ReportFormat, type ReportValues, readReportQuery } from '#engine/reports/report-query.ts'
-import { ReportTable } from '#engine/reports/report-table.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
-import type { ServedReport } from '#engine/reports/served-report.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -15,7 +12,8 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
-import { reportParameters } from '#sdk/report/report-statement.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import { type BoundParameter, reportParameters } from '#sdk/report/report-statement.ts'
 
 export interface ReportParts {
   readonly reports: readonly ServedReport[]
@@ -312,4 +310,108 @@ class ReportReferences {
     })
     return { name, values: Object.fromEntries(given) }
   }
+}
+
+/**
+ * Throws an Error, with the place in the YAML, for a report that the database does not understand, so that it is found
+ * out before anybody runs it. A database that does not answer is not such a case.
+ */
+export async function createReports(
+  configured: Configuration['reports'],
+  parts: Omit<ReportParts, 'reports'>,
+): Promise<ReportEndpoint> {
+  const reports = Array.from(configured.values(), ({ spec, at }) => ({ report: serveReport(spec), at }))
+  for (const { report, at } of reports) {
+    try {
+      await parts.store.check(report.statement.parts)
+    } catch (cause) {
+      if (cause instanceof GatewayError && cause.code === 'INTERNAL') {
+        throw new Error(`${at}: spec.sql: the database does not understand it: ${cause.message}`, { cause })
+      }
+      parts.log.warn('the reports were not checked against the database', { err: cause })
+      break
+    }
+  }
+  return new Reports({ ...parts, reports: reports.map(({ report }) => report) })
+}
+
+export interface ReportMeter {
+  /** `outcome`: `done`, `refused` where too many run already, or `failed`, also for an answer that was cut off. */
+  ran(report: string, format: string, outcome: string, millis: number): void
+}
+
+type ReportFormat = 'json' | 'csv' | 'xlsx'
+type ReportValues = Readonly<Partial<Record<BoundParameter, string>>>
+
+interface AskedReport {
+  readonly values: ReportValues
+  /** `reference`: a name under which the file can be fetched. */
+  readonly format: ReportFormat | 'reference'
+}
+
+const formats: readonly ReportFormat[] = ['json', 'csv', 'xlsx']
+const maxUserKey = 256
+
+/** BAD_REQUEST, with all that is wrong, for anything but one value for each parameter that the report declares. */
+function readReportQuery(query: URLSearchParams, report: ServedReport, currentUser: string | undefined): AskedReport {
+  const problems: string[] = []
+  const values: Partial<Record<BoundParameter, string>> = {}
+  const asked = report.parameters.filter((name) => name !== 'currentUser')
+  for (const name of new Set(query.keys())) {
+    const known = name === 'format' || name === 'excel' || asked.some((parameter) => parameter === name)
+    if (!known) problems.push(`The report has no parameter "${name.slice(0, 80)}".`)
+    else if (query.getAll(name).length > 1) problems.push(`${name} may be given once.`)
+  }
+  for (const name of asked) {
+    const given = query.get(name)
+    if (given === null || given.trim() === '') problems.push(`${name} is required.`)
+    else values[name] = (name === 'userKey' ? readUserKey : readTime)(given, name, problems)
+  }
+  if ((values.beginDate ?? '') > (values.endDate ?? '\uffff')) problems.push('beginDate must not be after endDate.')
+  if (currentUser !== undefined) values.currentUser = currentUser
+  const format = readFormat(query, problems)
+  if (problems.length > 0) throw new GatewayError('BAD_REQUEST', problems.join(' '), { publicText: problems.join(' ') })
+  return { values, format }
+}
+
+function readFormat(query: URLSearchParams, problems: string[]): AskedReport['format'] {
+  const wanted = query.get('format')
+  const excel = query.get('excel')
+  const format = formats.find((word) => word === (wanted ?? 'json'))
+  if (format === undefined) problems.push(`format must be one of ${formats.join(', ')}.`)
+  if (excel !== null && !/^(?:true|false)$/i.test(excel)) problems.push('excel must be true or false.')
+  if (excel?.toLowerCase() !== 'true') return format ?? 'json'
+  if (wanted !== null) problems.push('format and excel cannot be combined.')
+  return 'reference'
+}
+
+function readUserKey(given: string, name: string, problems: string[]): string {
+  const usable = given.length <= maxUserKey && given.isWellFormed() && !given.includes('\0')
+  if (!usable) problems.push(`${name} is not a login.`)
+  return given
+}
+
+const day = /^\d{4}-\d\d-\d\d$/
+const moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/
+/** The last year that is written with four digits. */
+const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+/** As the views write times, so that texts are compared. A day is all of it. */
+function readTime(given: string, name: string, problems: string[]): string {
+  const time = toMillis(given, name)
+  if (time !== undefined && time >= 0 && time <= latest) return new Date(time).toISOString()
+  problems.push(`${name} must be a day such as 2026-01-31, a time in ISO 8601, or milliseconds since 1970.`)
+  return ''
+}
+
+function toMillis(given: string, name: string): number | undefined {
+  if (/^\d{1,15}$/.test(given)) return Number(given)
+  if (day.test(given)) {
+    const start = Date.parse(`${given}T00:00:00.000Z`)
+    const real = !Number.isNaN(start) && new Date(start).toISOString().startsWith(given)
+    if (!real) return undefined
+    return name === 'endDate' ? start + 86_400_000 - 1 : start
+  }
+  const time = moment.test(given) ? Date.parse(given) : Number.NaN
+  return Number.isNaN(time) ? undefined : time
 }

@@ -1,7 +1,6 @@
 import { Worker } from 'node:worker_threads'
+import type { ReportTable, ServedReport } from '#engine/reports/report.ts'
 import { leftOut } from '#engine/reports/report-csv.ts'
-import type { ReportTable } from '#engine/reports/report-table.ts'
-import type { ServedReport } from '#engine/reports/served-report.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
 export interface SheetLine {

@@ -1,6 +1,5 @@
 import type { ChainStep } from '#engine/pipeline/chain.ts'
-import { restoreSteps, storeSteps } from '#engine/session/stored-steps.ts'
-import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
+import { restoreSteps, restoreSubject, storeSteps, storeSubject } from '#engine/session/stored-subject.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 

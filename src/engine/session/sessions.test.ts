@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { LiveSession } from '#engine/session/live-session.ts'
-import { type SessionStart, Sessions } from '#engine/session/sessions.ts'
+import { type LiveSession, type SessionStart, Sessions } from '#engine/session/sessions.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { directoryLink } from '#identity/directory.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'

@@ -1,6 +1,5 @@
 import { type Session, sessionExpiry, touchEverySeconds } from '#domain/session.ts'
 import type { ChainStep } from '#engine/pipeline/chain.ts'
-import type { LiveSession, SessionHolder } from '#engine/session/live-session.ts'
 import { readSessionCookie, writeSessionCookie } from '#engine/session/session-cookie.ts'
 import { lookedOf, restoreSessionData, slotsOf, storeSessionData } from '#engine/session/session-data.ts'
 import { storeSubject } from '#engine/session/stored-subject.ts'
@@ -12,9 +11,9 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
-import type { SessionContribution, SessionView } from '#sdk/auth/session.ts'
+import type { SessionAccess, SessionContribution, SessionHandle, SessionView } from '#sdk/auth/session.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
-import type { CookieConfig } from '#sdk/module/configuration.ts'
+import type { Configuration, CookieConfig } from '#sdk/module/configuration.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 
 interface SessionApplication {
@@ -336,3 +335,43 @@ class SessionSlots {
 }
 
 const ownerOf = (publicId: string, slot: string): string => JSON.stringify([publicId, slot])
+
+/** What is known in this process of whom a session belongs to. */
+interface SessionHolder {
+  /** One object until the directory is asked again, so that decisions about it can be remembered for so long. */
+  readonly subject: Subject
+  readonly renewals: readonly ChainStep[]
+  /** When the directory last told of the subject, in milliseconds. */
+  readonly looked: number
+  /** Before then it is not asked again, since it did not answer. */
+  readonly retry: number
+}
+
+/** A stored session as the request sees it. The secret in the cookie is not here; only its hash is stored. */
+export interface LiveSession extends SessionHolder {
+  readonly hashedId: string
+  /** Where it was started. */
+  readonly application: string
+  readonly expires: Date
+  /** When it was read, in milliseconds. */
+  readonly foundAt: number
+  readonly handle: SessionHandle
+}
+
+const minuteMillis = 60_000
+
+/** Sessions as modules may use them. */
+export function createSessionAccess(sessions: Sessions, { applications }: Configuration): SessionAccess {
+  const byName = new Map(applications.map((application) => [application.name, application]))
+  return {
+    ofUser: (user) => sessions.ofOwner(user),
+    end: (user, id) => sessions.endOne(user, id),
+    endAll: (user, options) => sessions.endAll(user, options?.except),
+    endMarked: (mark) => sessions.endMarked(mark),
+    minutesLeft: async (name, request) => {
+      const application = byName.get(name)
+      const millis = application === undefined ? undefined : await sessions.millisLeft(application, request)
+      return millis === undefined ? undefined : Math.floor(millis / minuteMillis)
+    },
+  }
+}

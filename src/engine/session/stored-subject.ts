@@ -1,3 +1,4 @@
+import type { ChainStep } from '#engine/pipeline/chain.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -85,4 +86,20 @@ function restoreLink(stored: JsonValue | undefined): DirectoryLink | undefined {
     uidAttr: typeof uidAttr === 'string' ? uidAttr : undefined,
     added: restoreAttributes(added),
   }
+}
+
+export const storeSteps = (steps: readonly ChainStep[]): JsonValue[] =>
+  steps.map(({ chain, link, name }) => ({ chain, link, name }))
+
+/** None where there is nothing, as before there were any; undefined when the data is no steps. */
+export function restoreSteps(stored: JsonValue | undefined): readonly ChainStep[] | undefined {
+  if (stored === undefined) return []
+  if (!Array.isArray(stored)) return undefined
+  const steps = (stored as readonly JsonValue[]).map((step) => {
+    if (!isJsonObject(step)) return undefined
+    const { chain, link, name } = step
+    const isStep = typeof chain === 'string' && typeof link === 'number' && typeof name === 'string'
+    return isStep ? { chain, link, name } : undefined
+  })
+  return steps.every((step) => step !== undefined) ? steps : undefined
 }

@@ -1,4 +1,5 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import type { HostFor } from '#engine/module-host.ts'
 import { ApiServerBreakers, type BreakerParts } from '#engine/sts/api-server-breaker.ts'
 import { IssuerSubjects } from '#engine/sts/issuer-subjects.ts'
 import { SharedAudit } from '#engine/sts/shared-audit.ts'
@@ -13,12 +14,14 @@ import { newId } from '#kernel/ids.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
+import type { Scope } from '#kernel/scope.ts'
 import { consumerLimits } from '#model/sts-preset.ts'
 import { signedToken } from '#protocols/sts/signed-token.ts'
 import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { IssuedToken, TokenCall, TokenService } from '#sdk/filter/token-service.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
+import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
 import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { Target } from '#sdk/target/target.ts'
@@ -308,4 +311,44 @@ export class DecisionAudit {
       reason,
     }
   }
+}
+
+/** What outlives a configuration, as far as the token service is concerned. */
+export interface TokenServices {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly audit: Pick<AuditStore, 'append'>
+  readonly tokenKeys?: TokenKeys
+  readonly issuing?: IssuingState
+  readonly countExchange?: IssuingParts['count']
+}
+
+interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide'> {
+  readonly services: TokenServices
+  readonly endpoints: readonly StsEndpointConfig[]
+  readonly host: HostFor
+  readonly scope: Scope
+}
+
+/** Undefined where no endpoint is configured. */
+export async function createTokenService(parts: TokenServiceParts): Promise<TokenIssuing | undefined> {
+  const { services, endpoints, host, scope, target, decide } = parts
+  if (endpoints.length === 0) return undefined
+  if (services.tokenKeys === undefined) throw new Error('token endpoints need keys, and there is no store of them')
+  const issuing = new Map<string, IssuingEndpoint>()
+  for (const { endpoint, rules, claims, at } of endpoints) {
+    const mapping = scope.own(await claims.create(host(endpoint.name, 'sts', at)))
+    issuing.set(endpoint.name, { endpoint, rules, claims: mapping })
+  }
+  return new TokenIssuing({
+    clock: services.clock,
+    log: services.log,
+    audit: services.audit,
+    keys: services.tokenKeys,
+    state: services.issuing ?? createIssuingState(services.clock),
+    endpoints: issuing,
+    target,
+    decide,
+    ...(services.countExchange === undefined ? {} : { count: services.countExchange }),
+  })
 }

@@ -1,5 +1,5 @@
 import type { UserRef } from '#identity/identity.ts'
-import type { ReportSpec } from '#model/report.ts'
+import type { ReportSpec } from '#model/portal.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
 import type { DynamicWorkflows } from '#sdk/workflow/dynamic-workflow.ts'

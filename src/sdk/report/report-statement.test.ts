@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ReportSpec } from '#model/report.ts'
+import type { ReportSpec } from '#model/portal.ts'
 import { readReport } from '#sdk/report/report-statement.ts'
 import { reportViews } from '#sdk/report/report-views.ts'
 

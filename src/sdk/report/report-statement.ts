@@ -1,4 +1,4 @@
-import type { ReportSpec } from '#model/report.ts'
+import type { ReportSpec } from '#model/portal.ts'
 import { readStatement } from './read-statement.ts'
 import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 

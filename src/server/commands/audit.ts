@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AuditEntry, AuditPart } from '#domain/audit.ts'
-import { auditJsonLines } from '#engine/audit/audit-json-lines.ts'
+import { auditJsonLines } from '#engine/audit/audit-sinks.ts'
 import {
   compareWithAnchors,
   compareWithExport,

@@ -1,7 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { AuditMeter } from '#engine/audit/audit-meter.ts'
+import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
+import type { IssuerMeter } from '#engine/issuer/issuer-audit.ts'
+import type { RegistrationMeter } from '#engine/registrations/registrations.ts'
+import type { ReportMeter } from '#engine/reports/report-endpoint.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { createPeopleMetrics } from '#server/metrics/people-metrics.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
@@ -311,3 +313,54 @@ function createAuditMetrics(registry: Registry): AuditMetrics {
     },
   }
 }
+
+/** What people and their applications do here: own issuers, registration forms, reports. */
+function createPeopleMetrics(registry: Registry) {
+  const registers = [registry]
+  const tokens = new Counter({
+    name: 'gatehouse_issuer_tokens_total',
+    help: 'Tokens of own issuers, by issuer, grant and outcome: issued, pending, refused or failed.',
+    labelNames: ['issuer', 'how', 'outcome'],
+    registers,
+  })
+  const answers = new Histogram({
+    name: 'gatehouse_issuer_request_seconds',
+    help: 'Time to answer at an own issuer, by issuer and endpoint.',
+    labelNames: ['issuer', 'endpoint'],
+    buckets: [0.005, 0.02, 0.05, 0.1, 0.5, 1, 5, 30],
+    registers,
+  })
+  const registrations = new Counter({
+    name: 'gatehouse_registrations_total',
+    help: 'What was done at registration forms, by form and event.',
+    labelNames: ['form', 'event'],
+    registers,
+  })
+  const reports = new Counter({
+    name: 'gatehouse_reports_total',
+    help: 'Reports, by name, format and outcome: done, refused or failed.',
+    labelNames: ['report', 'format', 'outcome'],
+    registers,
+  })
+  const reportSeconds = new Histogram({
+    name: 'gatehouse_report_seconds',
+    help: 'Time from the question to the last byte of a report that was done.',
+    labelNames: ['report'],
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30],
+    registers,
+  })
+  const issuer: IssuerMeter = {
+    tokens: (name, how, outcome) => tokens.inc({ issuer: name, how, outcome }),
+    answered: (name, endpoint, millis) => answers.observe({ issuer: name, endpoint }, millis / 1000),
+  }
+  const registration: RegistrationMeter = { counted: (form, event) => registrations.inc({ form, event }) }
+  const report: ReportMeter = {
+    ran(name, format, outcome, millis) {
+      reports.inc({ report: name, format, outcome })
+      if (outcome === 'done') reportSeconds.observe({ report: name }, millis / 1000)
+    },
+  }
+  return { issuer, registration, report }
+}
+
+export type PeopleMetrics = ReturnType<typeof createPeopleMetrics>

@@ -1,7 +1,7 @@
 import { existsSync, globSync, lstatSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve, sep } from 'node:path'
-import { NamedFiles } from '#config/named-files.ts'
+import { NamedFiles } from '#config/secrets.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { CertificateWithKey, GivenWebhookTls } from '#sdk/sts/sts-webhook.ts'

@@ -3,10 +3,13 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type ConfigMapObjects, configMapPublisher } from '#engine/sts/publish/config-map-publisher.ts'
-import { folderPublisher } from '#engine/sts/publish/folder-publisher.ts'
-import { issuerFiles } from '#engine/sts/publish/issuer-files.ts'
 import { invalidate } from '#engine/sts/publish/key-keeper.ts'
+import {
+  type ConfigMapObjects,
+  configMapPublisher,
+  folderPublisher,
+  issuerFiles,
+} from '#engine/sts/publish/publishers.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { issuerSite } from '#testing/issuer-site.ts'

@@ -1,7 +1,6 @@
 import S3rver from 's3rver'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { issuerFiles } from '#engine/sts/publish/issuer-files.ts'
-import { s3Publisher } from '#engine/sts/publish/s3-publisher.ts'
+import { issuerFiles, s3Publisher } from '#engine/sts/publish/publishers.ts'
 import type { S3Destination } from '#sdk/sts/token-keys.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 

@@ -2,10 +2,10 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { defineTask, nameTemplate, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
+import { flag } from '#sdk/module/parameter-types.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import { next, type RequestMap, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
-import { flag } from '#sdk/module/parameter-types.ts'
 
 const fields = {
   name: nameTemplate({ about: 'The attribute or request key; `$key$` is replaced.', required: true }),

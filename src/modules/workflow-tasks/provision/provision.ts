@@ -16,7 +16,14 @@ import { type Expiry, expiryTime } from '#sdk/target/expiry.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target/target.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
-import { type GrantedAccess, next, type StepEffects, type TaskTargets, type WorkflowTask, type WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import {
+  type GrantedAccess,
+  next,
+  type StepEffects,
+  type TaskTargets,
+  type WorkflowTask,
+  type WorkflowUser,
+} from '#sdk/workflow/workflow-task.ts'
 import { limitGroups, sameLogin, takeVersion, wantedGroups } from '#sdk/workflow/workflow-user.ts'
 
 const fields = {

@@ -1,0 +1,134 @@
+import type { BuildContext } from '#config/build-context.ts'
+import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
+import { checkScript } from '#legacy-script/legacy-script.ts'
+import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
+import type { AzRulesSpec } from '#model/envelope.ts'
+import type { AuditAnchorSpec, AuditSinkSpec, NotifierSpec, OUJobSpec } from '#model/operations.ts'
+import type { OrgSpec, PortalUrlSpec, ReportSpec } from '#model/portal.ts'
+import type { JavaScriptMappingSpec } from '#model/provisioning.ts'
+import type { PreparedAuditSink } from '#sdk/audit/audit-sink.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import { defaultAnchorMillis } from '#sdk/module/configuration.ts'
+import { readReport } from '#sdk/report/report-statement.ts'
+
+/** Kinds that are read, checked and handed on as they are written. */
+
+export function buildJavaScriptMapping(spec: JavaScriptMappingSpec, context: BuildContext): void {
+  try {
+    for (const { level, message } of checkScript(spec.javascript, mappingSignatures).findings) {
+      context.issues[level](['spec', 'javascript'], message)
+    }
+  } catch (error) {
+    context.issues.error(['spec', 'javascript'], error instanceof Error ? error.message : String(error))
+  }
+  context.state.draft.javaScriptMappings.set(context.placed.name, spec.javascript)
+}
+
+export function buildOrg(spec: OrgSpec, context: BuildContext): void {
+  const { state, document, placed } = context
+  const rules = readRules(spec.azRules, 'org', context)
+  if (spec.parent !== spec.uuid) context.optional('org', spec.parent, ['spec', 'parent'])
+  state.draft.orgs.set(placed.name, { config: { ...placed, spec, rules }, document })
+}
+
+export function buildPortalUrl(spec: PortalUrlSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  context.optional('org', spec.org, ['spec', 'org'])
+  const rules = readRules(spec.azRules, 'link', context)
+  const icon = spec.icon?.replaceAll(/\s/g, '') ?? ''
+  if (icon !== '' && !pngInBase64.test(icon)) {
+    issues.error(['spec', 'icon'], 'is not a PNG picture in base64')
+  }
+  if (!URL.canParse(spec.url) || !/^https?:/.test(spec.url)) {
+    issues.error(['spec', 'url'], `"${spec.url}" is not a web address`)
+  }
+  state.draft.portalUrls.set(placed.name, { ...placed, spec, rules })
+}
+
+/** The first bytes of every PNG, and nothing but base64 behind them. */
+const pngInBase64 = /^iVBORw0KGgo[A-Za-z0-9+/]*={0,2}$/
+
+function readRules(azRules: AzRulesSpec | undefined, what: string, context: BuildContext): Rule[] {
+  if ((azRules ?? []).length === 0) {
+    context.issues.warning(['spec', 'azRules'], `without a rule no user sees this ${what}`)
+  }
+  return context.rules(azRules, ['spec', 'azRules'])
+}
+
+export function buildReport(spec: ReportSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  context.optional('org', spec.orgId, ['spec', 'orgId'])
+  if ((spec.orgId ?? '') === '') issues.warning(['spec', 'orgId'], 'without an org no user sees this report')
+  if ((spec.dataFields ?? []).length === 0) issues.warning(['spec', 'dataFields'], 'without one the report is empty')
+  if (spec.groupings === true && (spec.groupBy ?? '') === '') {
+    issues.error(['spec', 'groupBy'], 'is required where groupings is true')
+  }
+  checkStatement(spec, context)
+  const twin = [...state.draft.reports.values()].find((report) => isSameName(report.spec.name, spec.name))
+  if (twin !== undefined) issues.error(['spec', 'name'], `another report has this name (${twin.at})`)
+  state.draft.reports.set(placed.name, { ...placed, spec })
+}
+
+/** Reports are asked for by name, whatever its letter case. */
+const isSameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
+
+function checkStatement(spec: ReportSpec, { issues }: BuildContext): void {
+  const { problems, unused, missing } = readReport(spec)
+  for (const problem of problems) issues.error(['spec', 'sql'], problem)
+  for (const name of unused)
+    issues.warning(['spec', 'parameters', name], 'is a parameter that the statement does not use')
+  for (const field of missing) issues.error(['spec', 'sql'], `does not select "${field}", which the report shows`)
+}
+
+export function buildAuditSink(spec: AuditSinkSpec, context: BuildContext): void {
+  const sink = prepare(spec, context)
+  const { placed, state } = context
+  if (sink !== undefined) state.draft.auditSinks.set(placed.name, { ...placed, sink, start: spec.start ?? 'beginning' })
+}
+
+/** Anchors are sent by the same modules as the audit itself. */
+export function buildAuditAnchor(spec: AuditAnchorSpec, context: BuildContext): void {
+  const sink = prepare(spec, context)
+  const { placed, state } = context
+  const intervalMillis = spec.intervalSeconds === undefined ? defaultAnchorMillis : spec.intervalSeconds * 1000
+  if (sink !== undefined) state.draft.auditAnchors.set(placed.name, { ...placed, sink, intervalMillis })
+}
+
+function prepare(spec: AuditSinkSpec | AuditAnchorSpec, context: BuildContext): PreparedAuditSink | undefined {
+  const module = context.module(context.state.catalog.auditSinks, spec.className, ['spec', 'className'])
+  const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  return module?.prepare(params, context.issues, context)
+}
+
+const defaultTimeoutSeconds = 600
+
+export function buildJob(spec: OUJobSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  const module = context.module(state.catalog.jobs, spec.className, ['spec', 'className'])
+  const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  const schedule = readSchedule(fieldTexts(spec.cronSchedule), spec.timeZone ?? 'UTC', (field, message) =>
+    issues.error(field === 'timeZone' ? ['spec', field] : ['spec', 'cronSchedule', field], message),
+  )
+  const job = module?.prepare(params, issues, context)
+  if (job === undefined || schedule === undefined) return
+  const timeoutMillis = (spec.timeoutSeconds ?? defaultTimeoutSeconds) * 1000
+  state.draft.jobs.set(placed.name, { ...placed, group: spec.group, schedule, timeoutMillis, job })
+}
+
+const fieldTexts = (spec: OUJobSpec['cronSchedule']): ScheduleFields => ({
+  seconds: String(spec.seconds),
+  minutes: String(spec.minutes),
+  hours: String(spec.hours),
+  dayOfMonth: String(spec.dayOfMonth),
+  month: String(spec.month),
+  dayOfWeek: String(spec.dayOfWeek),
+  year: String(spec.year),
+})
+
+export function buildNotifier(spec: NotifierSpec, context: BuildContext): void {
+  const { state, issues, placed } = context
+  const module = context.module(state.catalog.notifiers, spec.className, ['spec', 'className'])
+  const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
+  if (module === undefined) return
+  state.draft.notifiers.set(placed.name, { ...placed, notifier: module.prepare(params, issues, context) })
+}

@@ -1,0 +1,149 @@
+import { createSecretKey } from 'node:crypto'
+import fc from 'fast-check'
+import { SignJWT } from 'jose'
+import { describe, expect, test } from 'vitest'
+import { approvalLinks, linksFor, withApprovalLinks } from '#engine/approvals/approval-links.ts'
+import { entryIdentity } from '#identity/identity.ts'
+import type { KeySource } from '#sdk/auth/key-source.ts'
+import type { Configuration, UrlConfig } from '#sdk/module/configuration.ts'
+import { approvalLinkKey, approvalLinkKeys, readApprovalLink, signApprovalLink } from '#sdk/workflow/approval-link.ts'
+import { userRef } from '#testing/user-ref.ts'
+
+const keysOf = (...bytes: number[]): Pick<KeySource, 'secretKeys'> => ({
+  secretKeys: async () => bytes.map((byte) => createSecretKey(Buffer.alloc(32, byte))),
+})
+const keys = keysOf(1)
+const now = new Date('2026-01-02T03:04:05Z')
+const expires = new Date('2026-01-03T03:04:05Z')
+const links = () =>
+  approvalLinks({ id: 'a-1', version: 3 }, userRef('boss'), { url: 'https://x.test/decide?a=1', expires, keys })
+const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? ''
+const read = async (token: string, at = now) => readApprovalLink(token, await approvalLinkKeys(keys), at)
+
+describe('a link', () => {
+  test('says which approval, version, approver and decision it is for', async () => {
+    const { approve, deny } = await links()
+    expect(approve.startsWith('https://x.test/decide?a=1&token=')).toBe(true)
+    const claims = { approval: 'a-1', version: 3, approver: 'boss', identity: userRef('boss').identity }
+    expect(await read(tokenOf(approve))).toEqual({ kind: 'valid', claims: { ...claims, approve: true } })
+    expect(await read(tokenOf(deny))).toEqual({ kind: 'valid', claims: { ...claims, approve: false } })
+  })
+
+  test('is good until it expires', async () => {
+    const token = tokenOf((await links()).approve)
+    expect(await read(token, new Date(expires.getTime() - 1000))).toMatchObject({ kind: 'valid' })
+    expect(await read(token, expires)).toEqual({ kind: 'expired' })
+  })
+
+  test('of another installation, or changed anywhere, is forged', async () => {
+    const token = tokenOf((await links()).approve)
+    expect(await readApprovalLink(token, await approvalLinkKeys(keysOf(2, 3)), now)).toEqual({ kind: 'forged' })
+    expect(await readApprovalLink(token, [], now)).toEqual({ kind: 'forged' })
+    await fc.assert(
+      fc.asyncProperty(fc.nat(token.length - 2), fc.constantFrom('A', 'b', '-', '.'), async (at, character) => {
+        const changed = token.slice(0, at) + character + token.slice(at + 1)
+        return changed === token || (await read(changed)).kind === 'forged'
+      }),
+    )
+  })
+
+  test('of a key that was replaced is still good, and new ones are signed with the new key', async () => {
+    const both = keysOf(2, 1)
+    const old = tokenOf((await links()).approve)
+    const read = (token: string, keysNow: typeof keys) =>
+      approvalLinkKeys(keysNow).then((some) => readApprovalLink(token, some, now))
+    expect(await read(old, both)).toMatchObject({ kind: 'valid' })
+    expect(await read(old, keysOf(2))).toEqual({ kind: 'forged' })
+    const made = await approvalLinks({ id: 'a', version: 1 }, userRef('boss'), {
+      url: 'https://x.test',
+      expires,
+      keys: both,
+    })
+    expect(await read(tokenOf(made.deny), keysOf(2))).toMatchObject({ kind: 'valid' })
+    expect(await read(tokenOf(made.deny), keys)).toEqual({ kind: 'forged' })
+  })
+
+  test('that is not a token, or a token for something else, is forged', async () => {
+    const key = await approvalLinkKey(keys)
+    const claims = {
+      apr: 'a-1',
+      ver: 3,
+      act: 'approve',
+      sub: 'boss',
+      who: 'entry:people:boss',
+      exp: expires.getTime() / 1000,
+    }
+    const made = (payload: object, header = { alg: 'HS256', typ: 'approval-link+jwt' }) =>
+      new SignJWT({ ...payload }).setProtectedHeader(header).sign(key)
+    expect(await read(await made(claims))).toMatchObject({ kind: 'valid' })
+    const { exp: _, ...endless } = claims
+    const unsigned = `${Buffer.from('{"alg":"none","typ":"approval-link+jwt"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`
+    for (const token of [
+      '',
+      'a.b.c',
+      '\u0000',
+      'x'.repeat(100_000),
+      unsigned,
+      await made(endless),
+      await made(claims, { alg: 'HS256', typ: 'JWT' }),
+      await made({ ...claims, act: 'cancel' }),
+      await made({ ...claims, ver: '3' }),
+      await made({ ...claims, apr: 7 }),
+      await made({ ...claims, who: undefined }),
+    ]) {
+      expect(await read(token)).toEqual({ kind: 'forged' })
+    }
+  })
+
+  test('is short enough for a mail', async () => {
+    const long = {
+      approval: 'x'.repeat(36),
+      version: 1000,
+      approver: 'someone.with.a.long.name@example.com',
+      identity: entryIdentity('people', crypto.randomUUID()),
+      approve: true,
+    }
+    expect((await signApprovalLink(long, expires, await approvalLinkKey(keys))).length).toBeLessThan(500)
+  })
+})
+
+describe('a mail with links', () => {
+  test('has them in both forms, and what it said before is escaped once', async () => {
+    const made = await links()
+    const mail = withApprovalLinks({ subject: 's', text: 'Is <this> fine?\n' }, made)
+    expect(mail.text).toBe(`Is <this> fine?\n\nApprove:\n${made.approve}\n\nDeny:\n${made.deny}\n`)
+    expect(mail.html).toContain('Is &lt;this&gt; fine?')
+    expect(mail.html).toContain(`<a href="${made.approve.replaceAll('&', '&amp;')}">Approve</a>`)
+  })
+
+  test('has them inside the body of a whole document', () => {
+    const made = { approve: 'https://x.test/1', deny: 'https://x.test/2' }
+    const mail = withApprovalLinks(
+      { subject: 's', text: 't', html: '<html><body>t</body></html>', notifier: 'n' },
+      made,
+    )
+    expect(mail.html).toMatch(/<body>t<p>.*Deny<\/a><\/p><\/body><\/html>$/)
+    expect(mail.notifier).toBe('n')
+  })
+})
+
+describe('the links of a configuration', () => {
+  const filter = (url?: string) => ({ approvalLinks: url === undefined ? undefined : { url, validMillis: 60_000 } })
+  const made = (...pages: (string | undefined)[]) => {
+    const urls = pages.map((page) => ({ filters: [filter(page)] }) as unknown as UrlConfig)
+    const configuration = { applications: [{ urls }] } as unknown as Configuration
+    return linksFor(configuration, { keys, clock: () => now })({ id: 'a-1', version: 1 }, userRef('boss'))
+  }
+
+  test('lead to the first page there is, for as long as it says', async () => {
+    const links = await made(undefined, 'https://one.test/decide', 'https://two.test/decide')
+    expect(links?.deny.startsWith('https://one.test/decide?token=')).toBe(true)
+    const token = tokenOf(links?.deny ?? '')
+    expect(await read(token, new Date(now.getTime() + 59_000))).toMatchObject({ kind: 'valid' })
+    expect(await read(token, new Date(now.getTime() + 60_000))).toEqual({ kind: 'expired' })
+  })
+
+  test('are none without a page', async () => {
+    expect(await made(undefined)).toBeUndefined()
+  })
+})

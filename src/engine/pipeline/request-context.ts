@@ -1,0 +1,58 @@
+import type { Application, MatchedUrl, ResultActions } from '#engine/pipeline/routes.ts'
+import type { LiveSession } from '#engine/session/sessions.ts'
+import type { Subject } from '#identity/subject.ts'
+import type { ErrorFormat } from '#sdk/filter/error-format.ts'
+import type { LoggedCaller } from '#sdk/filter/exchange.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+
+/** One request on its way through the steps. Steps add to it; none writes to the socket. */
+export interface RequestContext {
+  readonly request: GatewayRequest
+  application?: Application
+  url?: MatchedUrl
+  session?: LiveSession
+  subject?: Subject
+  /** Who the filter found the caller to be, where the URL lets everyone in. */
+  caller?: LoggedCaller
+  /** Added to whatever answer is given in the end. */
+  readonly headers: Record<string, string | string[]>
+  errors: ErrorFormat
+}
+
+/** Answers by returning a response; passes on by returning nothing. */
+export type Step = (context: RequestContext) => GatewayResponse | undefined | Promise<GatewayResponse | undefined>
+
+/** Adds a response header without losing an earlier one of the same name. */
+export function addHeader(context: RequestContext, name: string, value: string): void {
+  const earlier = context.headers[name]
+  if (earlier === undefined) context.headers[name] = value
+  else context.headers[name] = Array.isArray(earlier) ? [...earlier, value] : [earlier, value]
+}
+
+/**
+ * What a ResultGroup does after authentication or authorization: cookies and headers go with the answer, a redirect is
+ * the answer. A value that is not there, or that a header cannot carry, is left out.
+ */
+export function applyResults(actions: ResultActions | undefined, context: RequestContext): GatewayResponse | undefined {
+  if (actions === undefined) return undefined
+  let redirect: string | undefined
+  for (const action of actions) {
+    if (action.type === 'redirect') {
+      redirect = resolve(action.source, action.value, context.subject)
+      continue
+    }
+    const equals = action.value.indexOf('=')
+    const name = equals < 0 ? action.value : action.value.slice(0, equals)
+    const value = resolve(action.source, action.value.slice(equals + 1), context.subject)
+    if (value === undefined) continue
+    if (action.type === 'header') addHeader(context, name.toLowerCase(), value)
+    else addHeader(context, 'set-cookie', `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly; SameSite=Lax`)
+  }
+  if (redirect === undefined) return undefined
+  return { status: 302, headers: { location: redirect, 'cache-control': 'no-store' } }
+}
+
+function resolve(source: 'static' | 'user', value: string, subject: Subject | undefined): string | undefined {
+  const found = source === 'static' ? value : subject?.attributes.first(value)
+  return found !== undefined && /^[\t\x20-\x7e\x80-\xff]+$/.test(found) ? found : undefined
+}

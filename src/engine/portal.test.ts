@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { createPortal } from '#engine/portal.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
+import { loadText } from '#testing/check-text.ts'
+import { fakeCatalog } from '#testing/fake-catalog.ts'
+import { MemoryPortal } from '#testing/fake-portal.ts'
+import { subject } from '#testing/subjects.ts'
+
+const yaml = `
+apiVersion: openunison.tremolo.io/v1
+kind: Org
+metadata: { name: below }
+spec: { uuid: u2, parent: u1, showInReports: false, azRules: [{ scope: dn, constraint: o=x }] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Org
+metadata: { name: top }
+spec: { uuid: u1, label: The top, azRules: [{ scope: filter, constraint: (uid=*) }] }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: PortalUrl
+metadata: { name: wiki }
+spec:
+  label: Wiki
+  url: https://wiki.example.com/
+  org: u2
+  icon: |
+    iVBORw0K
+    Ggo=
+  azRules: [{ scope: dn, constraint: o=x }]
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Report
+metadata: { name: r }
+spec: { name: Open requests, orgId: u1, sql: select 1 }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: join }
+spec: { label: Join, inList: true, orgId: u1, accessEnds: { longest: P1M }, parameters: [accessEnds], tasks: [] }
+`
+
+function loaded(): Configuration {
+  const { configuration } = loadText(yaml, fakeCatalog)
+  if (configuration === undefined) throw new Error('the configuration does not load')
+  return configuration
+}
+
+test('the views are what the configuration has, orgs from the top', () => {
+  const memory = new MemoryPortal()
+  const portal = createPortal(loaded(), new Map(), memory)
+  expect(portal).toMatchObject({
+    orgs: [
+      { id: 'u1', name: 'The top', parent: undefined, showInReports: true, rules: [{ scope: 'filter' }] },
+      { id: 'u2', name: 'below', parent: 'u1', showInReports: false, rules: [{ scope: 'dn', constraint: 'o=x' }] },
+    ],
+    urls: [{ name: 'wiki', org: 'u2', icon: 'iVBORw0KGgo=', rules: [{ scope: 'dn' }] }],
+    reports: [{ name: 'Open requests', org: 'u1', spec: { sql: 'select 1' } }],
+    workflows: [
+      {
+        name: 'join',
+        label: 'Join',
+        description: '',
+        org: 'u1',
+        inList: true,
+        accessEnds: { required: false, longest: { months: 1, millis: 0 } },
+        dynamic: undefined,
+      },
+    ],
+    memory,
+  })
+})
+
+test('a dynamic workflow asks its source, which may come later', async () => {
+  const [workflow] = loaded().workflows.values()
+  if (workflow === undefined) throw new Error('there is no workflow')
+  const source = {
+    className: 'x',
+    create: async () => {
+      throw new Error('not to be created')
+    },
+  }
+  const dynamic = { source, annotations: [{ name: 'Group', parameter: 'group' }] }
+  const sources = new Map()
+  const configuration = { ...loaded(), workflows: new Map([['join', { ...workflow, dynamic }]]) }
+  const [shown] = createPortal(configuration, sources, new MemoryPortal()).workflows
+  const ann = subject('uid=ann,o=x')
+  await expect(shown?.dynamic?.parameterSets(ann)).rejects.toThrow('not ready yet')
+  sources.set('join', { parameterSets: async () => [{ group: 'admins' }] })
+  expect(await shown?.dynamic?.parameterSets(ann)).toEqual([{ group: 'admins' }])
+  expect(shown?.dynamic?.annotations).toEqual([{ name: 'Group', parameter: 'group' }])
+})

@@ -1,0 +1,72 @@
+import * as z from 'zod'
+import { paramsSchema, secretParamsSchema } from '#model/envelope.ts'
+
+export const targetSchema = z.strictObject({
+  className: z.string().min(1),
+  params: paramsSchema.optional(),
+  secretParams: secretParamsSchema.optional(),
+  targetAttributes: z
+    .array(
+      z.strictObject({
+        name: z.string().min(1),
+        source: z.string(),
+        sourceType: z.enum(['user', 'static', 'composite', 'custom']),
+        targetType: z.string().optional(),
+      }),
+    )
+    .optional(),
+})
+export type TargetSpec = z.infer<typeof targetSchema>
+
+export const directoryInsertSchema = z.strictObject({
+  className: z.string().min(1),
+  suffix: z.string().min(1),
+  order: z.int().min(0).max(1_000_000).optional(),
+  params: paramsSchema.optional(),
+  secretParams: secretParamsSchema.optional(),
+  /** Names of attributes in the directory, and what the system calls them. */
+  mapping: z.record(z.string().min(1), z.string().min(1)).optional(),
+})
+export type DirectoryInsertSpec = z.infer<typeof directoryInsertSchema>
+
+/** Both versions have the same fields. What a task may hold is its module's business. */
+export const workflowSchema = z.strictObject({
+  label: z.string().optional(),
+  description: z.string().optional(),
+  inList: z.boolean().optional(),
+  orgId: z.string().optional(),
+  dynamicConfiguration: z
+    .strictObject({
+      dynamic: z.boolean().optional(),
+      className: z.string().optional(),
+      params: paramsSchema.optional(),
+      filterAnnotations: z
+        .array(z.strictObject({ name: z.string(), requestObjectName: z.string().optional() }))
+        .optional(),
+    })
+    .optional(),
+  /** Request parameters that tasks read otherwise than as `$name$`. */
+  parameters: z.array(z.string()).optional(),
+  /** Whoever asks for it chooses when the access ends; `longest` is a length of time. */
+  accessEnds: z
+    .strictObject({ choose: z.enum(['optional', 'required']).optional(), longest: z.string().optional() })
+    .optional(),
+  /** How long a run may take, from its start; a length of time. */
+  deadline: z.string().optional(),
+  /** A list, or the YAML text of one. */
+  tasks: z.union([z.string(), z.array(z.unknown())]),
+})
+export type WorkflowSpec = z.infer<typeof workflowSchema>
+
+export const customAuthorizationSchema = z.strictObject({
+  className: z.string().min(1),
+  params: paramsSchema.optional(),
+  secretParams: secretParamsSchema.optional(),
+})
+export type CustomAuthorizationSpec = z.infer<typeof customAuthorizationSchema>
+
+export const javaScriptMappingSchema = z.strictObject({
+  /** Defines `doMapping(user, attributeName)`. */
+  javascript: z.string().min(1),
+})
+export type JavaScriptMappingSpec = z.infer<typeof javaScriptMappingSchema>
