@@ -63,15 +63,11 @@ describe('the house', () => {
     const open: string[] = []
     const done = new Set<string>()
     const circles: string[] = []
-    // Without `import()`: a module loads its implementation by it, which names the type of the module's settings.
     const visit = (file: string): void => {
       if (open.includes(file)) circles.push([...open.slice(open.indexOf(file)), file].join(' -> '))
       if (open.includes(file) || done.has(file)) return
       open.push(file)
-      const imported = Array.from(readFileSync(file, 'utf8').matchAll(/from\s*'([^']+)'/g), ([, to = '']) =>
-        fileOf(file, to),
-      )
-      for (const to of imported) if (files.has(to)) visit(to)
+      for (const to of importsOf(file).map((target) => fileOf(file, target))) if (files.has(to)) visit(to)
       open.pop()
       done.add(file)
     }

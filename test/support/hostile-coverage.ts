@@ -52,12 +52,12 @@ export const callMillis = 60_000
 
 const bounds = (perName: number, more: Partial<Bounds> = {}): Bounds =>
   full === undefined
-    ? { values: 10_000, perName, passwords: 10_000, positions: 1000, versions: 1000, ...more }
+    ? { values: 2000, perName, passwords: 2000, positions: 200, versions: 200, ...more }
     : { values: full, perName: 1, passwords: full, positions: full, versions: full }
 
 const all = { groups: true, renames: true, versions: true, passwords: true } as const
 /** Where another row puts all values through the same code. */
-const again = { values: 2000 } as const
+const again = { values: 500 } as const
 
 /** Target x what it offers x how many values. */
 export const targetCoverage = {
@@ -85,7 +85,7 @@ export const targetCoverage = {
     className: 'targets.Webhook',
     bounds: bounds(20, { positions: 100, versions: 300 }),
   },
-  /** Each write is a run of a workflow there. All 10,000 are in attributes in a test of their own. */
+  /** Each write is a run of a workflow there. 10,000 of them are in attributes in a test of their own. */
   'SCIM on a second gateway': {
     ...all,
     className: 'targets.Scim',
