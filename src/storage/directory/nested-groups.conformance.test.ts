@@ -7,8 +7,10 @@ import { openTwice, user } from '#testing/user-directories.ts'
 onEachDatabase('nested groups', (freshUrl) => {
   const open = async () => openTwice(await freshUrl())
   const groupsIn = async (directory: UserDirectory, ...names: string[]): Promise<NamedGroup[]> => {
-    const made = await Promise.all(names.map((name) => directory.createGroup(name, new Map())))
-    return made.map(({ id, name }) => ({ id, name }))
+    const made: NamedGroup[] = []
+    // One after another: stores return groups in the order of their creation.
+    for (const name of names) made.push({ id: (await directory.createGroup(name, new Map())).id, name })
+    return made
   }
   const nest = (directory: UserDirectory, group: string, ...add: NamedGroup[]) =>
     directory.changeMemberGroups(group, { add, remove: [] })
