@@ -1,8 +1,9 @@
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /**
- * Calls a target so that its change is in the audit even when the target does not report what it did: then `expected`,
- * what was asked of it, is recorded. Where the run is stored, that is written down before the call. Nothing is recorded when the call fails without having reported anything.
+ * Calls a target so that its change is in the audit even if the target does not report it: then `expected`, the change that
+ * was requested, is recorded. A stored run writes `expected` down before the call. Nothing is recorded when the call fails
+ * without a report.
  */
 export async function auditedCall(
   request: TargetRequest,
@@ -10,9 +11,9 @@ export async function auditedCall(
   call: (request: TargetRequest) => Promise<void>,
 ): Promise<void> {
   let reported = false
-  const audit = (change: TargetChange): void => {
+  const audit: TargetRequest['audit'] = (change, written) => {
     reported = true
-    request.audit(change)
+    request.audit(change, written)
   }
   await request.intend?.(expected())
   await call({ ...request, audit })
