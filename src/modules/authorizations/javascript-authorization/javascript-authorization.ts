@@ -13,7 +13,10 @@ const legacySignatures: LegacySignatures = {
   [listName]: [parameter('texts', 0)],
 }
 
-/** A rule written in JavaScript. Anything but the answer `true` denies; what is not a yes or no is a failure as well. */
+/**
+ * A rule written in JavaScript. Anything but the answer `true` denies; an answer that is not a boolean is a failure as
+ * well.
+ */
 export default defineAuthorization<PluginCode>({
   className: 'authorizations.JavaScript',
   aliases: ['com.tremolosecurity.customaz.JavaScriptAz'],
