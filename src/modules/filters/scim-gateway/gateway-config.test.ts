@@ -7,7 +7,7 @@ const prepare = (params: ParamValues) => prepareGateway(scimGateway, params)
 const without = (...names: string[]): ParamValues =>
   Object.fromEntries(Object.entries(tutorialParams).filter(([name]) => !names.includes(name)))
 
-test('the tutorial is accepted as it is, with its references', () => {
+test('the tutorial is accepted unchanged, with its references', () => {
   const { issues, references } = prepare({
     ...tutorialParams,
     groupDisplayName: 'displayName',
@@ -73,7 +73,7 @@ test.each<[string, ParamValues, string]>([
 const smallest: ParamValues = { mapping: 'scim', lookupTarget: 'people', workflowName: 'sync-user' }
 const extension = (...attributes: object[]): string => JSON.stringify({ id: 'urn:example:X', attributes })
 
-test('without mapping lines nothing but the target and the workflow is needed', () => {
+test('without mapping lines only the target and the workflow are required', () => {
   const { prepared, issues } = prepare(smallest)
   expect(issues).toEqual([])
   expect(prepared.flow?.given).toEqual(['userName', 'userName'])
@@ -146,7 +146,7 @@ test('describes the flow of attributes and the workflows and targets it uses', (
   expect(prepared.summary).toContainEqual({ label: 'workflow: group members', value: 'change-members' })
 })
 
-test('a target looks users up by their login, so another lookupAttributeName is refused', () => {
+test('a target looks users up by their login, so another lookupAttributeName is rejected', () => {
   const { issues } = prepareGateway(scimGateway, { ...tutorialParams, lookupAttributeName: 'mail' })
   expect(issues).toEqual([expect.stringMatching(/^error params\.lookupAttributeName: .*uidAttributeName/)])
 })
