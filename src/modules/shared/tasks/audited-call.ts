@@ -1,8 +1,9 @@
 import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /**
- * Calls a target so that its change is in the audit even when the target does not report what it did: then `expected`,
- * what was asked of it, is recorded. Where the run is stored, that is written down before the call. Nothing is recorded when the call fails without having reported anything.
+ * Calls a target so that its change is in the audit even if the target does not report it: then `expected`, the
+ * requested change, is recorded. If the run is stored, that is recorded before the call. Nothing is recorded if the
+ * call fails without a report.
  */
 export async function auditedCall(
   request: TargetRequest,
