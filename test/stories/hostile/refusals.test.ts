@@ -13,7 +13,7 @@ beforeAll(async () => {
   token = await gateway.token('--subject', 'idp', '--claim', 'role=crm')
 })
 afterAll(async () => {
-  // Whatever was tried, it still serves, nothing failed inside, and it ends in order.
+  // It still serves, nothing failed inside, and it ends in order.
   expect((await call('GET', '/scim/people/Users/nobody')).status).toBe(404)
   expect(await gateway.stop()).toBe(0)
   expect(gateway.output()).not.toMatch(/"status":500|Unhandled/)
@@ -154,7 +154,7 @@ describe('tokens', () => {
     expect(headers.get('www-authenticate')).toMatch(/^Bearer realm="gatehouse"/)
   })
 
-  test('nowhere but in its header', async () => {
+  test('only in its header', async () => {
     const headers = { authorization: '', cookie: `access_token=${token}` }
     expect((await call('GET', `/scim/people/Users?access_token=${token}`, { headers })).status).toBe(401)
   })
