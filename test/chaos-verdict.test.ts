@@ -56,7 +56,7 @@ interface Story {
   readonly effects?: readonly Effect[]
   readonly states?: Readonly<Record<string, RunWithData['state']>>
   readonly rows?: readonly AuditEntry[]
-  /** The effects that the audit tells of; all when absent. */
+  /** The effects in the audit; all if absent. */
   readonly audited?: readonly Effect[]
   readonly mails?: readonly { readonly recipient: string; readonly subject: string }[]
   readonly decided?: readonly (readonly [string, number])[]
@@ -102,11 +102,11 @@ async function broken(story: Story): Promise<readonly string[]> {
   return (await judge(evidence)).broken
 }
 
-test('promises that were kept', async () => {
+test('kept promises', async () => {
   expect(await broken({})).toEqual([])
 })
 
-test('a synchronous call that failed half way and was made again is ended by another run', async () => {
+test('another run ends a synchronous call that failed part way and was repeated', async () => {
   const submissions = [submission('s', 'synchronous'), ...kept.submissions]
   const effects = [effect('s', 'stage1', { key: 'run-before/1' }), effect('s', 'stage2'), ...kept.effects]
   expect(await broken({ submissions, effects, states: { ...kept.states, 'run-s': 'completed' } })).toEqual([])
@@ -147,6 +147,6 @@ test.each<[string, Story, RegExp]>([
     /^order: a came behind/,
   ],
   ['a poisoned run that was completed', { states: { ...kept.states, 'run-p': 'completed' } }, /cannot be completed/],
-])('%s is seen', async (_, story, problem) => {
+])('%s is detected', async (_, story, problem) => {
   expect(await broken(story)).toEqual(expect.arrayContaining([expect.stringMatching(problem)]))
 })
