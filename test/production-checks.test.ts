@@ -119,7 +119,7 @@ const unguarded: readonly (readonly [why: string, tasks: string])[] = [
   ['the approval comes after', indent(write + ask())],
   ['the account is created for denied users', indent(ask(below('onFailure', write)))],
   [
-    'one branch of a condition asks nobody',
+    'one branch of a condition has no approval',
     indent(condition(below('onSuccess', ask(below('onSuccess', write))), below('onFailure', write))),
   ],
   ['a condition asks in one branch only', indent(condition(below('onSuccess', ask())) + write)],

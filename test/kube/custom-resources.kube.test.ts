@@ -84,10 +84,10 @@ onKubernetes('the custom resources', (cluster) => {
     })
 
     test.each<[string, unknown, RegExp]>([
-      ['what is required and absent', {}, /spec\.className: Required value/],
+      ['a missing required field', {}, /spec\.className: Required value/],
       ['another type', { className: ['x'] }, /spec\.className in body must be of type string/],
-      ['a key that nobody knows', { className: 'x', parameters: [] }, /unknown field "spec\.parameters"/],
-      ['a word that is none of those it may be', attribute('usr'), /targetAttributes\[0\]\.sourceType.*"usr"/],
+      ['an unknown key', { className: 'x', parameters: [] }, /unknown field "spec\.parameters"/],
+      ['an unknown value of an enumeration', attribute('usr'), /targetAttributes\[0\]\.sourceType.*"usr"/],
     ])('%s, with its path', async (_what, spec, message) => {
       const { status, body } = await create(target(spec))
       expect(status).toBeGreaterThanOrEqual(400)

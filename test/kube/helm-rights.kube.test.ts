@@ -59,7 +59,7 @@ async function haveNamespace(cluster: KubeClient, name: string): Promise<void> {
   expect([201, 409]).toContain((await cluster.call('POST', '/api/v1/namespaces', { metadata: { name } })).status)
 }
 
-onKubernetes('a gateway with the rights that the chart gives it', (cluster) => {
+onKubernetes('a gateway with the rights that the chart grants', (cluster) => {
   afterEach(async () => {
     for (const gateway of running.splice(0)) await gateway.stop()
     for (const uninstall of releases.splice(0)) await uninstall()

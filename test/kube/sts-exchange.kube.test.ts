@@ -161,7 +161,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
       ['the API server’s own audience', own],
       ['ours and the API server’s', await tokenFor(incoming, decodeJwt(own).iss ?? '')],
       ['no pod', await cluster.token(account, { audiences: [incoming] })],
-      ['a user’s token that is no JWT', cluster.connection.adminToken],
+      ['a user’s token that is not a JWT', cluster.connection.adminToken],
       ['another signature', `${own.slice(0, own.lastIndexOf('.'))}.${'A'.repeat(342)}`],
       ['no algorithm', unsigned(await tokenFor(incoming))],
     ]

@@ -27,7 +27,7 @@ interface CreatedPod {
   readonly message?: string
 }
 
-onKubernetes('the injector with a listener, certificate and webhook configuration of its own', (cluster) => {
+onKubernetes('the injector with its own listener, certificate and webhook configuration', (cluster) => {
   let folder: string
   let gateway: GatewayProcess
   let port: number

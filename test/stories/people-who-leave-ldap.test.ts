@@ -46,7 +46,7 @@ spec:
 ${staffPages}
 `
 
-describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', () => {
+describe.skipIf(inject('slapd') === '')('users who leave an OpenLDAP server', () => {
   let slapd: Slapd
   let gateway: GatewayProcess
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-leaving-ldap-'))

@@ -271,7 +271,7 @@ describe.each([
   ['PostgreSQL', freshSchema],
 ])('on %s', (name, database) => {
   test.skipIf(name === 'PostgreSQL' && postgresUrl() === '')(
-    'of a thousand registrations of one login at the same time, exactly one wins',
+    'one of a thousand concurrent registrations of one login wins',
     async () => {
       const { start } = await registrationStory()
       const url = await database()

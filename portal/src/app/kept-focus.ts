@@ -1,6 +1,6 @@
 import { useEffect } from 'react'
 
-/** Rows of long lists come and go while the user scrolls. */
+/** Elements that come and go while the user scrolls long lists. */
 const passing = '.virtual-row, tr'
 
 /**

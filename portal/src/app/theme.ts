@@ -7,7 +7,7 @@ import {
 import type { MainConfig } from '#contract/main.ts'
 import { black, type Colour, mix, readable, readColour, white, writeColour } from './colours.ts'
 
-/** The colours of a configuration. */
+/** The colors of a configuration. */
 export type PortalColours = Pick<
   MainConfig,
   | 'themePrimaryMain'

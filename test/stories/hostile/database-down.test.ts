@@ -44,7 +44,7 @@ async function breakable(url: string) {
 }
 
 test.skipIf(postgresUrl() === '')(
-  'the database goes away in mid-traffic: 503 with a hint, and back to work without a restart',
+  'the database goes down under load: 503 with Retry-After, and recovery without a restart',
   async () => {
     const database = await breakable(await freshSchema())
     const gateway = await startGatewayProcess({ config: 'examples/quickstart', args: ['--database', database.url] })

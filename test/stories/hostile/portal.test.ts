@@ -214,7 +214,7 @@ describe('the portal', () => {
 
   describe.each(Object.entries(writes))('%s', (_name, write) => {
     test.each(write.fields.map((field) => [field.at.join('.') || 'body', field] as const))(
-      'no bad value of %s is taken',
+      'every bad value of %s is rejected',
       async (_at, field) => {
         const faults: string[] = []
         for (const [, value] of valuesFor(field)) {

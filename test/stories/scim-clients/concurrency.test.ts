@@ -200,7 +200,7 @@ describe('concurrent requests, on SQLite', () => onServers(1, async () => undefi
 
 describe.skipIf(postgresUrl() === '')('concurrent requests, on PostgreSQL', () => onServers(1, freshSchema))
 
-describe.skipIf(postgresUrl() === '')('at the same time, through two processes on one PostgreSQL', () =>
+describe.skipIf(postgresUrl() === '')('concurrent requests, through two processes on one PostgreSQL', () =>
   onServers(2, freshSchema),
 )
 

@@ -86,15 +86,18 @@ describe.each(scimClientNames)('scim init --client %s, under its public name', (
     expect((await client.get('/Users', { authorization: `Bearer ${other.token}` })).status).toBe(401)
   })
 
-  test.each(leavers.filter(({ client }) => client === name))('a leaver is off in the target: $way', async (leaver) => {
-    const client = clientOf(name)
-    const { id, userName } = await create(client)
-    const { status } = await leaver.deprovision(client, id)
-    expect([200, 204]).toContain(status)
-    const after = await client.get(`/Users/${id}`)
-    if (status === 204) expect(after.status).toBe(404)
-    else expect(after.body).toMatchObject({ userName, active: false })
-  })
+  test.each(leavers.filter(({ client }) => client === name))(
+    'a leaver is deactivated in the target: $way',
+    async (leaver) => {
+      const client = clientOf(name)
+      const { id, userName } = await create(client)
+      const { status } = await leaver.deprovision(client, id)
+      expect([200, 204]).toContain(status)
+      const after = await client.get(`/Users/${id}`)
+      if (status === 204) expect(after.status).toBe(404)
+      else expect(after.body).toMatchObject({ userName, active: false })
+    },
+  )
 })
 
 describe('special behavior of single clients', () => {

@@ -208,7 +208,7 @@ describe('rejects an answer', () => {
     ['that has expired', () => (tokens.claims = { ...tokens.claims, exp: seconds() - 120 })],
     ['that another key signed', () => (tokens.signer = foreign)],
     ['of a login long ago', () => (tokens.claims = { ...tokens.claims, auth_time: seconds() - 3600 })],
-    ['whose sub is no text', () => (tokens.claims = { ...tokens.claims, sub: ['ada'] as unknown as string })],
+    ['whose sub is not a text', () => (tokens.claims = { ...tokens.claims, sub: ['ada'] as unknown as string })],
     ['with two claims that differ in letter case', () => (tokens.claims = { ...tokens.claims, SUB: 'root' })],
   ])('with an id_token %s', async (_case, spoil) => {
     const login = await depart()

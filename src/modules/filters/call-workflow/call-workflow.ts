@@ -357,8 +357,8 @@ const loginDetail = 'must be one login of at most 256 characters, since it names
 const isSubject = (login: string): boolean => login.length <= 256 && isLogin(login)
 
 /**
- * The one value of the attribute that names the subject, or else `user.uid`. An attribute with two values could name
- * two users.
+ * The one value of the attribute that names the subject, or else `user.uid`. A repeated attribute could name two
+ * users.
  */
 function readSubject({ user, uidAttributeName }: CallBody, problems: FieldProblem[]): string {
   const seen = new Set<string>()

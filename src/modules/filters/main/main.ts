@@ -180,7 +180,7 @@ async function answerAdmin(
 
 const hourMillis = 3_600_000
 
-/** The default length and number of the parts of the timeline. */
+/** The parts of statistics: their length, and their default number. */
 const lengths = {
   hour: { millis: hourMillis, usual: 24 },
   day: { millis: 24 * hourMillis, usual: 30 },

@@ -86,7 +86,7 @@ describe('POST', () => {
     ['no name', { members: [] }, 400, 'invalidValue'],
     ['an empty name', { displayName: '' }, 400, 'invalidValue'],
     ['a blank name', { displayName: ' \t' }, 400, 'invalidValue'],
-    ['a name that is no text', { displayName: 5 }, 400, 'invalidValue'],
+    ['a name that is not a text', { displayName: 5 }, 400, 'invalidValue'],
     ['a name that is taken, in another letter case', { displayName: 'RED' }, 409, 'uniqueness'],
     ['a group as a member', { displayName: 'n', members: [{ value: 'gid-red', type: 'Group' }] }, 400, 'invalidValue'],
     ['a member without a value', { displayName: 'n', members: [{ display: 'x' }] }, 400, 'invalidValue'],

@@ -165,7 +165,7 @@ const annotationNames = (endpoints: readonly PodEndpoint[]): ReadonlySet<string>
     ]),
   )
 
-/** The pod chooses the names in them, and there may be as many as containers. */
+/** Limits length and number: the pod chooses the names in faults, and there may be as many as containers. */
 function shortened(faults: readonly string[]): readonly string[] {
   const shown = faults
     .slice(0, maxFaults)

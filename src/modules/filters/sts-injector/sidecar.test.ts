@@ -368,7 +368,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
       ],
       ['D7: no file and no certificates', { STS_TRUST_FILE: '/nowhere/ca.crt' }, false],
       [
-        'certificates of somebody else',
+        'certificates of another authority',
         { STS_TRUST_FILE: '/nowhere/ca.crt', STS_CERTIFICATES: unrelatedCertificate },
         false,
       ],

@@ -147,9 +147,9 @@ describe('an admission review', () => {
     ['no object', null],
     ['a text', 'pod'],
     ['no spec', { metadata: {} }],
-    ['containers that are no list', { metadata: {}, spec: { containers: {} } }],
+    ['containers that are not a list', { metadata: {}, spec: { containers: {} } }],
     ['a container without name', { metadata: {}, spec: { containers: [{}] } }],
-    ['labels that are no texts', { metadata: { labels: { a: 1 } }, spec: {} }],
+    ['labels that are not texts', { metadata: { labels: { a: 1 } }, spec: {} }],
   ])('of a pod with %s is rejected with a status', async (_, pod) => {
     expect(await answer(review(pod))).toEqual({
       uid: 'u-1',

@@ -109,7 +109,7 @@ describe('filters.StsToken', () => {
   it.each([
     ['another audience', { audience: 'https://other.example.com' }, 400, 'invalid_target'],
     ['another grant', { grant_type: 'client_credentials' }, 400, 'unsupported_grant_type'],
-    ['a token that is none', { subject_token: 'x' }, 400, 'invalid_request'],
+    ['an invalid token', { subject_token: 'x' }, 400, 'invalid_request'],
   ])('rejects %s with an OAuth error, and audits it', async (_, more, status, code) => {
     const { send, form, fixture, token } = await start()
     const answer = await send('', form(more))

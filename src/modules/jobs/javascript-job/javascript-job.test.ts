@@ -83,7 +83,7 @@ describe('starts nothing at all', () => {
       `{ workflows: [${good}, { name: 'sync', userID: 'a', params: { APPROVAL_ID: '1' } }] }`,
     ],
     ['without a login', `{ workflows: [${good}, { name: 'sync' }] }`],
-    ['for a list that is none', `{ workflows: ${good} }`],
+    ['for workflows that are not a list', `{ workflows: ${good} }`],
     ['for another answer', `'sync'`],
     ['for too many', `{ workflows: Array(1001).fill(${good}) }`],
   ])('%s', async (_, answer) => {

@@ -62,7 +62,7 @@ export interface UserStore<S extends StoredUser> {
   accept?(user: User, attributes: readonly string[], newUserID: string | undefined): AcceptedUser
   /** Any user that the target would take for one with this login; `read` if absent. */
   readAlike?(userID: string, attributes: readonly string[], request: TargetRequest): Promise<S | undefined>
-  /** Completes a user that an earlier attempt began to create. Undefined if such an attempt doesn't leave `missing`. */
+  /** Completes a user that an earlier attempt began to create. Undefined if `missing` has another cause. */
   finish?(stored: S, missing: readonly TargetChange[], request: TargetRequest): Promise<Unreported> | undefined
   /** Removes what an earlier attempt left behind of a user that doesn't exist. */
   cleanUp?(user: User): Promise<void>

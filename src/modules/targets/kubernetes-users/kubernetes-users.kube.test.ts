@@ -25,7 +25,7 @@ const hostile: TrialOptions = {
   mayRefuse: (place, value) => unstorable(place, value.replaceAll('\0', '')),
 }
 
-onKubernetes('users kept as User objects', (cluster) => {
+onKubernetes('users stored as User objects', (cluster) => {
   beforeAll(() => defineUsers(cluster))
 
   const { url, ca, adminToken, kubeconfig } = cluster.connection

@@ -196,7 +196,7 @@ async function sketch<T>(shelf: Shelf<T>, entry: ReadEntry, names: ReadonlySet<s
   return { ...shelf.sketch(entry), ...(await shelf.related(entry, names)) }
 }
 
-/** All candidates in the requested order, if they are few; undefined if they are many. */
+/** All candidates, if they are few; undefined if they are many. */
 async function fewer<T>(
   { server }: LdapTree,
   shelf: Shelf<T>,

@@ -369,7 +369,7 @@ describe('HTTP', () => {
 
   test.each([
     ['nothing listens', 'send(HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/")))', /ConnectException/],
-    ['the answer does not come', 'send(to("/slow").timeout(Duration.ofMillis(300)))', /HttpTimeoutException/],
+    ['there is no answer', 'send(to("/slow").timeout(Duration.ofMillis(300)))', /HttpTimeoutException/],
     ['the connection is cut', 'send(to("/cut"))', /ConnectException/],
     ['the answer is too long', 'send(to("/big"))', /IOException: the answer is longer/],
   ])('unreachable: %s', async (_, body, message) => {

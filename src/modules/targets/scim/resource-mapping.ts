@@ -86,7 +86,7 @@ export class ResourceMapping {
     return this.slots.written.flatMap((slot) => {
       if (!listed.has(slot.name.toLowerCase())) return []
       const elements = slot.kind === 'values' ? wholeName(slot, this.slots.written) : undefined
-      // A whole list is complete, so its values are ignored.
+      // A list with whole elements takes precedence over the list of their values.
       if (elements !== undefined && listed.has(elements.toLowerCase()) && wanted.has(elements)) return []
       const texts = [...new Set(wanted.values(slot.name))]
       const values = slot.kind === 'elements' && texts.length === 0 && hasValues(slot, listed, wanted)

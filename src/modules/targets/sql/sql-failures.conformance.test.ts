@@ -21,7 +21,7 @@ import {
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 const requestFor = (target: Target) => targetFixture(target, names).request
 
-onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
+onEachDatabase('the SQL target with problems in its configuration and schema', (freshUrl) => {
   test.each<[ParamValues, RegExp]>([
     [{ userTable: 'Peple' }, /there is no table "Peple"/],
     [{ userName: 'logn' }, /table "People" has no column "logn" \(did you mean "login"\?\)/],
@@ -243,7 +243,7 @@ test('a missing SQLite file is not created, and is used once it exists', async (
   await expect(target.findUser('ada', [], request)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 })
 
-describe.skipIf(postgresUrl() === '')('the SQL target and a PostgreSQL in trouble', () => {
+describe.skipIf(postgresUrl() === '')('the SQL target with a failing PostgreSQL', () => {
   test('an unreachable server: the target is created, and each call reports it', async () => {
     const target = await openTarget('postgres://u:hunter2@127.0.0.1:1/none', {
       ...applicationParams,

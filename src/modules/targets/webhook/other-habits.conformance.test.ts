@@ -23,7 +23,7 @@ const suite = {
 }
 
 /** Users are replaced as a whole, including their units. */
-targetConformance('webhook, whole people', open(peopleParams.whole), suite)
+targetConformance('webhook, whole users', open(peopleParams.whole), suite)
 
 /** Units have their own requests, and nothing can be searched. */
-targetConformance('webhook, no look-ups', open(peopleParams.units), { ...suite, lookups: false })
+targetConformance('webhook, no lookups', open(peopleParams.units), { ...suite, lookups: false })

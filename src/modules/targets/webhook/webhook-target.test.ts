@@ -83,7 +83,7 @@ describe('unusable answers', () => {
     ['a web page', answer(200, { 'content-type': 'text/html; charset=utf-8' }, '{}'), 'TARGET_FAILED'],
     ['a user without login', answer(200, {}, '{"name": "x"}'), 'TARGET_FAILED'],
     ['a user with two logins', answer(200, {}, '{"login": ["a", "b"]}'), 'TARGET_FAILED'],
-    ['an attribute that is no text', answer(200, {}, '{"login": "ada", "name": {"first": "A"}}'), 'TARGET_FAILED'],
+    ['an attribute that is not a text', answer(200, {}, '{"login": "ada", "name": {"first": "A"}}'), 'TARGET_FAILED'],
     ['too much', answer(200, {}, `{"login": "ada", "name": "${'x'.repeat(5000)}"}`), 'TARGET_FAILED'],
     ['a redirect', answer(302, { location: 'http://127.0.0.1:1/' }), 'TARGET_FAILED'],
     ['who are you', answer(401), 'TARGET_FAILED'],

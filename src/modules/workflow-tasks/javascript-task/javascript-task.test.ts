@@ -110,13 +110,13 @@ describe('invalid changes', () => {
   test.each([
     ['a key of the engine', "request['APPROVAL_RESULT'] = true; return true"],
     ['another key of the engine', "request['UNISON.EXEC.TYPE'] = 'UNISON.EXEC.ASYNC'; return true"],
-    ['a key of the engine taken away', "delete request['WORKFLOW_ID']; return true"],
+    ['a removed key of the engine', "delete request['WORKFLOW_ID']; return true"],
     ['a reserved key', `Object.defineProperty(request, '__proto__', { value: 1, enumerable: true }); return true`],
     ['no answer', 'return'],
     ['a wrong answer', 'return "true"'],
     ['a user without a login', 'user.userID = ""; return true'],
-    ['attributes that are no texts', 'user.attributes.n = [1]; return true'],
-    ['groups that are none', 'user.groups = null; return true'],
+    ['attributes that are not texts', 'user.attributes.n = [1]; return true'],
+    ['groups that are not a list', 'user.groups = null; return true'],
     ['an attribute with a reserved name', "user.attributes['constructor'] = ['x']; return true"],
   ])('%s', async (_, body) => {
     const task = await open(`function doTask(user, request) { user.attributes.half = ['done']; ${body} }`)

@@ -324,7 +324,7 @@ async function sync(
   )
 }
 
-/** A change that is bound to a version is only retried if the user was deleted, and then reports that. */
+/** Whether to read the user and try again. A change that is bound to a version does so only after NOT_FOUND. */
 function isLostRace(error: unknown, { expectedVersion }: ApplyOptions): boolean {
   if (!(error instanceof GatewayError)) return false
   return error.code === 'NOT_FOUND' || (error.code === 'VERSION_MISMATCH' && expectedVersion === undefined)
