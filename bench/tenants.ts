@@ -15,10 +15,7 @@ export interface TenantFigures {
   readonly p99: number
 }
 
-/**
- * The latency of 25 requests per second at each of twenty gateways: half lookups, a quarter creations, a quarter
- * changes.
- */
+/** The latency of 25 requests per second at each of 20 gateways: half lookups, a quarter creations and changes each. */
 export async function measureTenants(gateway: MeasuredGateway): Promise<TenantFigures> {
   const all = await Promise.all(Array.from({ length: tenants }, (_, n) => prepare(gateway, tenantPath(n))))
   return figuresOf(await Promise.all(all.map((requests) => pace(gateway.port, requests))))

@@ -3,9 +3,7 @@ import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, follow, heading, picture, signIn, usePortal } from '#testing/portal-browser.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
-/**
- * The portal loads its pages on demand, and by then the session may have ended or the portal may be another version.
- */
+/** The portal loads pages on demand; by then the session may have ended or the portal may have been updated. */
 describe.skipIf(!hasChromium())('the parts of the portal', () => {
   const { visit, url } = usePortal()
 

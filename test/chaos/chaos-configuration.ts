@@ -13,10 +13,7 @@ export const approvalPath = '/approvals'
 export const callerAudience = 'gatehouse'
 export const approvers = ['alice', 'bob'] as const
 
-/**
- * The workflows that the harness calls: asynchronous ones, one with an approval, one nested with a mail, one that can
- * never succeed.
- */
+/** The called workflows: asynchronous, with an approval, nested with a mail, and one that can never succeed. */
 export const workflows = { plain: 'plain', approved: 'approved', nested: 'nested', approver: 'approver' } as const
 
 /** The plug-in's code: it passes the step's key on, and marks every failure as temporary or not. */

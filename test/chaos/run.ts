@@ -39,9 +39,7 @@ const { values } = parseArgs({
 interface Scenario {
   readonly name: 'PostgreSQL' | 'SQLite'
   readonly replicas: number
-  /**
-   * It continues until this many runs were acknowledged, and this many processes killed at random and at each point …
-   */
+  /** Continues until this many runs were acknowledged, and this many processes killed at random and at points … */
   readonly runs: number
   readonly killed: number
   readonly atEachPoint: number

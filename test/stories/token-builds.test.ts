@@ -8,10 +8,7 @@ import { stsCommand } from '#server/commands/sts.ts'
 import { FakeIssuer, rsaKey, signedToken } from '#testing/fake-issuer.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 
-/**
- * Builds of GitHub Actions and GitLab CI get tokens for a cloud by their identity; no cluster and no shared secret is
- * involved.
- */
+/** Builds of GitHub Actions and GitLab CI get tokens for a cloud by identity, without a cluster or shared secret. */
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-builds-'))
 const [githubKey, gitlabKey] = [rsaKey('38826b17'), rsaKey('4i3sFE7sxqNPOT7')]
 const audience = 'https://gatehouse.example.com'

@@ -51,10 +51,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/**
- * The network between client and gateway: the name of the issuer's host resolves to the gateway, and TLS ends before
- * it.
- */
+/** The network between client and gateway: the issuer's host resolves to the gateway, and TLS ends before it. */
 const network = (
   url: string | URL,
   options: { method?: string; headers?: ConstructorParameters<typeof Headers>[0]; body?: unknown },

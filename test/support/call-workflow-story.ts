@@ -16,10 +16,7 @@ spec:
   tasks: |-
 ${tasks.trim().replace(/^/gm, '    ')}`
 
-/**
- * Beside the example: a workflow that waits for an approval, one whose first attempt fails, and one that sets
- * passwords.
- */
+/** Adds workflows: one waits for an approval, one fails at its first attempt, one sets passwords. */
 const more = `
 apiVersion: openunison.tremolo.io/v2
 kind: Application

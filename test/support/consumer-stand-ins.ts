@@ -122,10 +122,7 @@ export async function decide(
   return { answer: vendor.answer(refusals), refusals }
 }
 
-/**
- * The vendor's endpoint on a socket of this machine; optionally over TLS with the certificate of
- * `test-certificates.ts`.
- */
+/** The vendor's endpoint on this machine; optionally over TLS with the certificate of `test-certificates.ts`. */
 export async function startStandIn(
   vendor: Vendor,
   setUp: () => Omit<Presented, 'token' | 'now'>,

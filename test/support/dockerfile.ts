@@ -30,10 +30,7 @@ export function readDockerfile(text: string): Stage[] {
   return stages
 }
 
-/**
- * Whether a .dockerignore excludes a file from the build: the last pattern that matches it, or a folder above it,
- * decides.
- */
+/** Whether a .dockerignore excludes a file: the last pattern that matches it, or a folder above it, decides. */
 export function dockerIgnore(text: string): (file: string) => boolean {
   const patterns = text
     .split('\n')

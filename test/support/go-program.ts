@@ -21,10 +21,7 @@ const buildMillis = 40 * 60_000
 /** The first release of Go that downloads a newer one itself. */
 const oldestGo = 21
 
-/**
- * A program that is built from its Go modules on first use and stored outside the repository. Throws if it is not
- * available.
- */
+/** A program, built from its Go modules on first use and stored outside the repository. Throws if unavailable. */
 export async function builtProgram(program: GoProgram): Promise<string> {
   const goMod = readModule(program)
   const version = versionIn(goMod, program.module)

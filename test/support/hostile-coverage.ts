@@ -37,10 +37,7 @@ export interface Bounds {
   readonly perName: number
   /** Each takes its own connection to check. */
   readonly passwords: number
-  /**
-   * Invented positions and versions, for which a target reads all its data, or calls the server, before it rejects
-   * them.
-   */
+  /** Invented positions and versions. To reject them, a target reads all its data, or calls the server. */
   readonly positions: number
   readonly versions: number
 }

@@ -11,10 +11,7 @@ import type { Stage } from '#testing/hostile-stage.ts'
 
 export type Everything = Awaited<ReturnType<typeof everythingIn>>
 
-/**
- * None of them is a valid position of a search. Some targets read all their data to see that, so there should be few
- * entries.
- */
+/** None of them is a valid position. Some targets read all their data to see that, so use few entries. */
 export async function areNoPositions(stage: Stage, entries: readonly Entry[]): Promise<void> {
   const { lookups, bounds, did } = stage
   await stage.each(entries, async ({ value }) => {

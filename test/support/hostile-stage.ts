@@ -10,10 +10,7 @@ import { OperationCount } from '#testing/operation-count.ts'
 
 export type Stage = ReturnType<typeof hostileStage>
 
-/**
- * The shared parts of a trial's steps: the target by its capabilities, the names of attributes, and how an entry is
- * written.
- */
+/** The shared parts of a trial: the target by capability, the names of attributes, and how to write an entry. */
 export function hostileStage(row: TargetRowName, target: Target, options: TrialOptions) {
   if (!hasLookups(target)) throw new Error('a target without look-ups cannot be asked what it holds')
   const { request } = targetFixture(target, { attributes: ['a', 'b', 'c'], groups: ['a', 'b', 'c'] })

@@ -77,10 +77,7 @@ export interface ScimServer {
   client(path: string): ScimClient
 }
 
-/**
- * A process with the gateways of examples/scim, or of a similar folder, on the embedded database or on the one at the
- * address.
- */
+/** A process with the gateways of examples/scim or a similar folder, on the embedded or the given database. */
 export async function startScimServer(
   databaseUrl?: string,
   dataFolder?: string,

@@ -16,10 +16,7 @@ const run = promisify(execFile)
 /** No machine has this name, so it is not a loopback name either. */
 export const publicHost = 'idm.example.test'
 
-/**
- * Runs `gatehouse scim init` like an administrator, and reads the address, without its query, and the token from its
- * output.
- */
+/** Runs `gatehouse scim init`, and reads the address, without its query, and the token from its output. */
 export async function runScimInit(client: ScimClientName, out: string): Promise<{ address: string; token: string }> {
   const args = ['scim', 'init', '--client', client, '--url', `https://${publicHost}`, '--out', out]
   const { stdout } = await run('bin/gatehouse', args)

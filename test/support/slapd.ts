@@ -73,9 +73,7 @@ ou: groups
 
 `
 
-/**
- * The path of a program of the slapd package; throws if it is not found. Debian installs them outside an ordinary PATH.
- */
+/** The path of a program of the slapd package, which Debian installs outside the PATH; throws if not found. */
 export function slapdTool(name: 'slapd' | 'slapadd'): string {
   const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/local/libexec']
   const found = folders.map((folder) => join(folder, name)).find((file) => existsSync(file))

@@ -54,10 +54,7 @@ export function trustingEnvironment(folder: string): Record<string, string> {
   return { NODE_EXTRA_CA_CERTS: file }
 }
 
-/**
- * A gateway process with token endpoints for the cluster, its target `k8s`. Its account there has the rights in the
- * guide.
- */
+/** A gateway process with token endpoints for the cluster `k8s`. Its account has the rights in the guide. */
 export async function startStsGateway(cluster: KubeClient, options: StsGatewayOptions): Promise<StsGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sts-kube-'))
   const [config, dataFolder] = [mkdtempSync(join(folder, 'config-')), mkdtempSync(join(folder, 'data-'))]

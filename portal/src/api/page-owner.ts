@@ -11,10 +11,7 @@ export const ownerHeader = (): Readonly<Record<string, string>> => (owner === un
 
 let anew: Promise<never> | undefined
 
-/**
- * The page's content belongs to another user now. Never resolves, since the page reloads, once, however many calls
- * detect it.
- */
+/** The page belongs to another user now. Never resolves, since the page reloads, once for any number of calls. */
 export function startAnew(): Promise<never> {
   anew ??= new Promise(() => window.location.reload())
   return anew

@@ -21,10 +21,7 @@ const pools: readonly (readonly [RegExp, number])[] = [
   [/[^ -~]/, 100],
 ]
 
-/**
- * A rough estimate of the strength of a password: long and varied is good; sequences, repetitions and the user's own
- * name are not.
- */
+/** A rough strength of a password: length and variety help; sequences, repetitions and the user's name do not. */
 export function strengthOf(password: string, userValues: Iterable<string>): Strength {
   if (password === '' || repeatsValue(password, userValues)) return 0
   const pool = pools.reduce((sum, [pattern, size]) => sum + (pattern.test(password) ? size : 0), 0)
@@ -32,10 +29,7 @@ export function strengthOf(password: string, userValues: Iterable<string>): Stre
   return steps.filter((step) => bits >= step).length as Strength
 }
 
-/**
- * Counts the characters that do not follow from the previous one, as in `aaaa`, `abcd` and `4321`, nor from the text so
- * far.
- */
+/** Counts characters that follow neither from the previous one, as in `aaaa` and `4321`, nor from the text so far. */
 function surprises(password: string): number {
   const codes = Array.from(password.toLowerCase(), (character) => character.codePointAt(0) ?? 0)
   let count = 0

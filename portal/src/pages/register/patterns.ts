@@ -4,9 +4,7 @@ import type { Matches } from './field-rules.ts'
 
 const unknown: Matches = () => undefined
 
-/**
- * Patterns are evaluated like in the gateway (RE2), by the same library, which is loaded only for a form with patterns.
- */
+/** Evaluates patterns with the gateway's library (RE2), which is loaded only for a form with patterns. */
 export function usePatterns(fields: readonly FormAttributeView[]): Matches {
   const [matches, setMatches] = useState<Matches>(() => unknown)
   useEffect(() => {

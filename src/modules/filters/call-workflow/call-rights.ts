@@ -183,10 +183,7 @@ async function isCovered(
   return false
 }
 
-/**
- * The attributes by which a target or the directory may identify the user: a call must not give one user the name of
- * another.
- */
+/** Attributes that may identify the user: a call must not give one user the name of another. */
 function namingAttributes(found: FoundLogin, { link, dn }: Subject): readonly string[] {
   const [rdn = []] = (found.kind === 'entry' ? found.entry.dn : dn).rdns
   const names = ['uid', ...(link?.uidAttr === undefined ? [] : [link.uidAttr]), ...rdn.map(({ type }) => type)]

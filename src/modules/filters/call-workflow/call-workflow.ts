@@ -324,10 +324,7 @@ interface CallRules {
   readonly uidAttributeName: string | undefined
 }
 
-/**
- * The content of a well-formed body, without its groups. Throws UNPROCESSABLE, which names every part that can't be
- * used.
- */
+/** A well-formed body without its groups. Throws UNPROCESSABLE, which names every part that can't be used. */
 function readCall(body: CallBody, rules: CallRules): CallParts {
   const { uidAttributeName } = rules
   const problems: FieldProblem[] = []

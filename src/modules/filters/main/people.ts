@@ -64,10 +64,7 @@ export class People {
     return [...new Set(found.flatMap(({ attributes }) => attributes.first('cn') ?? []))].sort()
   }
 
-  /**
-   * The display names of users; the login for users that are not in the directory. Takes a few searches for any number
-   * of users.
-   */
+  /** Display names; the login for users that are not in the directory. Takes a few searches for any number. */
   async displayNames(logins: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const wanted = [...new Set(logins)]
     const names = new Map<string, string>()

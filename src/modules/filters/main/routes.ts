@@ -59,10 +59,7 @@ function decode(part: string): string {
   }
 }
 
-/**
- * The query's values by name. Rejects an unknown or repeated parameter, since the result would differ from what the
- * caller meant.
- */
+/** The query's values by name. Rejects an unknown or repeated parameter, which would change the result silently. */
 export function readQuery<const N extends string>(
   query: URLSearchParams,
   names: readonly N[],

@@ -14,10 +14,7 @@ interface PluginFilterConfig {
 
 const functionName = 'handle'
 
-/**
- * The caller is authenticated by now, so the plug-in does not need credentials that it could misuse in the caller's
- * name.
- */
+/** The caller is authenticated by now, so the plug-in gets no credentials that it could misuse. */
 const withheld: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization'])
 
 /** Loads the code and runs `init`; rejects with the reason when either fails. */

@@ -14,9 +14,7 @@ export interface LimitSettings {
 
 const rememberedKeys = 20_000
 
-/**
- * Limits how often one address, and one value, may register. Each gateway counts for itself. Throws TOO_MANY_REQUESTS.
- */
+/** Limits registrations per address and per value. Each gateway counts for itself. Throws TOO_MANY_REQUESTS. */
 export class Limits {
   readonly #settings: LimitSettings
   /** Separate limits, so that many cheap requests do not crowd out the ones that count. */

@@ -86,10 +86,7 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
   }
 }
 
-/**
- * The field that names the subject: set only by the login if the workflow is about the caller, and unique if it creates
- * users.
- */
+/** The field that names the subject: set by the login if the workflow is about the caller, else unique. */
 function subjectRules(
   attribute: FormAttribute,
   given: RegisterParameters,

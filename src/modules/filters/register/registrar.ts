@@ -156,10 +156,7 @@ export class Registrar {
     })
   }
 
-  /**
-   * A form about a user other than the caller creates an account; it never changes one that exists by the time the run
-   * gets there.
-   */
+  /** A form about another user creates an account; it never changes one that exists by then. */
   #newAccount({ values, anonymous }: Registration, unique: readonly UniqueValue[]): NewAccount {
     const { settings, mails } = this.#parts
     const recipient = values.get(settings.given.emailAttribute) ?? ''

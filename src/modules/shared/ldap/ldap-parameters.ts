@@ -104,10 +104,7 @@ export function ldapSystem({ url }: Pick<LdapConnectionConfig, 'url'>): string {
   return JSON.stringify(['ldap', hostname.toLowerCase(), port || (protocol === 'ldaps:' ? '636' : '389')])
 }
 
-/**
- * The certificate authorities, read when the module is created. Throws an error with the file's name if they can't be
- * read.
- */
+/** The certificate authorities, read when the module is created. Throws with the file's name if that fails. */
 export function ldapAuthorities({ ca, caFile }: LdapConnectionConfig): string | undefined {
   if (caFile === undefined) return ca
   try {

@@ -52,9 +52,7 @@ export class Passwords {
     return hashing.run('', () => hashPassword(password, this.#cost))
   }
 
-  /**
-   * `record` is part of the same commit, and does not contain the hash. Sets or removes the mark of a demo password.
-   */
+  /** `record` is part of the same commit, without the hash. Sets or removes the mark of a demo password. */
   async set(
     id: string,
     hash: string,
@@ -138,9 +136,7 @@ function readHash(text: string): (Argon2Cost & { readonly salt: Buffer; readonly
   return { ...asked, salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
 }
 
-/**
- * The full path of a file that a parameter names. A missing file, or one outside the configuration folder, is an error.
- */
+/** The full path of a file that a parameter names. It must exist inside the configuration folder. */
 export function configuredFile(
   parameter: string,
   name: string,

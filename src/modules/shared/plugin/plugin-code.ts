@@ -176,18 +176,13 @@ export async function loadPluginCode(
   return { code, url, folders: await readableIn(root) }
 }
 
-/**
- * The parts of the configuration folder that a plug-in may need: not the configuration itself, and never secrets and
- * keys.
- */
+/** The parts of the configuration folder that a plug-in may need: never the configuration, secrets and keys. */
 async function readableIn(root: string): Promise<string[]> {
   const entries = await readdir(root).catch(() => [])
   return entries.filter((name) => !/^(?:secrets|keys)$|\.ya?ml$/.test(name)).map((name) => join(root, name))
 }
 
-/**
- * The absolute path of the file that the value at `place` names; undefined, with an issue reported, if it is invalid.
- */
+/** The absolute path of the file that the value at `place` names; undefined, with an issue, if it is invalid. */
 export function moduleFile(
   module: string,
   place: Path,

@@ -45,10 +45,7 @@ export interface GroupStore<S extends StoredGroup> {
       readonly request: TargetRequest
     },
   ): Promise<Unreported>
-  /**
-   * The values as the target will read them back. Throws BAD_REQUEST, naming the attribute, for a value that it can't
-   * store.
-   */
+  /** The values as they will be read back. Throws BAD_REQUEST, naming the attribute, for an unstorable value. */
   accept?(attribute: string, values: readonly string[]): readonly string[]
   /** Whether the group equals the one that a create would make; if absent, whether nothing would change. */
   isSame?(stored: S, name: string, attributes: Attributes): boolean

@@ -78,9 +78,7 @@ export interface UserStore<S extends StoredUser> {
   readonly renames?: boolean
   /** Group names that differ only in letter case are the same. */
   readonly foldGroups?: boolean
-  /**
-   * The system accepts logins that differ only in spelling, so the reconciler looks for those if a user must be new.
-   */
+  /** The system accepts logins that differ only in spelling, so the reconciler looks for those of a new user. */
   readonly looksForSpellings?: boolean
   /** `create` throws CONFLICT also if another writer just created the same user, which isn't a conflict. */
   readonly rereadsConflicts?: boolean

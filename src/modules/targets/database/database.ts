@@ -210,10 +210,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     if (id !== undefined) await this.#passwords.remove(id)
   }
 
-  /**
-   * Valid for a login wherever a directory insert serves the same users. BAD_REQUEST for a password that is too short
-   * or too long.
-   */
+  /** Valid for logins through a directory insert with the same users. BAD_REQUEST if too short or too long. */
   async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
     const id = (await this.#users.findByLogin(user.userID))?.id
     if (id === undefined) throw noUser(user.userID)

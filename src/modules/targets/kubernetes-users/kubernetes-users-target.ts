@@ -108,9 +108,7 @@ export function kubernetesUsersTarget(objects: () => ClusterObjects, namespace: 
   }
 }
 
-/**
- * A change that loses against another writer is decided again, unless it expects a version, which that writer replaced.
- */
+/** Decides a change again after another writer's, unless it expects the version that the writer replaced. */
 function retryingStale<T>(store: T): Exclusively<T> {
   const queue = new KeyedQueue()
   return (login, work, expectedVersion) =>
@@ -193,9 +191,7 @@ function ownAttributes(user: User, attributes: readonly string[]): string[] {
   return attributes.filter((name) => !ownFields.some((field) => field === name.toLowerCase()))
 }
 
-/**
- * The object of this user, with the foreign fields of `before`. BAD_REQUEST, by name, for values that it can't store.
- */
+/** The object of this user, with the foreign fields of `before`. BAD_REQUEST, by name, for unstorable values. */
 function writeUser(user: User, namespace: string, before?: ClusterObject): Readonly<Record<string, unknown>> {
   checkText('the login', user.userID, directoryLimits.nameBytes)
   const name = objectName(user.userID)

@@ -36,9 +36,7 @@ export class DnPattern {
     return this.#rdns[0]?.map(({ type }) => type) ?? []
   }
 
-  /**
-   * Whether values of this placeholder appear in the entry's own part only, so that a change does not move the entry.
-   */
+  /** Whether this placeholder is in the entry's own part only, so that a change does not move the entry. */
   isOwn(name: string): boolean {
     return this.#rdns.slice(1).every((rdn) => rdn.every(({ value }) => !value.attributes.includes(name)))
   }

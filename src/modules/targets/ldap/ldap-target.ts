@@ -75,10 +75,7 @@ export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, 
 /** How long a server's schema is cached. */
 const schemaMillis = 10 * 60 * 1000
 
-/**
- * The attributes that the classes of new entries allow. If the server doesn't show its schema, it decides about each
- * write.
- */
+/** The attributes of new entries' classes. If the server hides its schema, it decides about each write. */
 function storableIn(server: LdapServer, { users, groups }: LdapLayout): () => Promise<StorableAttributes> {
   let known: { readonly storable: StorableAttributes; readonly until: number } | undefined
   const without = (names: ReadonlySet<string> | undefined, ...own: readonly string[]): ReadonlySet<string> | 'any' => {

@@ -78,9 +78,7 @@ function fitsText({ kind, maxLength }: Column, value: string): boolean {
   return kind !== 'affine' || value.trim() === '' || Number.isNaN(Number(value)) || isPlainNumber(value, 15)
 }
 
-/**
- * With so few digits that a floating-point number returns them, and not so large or small that it is written otherwise.
- */
+/** Has so few digits that a floating-point number returns them, and is neither too large nor too small for that. */
 function isPlainNumber(value: string, precision: number): boolean {
   if (!decimalSyntax.test(value) || value === '-0') return false
   const [whole = '', fraction = ''] = value.replace('-', '').split('.')
@@ -148,10 +146,7 @@ export function readsCanonical({ kind }: Column, dialect: SqlDialect): boolean {
 
 const syntax = /^(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?$/i
 
-/**
- * An ISO 8601 time in UTC, to the microsecond, without trailing zeros; without an offset it is UTC. Undefined for other
- * texts.
- */
+/** An ISO 8601 time in UTC (also without an offset), to the microsecond, without trailing zeros; else undefined. */
 export function canonicalTimestamp(text: string): string | undefined {
   const parts = syntax.exec(text)
   if (parts === null) return undefined

@@ -228,10 +228,7 @@ export function statementLookups(
     return rows.map(toGroup)
   }
 
-  /**
-   * Not every statement returns ids, so a group is identified by its name here, and the id serves the statement of its
-   * members.
-   */
+  /** Not every statement returns ids, so the name identifies a group; the id is for the statement of its members. */
   const byName = (group: Group): Group => ({ ...group, id: group.name })
 
   async function named(name: string, members: boolean): Promise<Group | undefined> {

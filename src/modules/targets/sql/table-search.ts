@@ -288,9 +288,7 @@ function equal(test: CompareFilter, alias: string, column: Column, dialect: SqlD
   return like([value], text, dialect)
 }
 
-/**
- * By ASCII letters in lower case, on which every database agrees; other characters are left open, and tested in memory.
- */
+/** By ASCII letters in lower case, on which databases agree; other characters are tested in memory. */
 function substring(test: SubstringFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
   const { initial = '', any, final = '', caseExact = false } = test
   const parts = [initial, ...any, final]

@@ -52,10 +52,7 @@ export interface SqlUsers {
   delete(tx: SqlTransaction, user: User): Promise<void>
 }
 
-/**
- * Each change locks the user, reads it and writes the differences in one transaction, and reports them after the
- * commit.
- */
+/** Each change locks, reads and writes the user in one transaction, and reports the changes after the commit. */
 export function usersOf(
   database: SqlDatabase,
   open: () => Promise<SqlUsers>,

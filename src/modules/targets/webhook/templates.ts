@@ -173,10 +173,7 @@ function encode(value: string, name: string): string {
 export interface HeaderTemplate {
   readonly name: string
   readonly places: readonly string[]
-  /**
-   * Undefined if a placeholder has no value; then the header is not sent. Throws BAD_REQUEST, by name, for an invalid
-   * value.
-   */
+  /** Undefined, so that no header is sent, without a value. Throws BAD_REQUEST, by name, for an invalid value. */
   render(values: SingleValues): string | undefined
 }
 

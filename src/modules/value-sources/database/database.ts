@@ -80,9 +80,7 @@ function cell(row: QueryRow, column: string): string {
 
 const tokens = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\?/g
 
-/**
- * A statement of OpenUnison's form, with `?` placeholders, in ours: each placeholder gets the name. Quoted text stays.
- */
+/** Rewrites a statement with OpenUnison's `?` placeholders: each gets the name. Quoted text stays. */
 export const namePlaces = (statement: string, name: string): string =>
   statement.replace(tokens, (token) => (token === '?' ? `:${name}` : token))
 

@@ -23,15 +23,11 @@ export interface RuleTemplate {
   readonly constraint: string
   /** The attributes that it reads. */
   readonly attributes: readonly string[]
-  /**
-   * Undefined, so that no user passes, if a value is missing, empty, too long, or one of several for a single place.
-   */
+  /** Undefined, so that no user passes, if a value is missing, empty, too long or ambiguous. */
   bind(values: RuleValues): Rule | undefined
 }
 
-/**
- * Values may contain `$key$` and `${attribute}`. Undefined, with an issue reported, if the constraint does not parse.
- */
+/** Values may contain `$key$` and `${attribute}`. Undefined, with an issue, if the constraint does not parse. */
 export function parseRuleTemplate(
   scope: (typeof ruleScopes)[number],
   constraint: string,

@@ -185,10 +185,7 @@ interface PasswordWrite {
   readonly effects: StepEffects
 }
 
-/**
- * Uses the password once: removes it from the user before the call of the target. Ends the sessions of the account's
- * owner.
- */
+/** Uses the password once: the user loses it before the target's call. Ends the sessions of the account's owner. */
 async function setPassword(target: Target, name: string, write: PasswordWrite): Promise<void> {
   const { user, login, request, effects } = write
   const { password } = user
