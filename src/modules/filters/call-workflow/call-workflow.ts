@@ -353,10 +353,7 @@ function readCall(body: CallBody, rules: CallRules): CallParts {
 const loginDetail = 'must be one login of at most 256 characters, since it names the subject'
 const isSubject = (login: string): boolean => login.length <= 256 && isLogin(login)
 
-/**
- * The one value of the attribute that names the subject, or else `user.uid`. A repeated attribute could name two
- * users.
- */
+/** The one value of the attribute that names the subject, or else `user.uid`. A repeated one could name two. */
 function readSubject({ user, uidAttributeName }: CallBody, problems: FieldProblem[]): string {
   const seen = new Set<string>()
   for (const [i, { name }] of user.attributes.entries()) {

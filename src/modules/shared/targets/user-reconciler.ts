@@ -96,10 +96,7 @@ export function inQueue<T>(store: T): Exclusively<T> {
   return (name, work) => queue.run(name.toLowerCase(), () => work(store))
 }
 
-/**
- * Creates, changes and deletes users: each change reads the user, checks its version, writes the differences, and
- * reports them.
- */
+/** Creates, changes and deletes users: each change reads, checks the version, and writes and reports differences. */
 export function reconcileUsers<S extends StoredUser>(
   exclusively: Exclusively<UserStore<S>>,
 ): Pick<Target, 'createUser' | 'syncUser' | 'deleteUser'> {

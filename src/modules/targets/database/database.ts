@@ -87,10 +87,7 @@ const seedSchema = z.strictObject({
 
 type Seed = z.infer<typeof seedSchema>
 
-/**
- * Inserts the file's users and groups, unless the directory has users already or does not answer. Throws if the file is
- * invalid.
- */
+/** Inserts the file's users and groups, unless the directory has users or does not answer. Throws if it is invalid. */
 export async function loadSeed(file: string, users: UserDirectory, log: Logger): Promise<void> {
   const seed = await readSeed(file)
   try {

@@ -53,10 +53,7 @@ export class LdapTree {
     return [...asked, ...own.filter((name) => name !== undefined)].filter(isWanted)
   }
 
-  /**
-   * The users that the server finds by this login. Servers may ignore white space that we don't. Both ignore letter
-   * case.
-   */
+  /** The users that the server finds by this login. Both ignore letter case; servers may ignore white space. */
   async usersLike(login: string, asked?: readonly string[]): Promise<ReadEntry[]> {
     if (!login.isWellFormed()) return []
     const { users } = this.layout
