@@ -5,7 +5,7 @@ const senders = 16
 const workers = 2
 const batchSize = 100
 
-/** What the queue itself does: jobs that are sent one by one, fetched in batches and completed, per second. */
+/** The rate of the queue itself: jobs that are sent one by one, fetched in batches and completed, per second. */
 export async function bareJobs(connectionString: string, count: number): Promise<number> {
   const boss = new PgBoss({ connectionString, schema: 'bench_boss', schedule: false, max: senders + workers })
   boss.on('error', () => {})

@@ -2,11 +2,11 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const tenants = 20
-/** The path of the gateway that most is measured on, and of the n-th of the many. */
+/** The path of the main measured gateway, and of the n-th of the many. */
 export const peoplePath = '/scim/people'
 export const tenantPath = (n: number): string => `/tenants/${n}/scim`
 
-/** A configuration with one gateway of each name, all of them alike, with the quickstart's issuer and chain. */
+/** A configuration with one gateway of each name, all equal, with the quickstart's issuer and chain. */
 export function writeConfiguration(folder: string, quickstart: string): string {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'authentication.yaml'), quickstart)

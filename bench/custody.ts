@@ -7,7 +7,7 @@ import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
 
 export interface CustodyFigures {
   readonly algorithm: string
-  /** Exchanges a second with the key in Transit, and as a share of those with a local key of the same run. */
+  /** Exchanges per second with the key in Transit, and as a share of those with a local key in the same run. */
   readonly perSecond: number
   readonly share: number
   /** One call at a time, in milliseconds. */
@@ -20,7 +20,7 @@ const turns = 3
 const turnSeconds = 2
 const warmPods = 100
 
-/** Undefined where there is no server to measure with. It shares the machine with the gateway, unlike in production. */
+/** Undefined without a server. It shares the machine with the gateway, unlike in production. */
 export async function measureCustody(folder: string): Promise<readonly CustodyFigures[] | undefined> {
   const binary = await openBaoBinary().catch(() => undefined)
   if (binary === undefined) return undefined

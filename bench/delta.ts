@@ -3,10 +3,10 @@ import type { MeasuredGateway } from './gateway.ts'
 import { runLoad } from './load.ts'
 import { type List, readJson, scimRequests, someIds } from './requests.ts'
 
-/** Users that change before it is asked what changed. */
+/** Users that change before the delta is read. */
 export const changedUsers = 100
 
-/** What it takes to read the users that changed since a time, in milliseconds. Throws when they are not exactly those. */
+/** The milliseconds to read the users that changed since a time. Throws if the result differs from the changed ones. */
 export async function measureDelta(gateway: MeasuredGateway, count: number): Promise<number> {
   const requests = scimRequests(gateway, peoplePath)
   const ids = (await someIds(gateway, peoplePath, count)).slice(0, changedUsers)

@@ -14,8 +14,8 @@ import { millis, number, percent, rate, row, say } from './table.ts'
 import { measureBare, measureTenants, type TenantFigures } from './tenants.ts'
 
 /**
- * Rates of one size, each as a share of the bare route's measured beside it, creations also of bare inserts. Routes that
- * do nothing but read or store the same rows tell how much of that the database leaves.
+ * Rates for one size, each as a share of the bare route's beside it, creations also of bare inserts. Routes that only
+ * read or store the same rows show the share of the database.
  */
 async function measureRates(gateway: MeasuredGateway, folder: string, data: string, count: number): Promise<void> {
   const label = `${number(count)} users`
@@ -61,7 +61,7 @@ async function measureRates(gateway: MeasuredGateway, folder: string, data: stri
 
 /** Milliseconds of a delta, by the number of users. */
 const deltas = new Map<number, number>()
-/** What the delta of a large directory is compared with. */
+/** The base for comparing the delta of a large directory. */
 const smallDelta = 10_000
 
 function reportDelta(count: number, ms: number): void {
@@ -76,7 +76,7 @@ function reportDelta(count: number, ms: number): void {
   )
 }
 
-/** What one size is measured by; `largest`: also what depends on it. */
+/** Measures one size; `largest` adds the measurements that depend on the largest size. */
 export async function measureDirectory(folder: string, config: string, count: number, largest: boolean): Promise<void> {
   const data = join(folder, `people-${count}`)
   const started = performance.now()

@@ -9,7 +9,7 @@ export interface MeasuredGateway {
   readonly token: string
   readonly readyMs: number
   residentMegabytes(): number
-  /** Without the pages of files that are mapped, which the system takes back when it needs them. */
+  /** Without the pages of mapped files, which the system can reclaim. */
   ownMegabytes(): number
   /** Of all its threads, since it started. */
   cpuSeconds(): number
@@ -19,7 +19,7 @@ export interface MeasuredGateway {
 /** Of /proc, on every Linux. */
 const ticksPerSecond = 100
 
-/** A gateway as a process, its log thrown away, timed from its start until it is ready. The token is that of `subject`. */
+/** A gateway process without a log, timed from its start until it is ready. The token is for `subject`. */
 export async function startMeasured(
   config: string,
   dataFolder: string,

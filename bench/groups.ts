@@ -20,7 +20,7 @@ export async function measureGroups(gateway: MeasuredGateway, count: number): Pr
   }
   const ids = await someIds(gateway, peoplePath, count)
   const one = async (group: string): Promise<number> => {
-    // Taken out and put in by turns, one at a time: what one change costs when nothing else happens.
+    // Removed and added in turns, one at a time: the cost of one change when nothing else happens.
     const request = (n: number): string =>
       requests.member(group, n % 2 === 0 ? 'add' : 'remove', [ids[Math.floor(n / 2) % ids.length] ?? ''])
     const load = { port: gateway.port, connections: 1, request, expectedStatus: 204 }

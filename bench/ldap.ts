@@ -24,7 +24,7 @@ const turns = 5
 const turnSeconds = 1
 const sample = 2000
 
-/** A directory of so many people in OpenLDAP behind a SCIM gateway, beside ldapts alone asking for the same entries. */
+/** A directory with this many users in OpenLDAP behind a SCIM gateway, beside ldapts alone with the same searches. */
 export async function measureLdap(folder: string, entries: number): Promise<LdapFigures> {
   const seedFile = join(folder, 'people.ldif')
   await writePeople(seedFile, entries)
@@ -69,7 +69,7 @@ export async function measureLdap(folder: string, entries: number): Promise<Ldap
   }
 }
 
-/** Searches a second of ldapts by the same identifiers, one under way on each of as many connections. */
+/** Searches per second of ldapts by the same identifiers, one at a time on each of the connections. */
 async function bareSearches({ url, adminDn, adminPassword, peopleDn }: Slapd, ids: readonly string[]): Promise<number> {
   const clients = Array.from({ length: connections }, () => new Client({ url }))
   await Promise.all(clients.map((client) => client.bind(adminDn, adminPassword)))

@@ -5,11 +5,11 @@ import { type List, readJson } from './requests.ts'
 export interface ListingFigures {
   readonly users: number
   readonly perSecond: number
-  /** How much more memory of its own the process had at the end than after the first tenth. */
+  /** The growth of the process's own memory from the first tenth to the end. */
   readonly grownMegabytes: number
 }
 
-/** Lists every user by cursor. Throws when one is missing or comes twice. */
+/** Lists every user by cursor. Throws if one is missing or repeated. */
 export async function measureListing(gateway: MeasuredGateway, count: number): Promise<ListingFigures> {
   const started = performance.now()
   const seen = new Set<string>()

@@ -18,8 +18,8 @@ export interface LoadResult {
 }
 
 /**
- * Requests over plain sockets, one under way per connection. Written for this because an HTTP client library costs as much
- * as the server it measures. Rejects at the first answer with another status.
+ * Requests over plain sockets, one at a time per connection, because an HTTP client library costs as much as the server
+ * it measures. Rejects at the first answer with another status.
  */
 export async function runLoad(load: Load): Promise<LoadResult> {
   const times: number[] = []

@@ -19,8 +19,8 @@ export const bareRoute = (body: string) => startBare('bench/bare-route.ts', body
 export const bareRequest = (): string => `GET /user HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`
 
 /**
- * Warms up, then takes turns with the bare route, since a shared machine is not equally fast all the time: the share is
- * the median of those of the turns.
+ * Warms up, then alternates with the bare route, since a shared machine is not equally fast all the time: the share is
+ * the median over the turns.
  */
 export async function paired(
   barePort: number,

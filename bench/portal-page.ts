@@ -5,7 +5,7 @@ import { PortalPerson } from '#testing/portal-story.ts'
 import { startMeasured } from './gateway.ts'
 
 export interface PortalFigures {
-  /** Milliseconds of each load until links are there and nothing keeps the page busy, the shortest first. */
+  /** Milliseconds of each load until the links are visible and the page is idle, the shortest first. */
   readonly interactive: readonly number[]
   /** As sent over the wire, without headers. */
   readonly scriptBytes: number
@@ -21,7 +21,7 @@ interface Load {
 
 const loads = 5
 
-/** In the page, from its start: when the links stand there, and when the last long task ended. */
+/** In the page, from its start: when the links are visible, and when the last long task ended. */
 const watch = `(() => {
   const seen = { shown: 0, busyUntil: 0 }
   window.seen = seen
@@ -46,7 +46,7 @@ const read = `(() => {
   }
 })()`
 
-/** The front page of the quickstart, for somebody who is logged in and whose browser has nothing of it yet. */
+/** The front page of the quickstart, for a logged-in user with an empty browser cache. */
 export async function measurePortalPage(folder: string): Promise<PortalFigures | undefined> {
   const program = findChromium()
   if (program === undefined) return undefined
@@ -56,7 +56,7 @@ export async function measurePortalPage(folder: string): Promise<PortalFigures |
     const url = `http://127.0.0.1:${gateway.port}`
     const { browser: person } = await PortalPerson.logIn({ url }, 'ada')
     const cookies = [...person.jar].map(([name, value]) => ({ name, value, url }))
-    // The first load is the gateway's own first one too.
+    // The first load is also the gateway's first.
     await load(browser, url, cookies)
     const seen: Load[] = []
     for (let turn = 0; turn < loads; turn++) seen.push(await load(browser, url, cookies))

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import Fastify from 'fastify'
 
 /**
- * What reading alone makes of the bare route: the token is hashed, one row is read by its id or a hundred with their
- * groups, and what they hold is written as JSON. No rules, no mapping, no log, no journal.
+ * Reading alone, on the bare route: the token is hashed, one row is read by its id or a hundred with their groups, and
+ * written as JSON. No rules, no mapping, no log, no journal.
  */
 const [, , port, file = '', address = ''] = process.argv
 const database = new DatabaseSync(file, { readOnly: true })

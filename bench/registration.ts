@@ -7,7 +7,7 @@ import type { RequestMaker } from './requests.ts'
 const path = '/register'
 let registered = 0
 
-/** A form with a unique login, whose workflow makes an account in the embedded database, and the quickstart's issuer. */
+/** A form with a unique login, a workflow that creates an account in the database, and the quickstart's issuer. */
 export function writeRegistration(folder: string, quickstart: string): string {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'authentication.yaml'), quickstart)

@@ -7,7 +7,7 @@ export type RequestMaker = (n: number) => string
 const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 let created = 0
 
-/** The requests that are measured, to the gateway at `path`. */
+/** The measured requests to the gateway at `path`. */
 export function scimRequests({ port, token }: MeasuredGateway, path: string) {
   const users = `${path}/Users`
   const head = (method: string, address: string, more = ''): string =>
@@ -39,7 +39,7 @@ export function scimRequests({ port, token }: MeasuredGateway, path: string) {
         active: true,
       })
     },
-    /** Each pass over the ids turns all of them off or on, so that every request changes something. */
+    /** Each pass over the ids turns all of them off or on, so that every request is a change. */
     active:
       (ids: readonly string[]): RequestMaker =>
       (n) =>

@@ -17,7 +17,7 @@ import { measureSts } from './sts.ts'
 import { millis, number, percent, printTable, rate, row, say } from './table.ts'
 import { measureWorkflows } from './workflows.ts'
 
-/** `node bench/run.ts [PART …] [SIZE …]`: of these parts, or all; directories of these sizes, 0 for none. */
+/** `node bench/run.ts [PART …] [SIZE …]`: these parts, or all; directories of these sizes, 0 for none. */
 const given = process.argv.slice(2)
 const wanted = given.filter((word) => !/^\d+$/.test(word))
 const numbers = given.filter((word) => !wanted.includes(word)).map(Number)
@@ -86,7 +86,7 @@ async function portalPage(): Promise<void> {
   row('portal, interactive', `${number(median(interactive))} ms`, spread, '<= 1,000 ms')
 }
 
-/** The portal's API, for somebody who is looked up in the directory. */
+/** The portal's API, for a user who is looked up in the directory. */
 async function portal(): Promise<void> {
   const gateway = await startMeasured('examples/portal-api', join(folder, 'portal'), undefined, 'ada')
   const address = '/portal/main/urls'
@@ -101,7 +101,7 @@ async function portal(): Promise<void> {
   }
 }
 
-/** What the token page reads, for somebody who logged in by the form. */
+/** The requests of the token page, for a user who logged in by the form. */
 async function tokenPage(): Promise<void> {
   const gateway = await startMeasured('examples/quickstart', join(folder, 'token-page'))
   const person = await PortalPerson.logIn({ url: `http://127.0.0.1:${gateway.port}` }, 'ada')
@@ -117,7 +117,7 @@ async function tokenPage(): Promise<void> {
   }
 }
 
-/** Each one asks the directory for two values, holds them, and stores a run that then makes an account. */
+/** Each one looks up two values in the directory, reserves them, and stores a run that then creates an account. */
 async function registrations(quickstart: string): Promise<void> {
   const config = writeRegistration(join(folder, 'registration'), quickstart)
   const gateway = await startMeasured(config, join(folder, 'registered'))

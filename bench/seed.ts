@@ -6,14 +6,14 @@ import { openStorage } from '#storage/open.ts'
 
 const underWay = 256
 const groups = 1000
-/** Everyone is in it, up to `bigGroupMembers`. */
+/** Every user is in it, up to `bigGroupMembers`. */
 export const bigGroup = 'everyone'
 export const bigGroupMembers = 50_000
 export const emptyGroups = ['empty0', 'empty1', 'empty2', 'empty3']
 
 export const loginOf = (n: number): string => `user${String(n).padStart(7, '0')}`
 
-/** Fills the directory with users as the built-in mapping keeps them, each in two of a thousand groups. */
+/** Fills the directory with users of the built-in mapping, each in two of a thousand groups. */
 export async function seedPeople(dataFolder: string, count: number): Promise<void> {
   const storage = openStorage({ dataFolder, clock: systemClock, log: silentLogger })
   await storage.ready()

@@ -13,7 +13,7 @@ export interface SidecarFigures {
 const restMillis = 500
 const turns = 5
 
-/** The injected sidecar in each shell that is installed, between two refreshes. */
+/** The injected sidecar in each installed shell, between two refreshes. */
 export async function measureSidecar(): Promise<readonly SidecarFigures[]> {
   const figures: SidecarFigures[] = []
   for (const name of ['dash', 'busybox'] as const) {

@@ -2,7 +2,7 @@ import { generateKeyPairSync, sign } from 'node:crypto'
 import process from 'node:process'
 import Fastify from 'fastify'
 
-/** The most that a server of this kind can make of bare signing: a Fastify route that reads the body, signs and no more. */
+/** The upper limit of bare signing for such a server: a Fastify route that only reads the body and signs. */
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const content = Buffer.alloc(400, 'a')
 const app = Fastify({ logger: false })

@@ -13,7 +13,7 @@ export interface BenchCluster {
 const issuer = 'https://kubernetes.default.svc.cluster.local'
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** An API server that signs with ES256, which costs little, and accepts every token it is asked about. */
+/** An API server that signs with ES256, which is cheap, and accepts every token. */
 export async function startBenchCluster(): Promise<BenchCluster> {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const key = { ...publicKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256', kid: 'bench' }

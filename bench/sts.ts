@@ -10,16 +10,16 @@ import { type BenchCluster, startBenchCluster } from './sts-cluster.ts'
 
 export interface StsFigures {
   /**
-   * Exchanges a second with a warm review, and as a share of bare RSA-2048 signing on all cores; and the share of a bare
-   * signature in the CPU time of an exchange, which a busy machine changes less.
+   * Exchanges per second with a warm review, and as a share of bare RSA-2048 signing on all cores; and the share of a
+   * bare signature in the CPU time of an exchange, which a busy machine changes less.
    */
   readonly exchanges: { readonly perSecond: number; readonly share: number; readonly cpuShare: number }
   readonly bareSigning: number
-  /** The share of it that a bare Fastify route reaches which only signs. */
+  /** The share of a bare Fastify route that only signs. */
   readonly signingRoute: number
-  /** At 167 a second: 100,000 pods that come every 600 s. */
+  /** At 167 per second: 100,000 pods that call every 600 s. */
   readonly steady: { readonly p50: number; readonly p99: number }
-  /** Pods that all come at once after a restart, with cold reviews. */
+  /** Pods that all call at once after a restart, with cold reviews. */
   readonly burst: { readonly pods: number; readonly seconds: number; readonly p99: number; readonly reviews: number }
   readonly residentMegabytes: number
 }
@@ -29,7 +29,7 @@ const connections = 64
 const turns = 5
 const turnSeconds = 2
 const warmPods = 200
-/** Until then the engine still compiles. */
+/** Until then the JavaScript engine still compiles. */
 const warmExchanges = 15_000
 const steadyRate = 167
 const steadySeconds = 6
@@ -85,7 +85,7 @@ async function measureExchanges(
 const bareSigning = (): { perSecond: number; cpuMicros: number } =>
   JSON.parse(execFileSync(process.execPath, ['bench/bare-signing.ts', String(turnSeconds)], { encoding: 'utf8' }))
 
-/** Calls come when they are due, whether or not those before them were answered. */
+/** Calls are sent when they are due, whether or not earlier ones were answered. */
 async function measureSteady(gateway: MeasuredGateway, cluster: BenchCluster): Promise<StsFigures['steady']> {
   const requests = Array.from({ length: steadyRate * 2 }, () => exchangeOf(gateway.port, cluster.token()))
   const times: number[] = []
@@ -118,7 +118,7 @@ async function measureBurst(gateway: MeasuredGateway, cluster: BenchCluster): Pr
   return { pods: burstPods, seconds: (performance.now() - started) / 1000, p99, reviews: cluster.reviews() - before }
 }
 
-/** One call over a connection of its own. */
+/** One call over its own connection. */
 async function once(port: number, request: string): Promise<number> {
   let sent = 0
   const { p50 } = await runLoad({

@@ -6,7 +6,7 @@ export const percent = (n: number): string => `${(n * 100).toFixed(1)} %`
 export const millis = (n: number): string => `${n.toFixed(1)} ms`
 export const say = (line: string): void => console.log(line)
 
-/** Said at once, and again in the table at the end. */
+/** Printed at once, and again in the table at the end. */
 export function row(...cells: string[]): void {
   rows.push(cells)
   say(cells.join('  '))

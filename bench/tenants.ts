@@ -15,13 +15,13 @@ export interface TenantFigures {
   readonly p99: number
 }
 
-/** What 25 requests a second at each of twenty gateways wait: half look-ups, a quarter creations, a quarter changes. */
+/** The latency of 25 requests per second at each of 20 gateways: half lookups, a quarter creations and changes each. */
 export async function measureTenants(gateway: MeasuredGateway): Promise<TenantFigures> {
   const all = await Promise.all(Array.from({ length: tenants }, (_, n) => prepare(gateway, tenantPath(n))))
   return figuresOf(await Promise.all(all.map((requests) => pace(gateway.port, requests))))
 }
 
-/** What as many requests wait for a bare route. */
+/** The latency of as many requests to a bare route. */
 export async function measureBare(port: number): Promise<TenantFigures> {
   const request = { bytes: bareRequest(), status: 200 }
   return figuresOf(await Promise.all(Array.from({ length: tenants }, () => pace(port, () => request))))
@@ -63,7 +63,7 @@ async function prepare(gateway: MeasuredGateway, path: string): Promise<(n: numb
   }
 }
 
-/** Requests at their times, whether or not earlier ones were answered, so that waiting is counted. */
+/** Sends requests at their times, whether or not earlier ones were answered, so that waiting is counted. */
 async function pace(port: number, next: (n: number) => Paced): Promise<number[]> {
   const times: number[] = []
   const started = performance.now() + Math.random() * (1000 / perTenant)

@@ -82,7 +82,7 @@ async function measureAsynchronous(
   }
 }
 
-/** Submits for a while, then waits until everything was executed; runs per second of both together. */
+/** Submits for a while, then waits until all runs were executed; returns runs per second of both together. */
 async function runTurn(gateways: readonly MeasuredGateway[], storage: Storage): Promise<number> {
   const before = made
   const started = performance.now()

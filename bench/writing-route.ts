@@ -4,9 +4,9 @@ import { DatabaseSync } from 'node:sqlite'
 import Fastify from 'fastify'
 
 /**
- * What writing alone makes of bare inserts: the rows of a new user and of its audit are stored by prepared statements,
- * those that come together in one commit, after a look for the login. No checks, no rules, no mapping, no workflow, no
- * log, no journal, and nothing is read back.
+ * Writing alone, compared with bare inserts: prepared statements store the rows of a new user and of its audit,
+ * concurrent ones in one commit, after a lookup of the login. No checks, no rules, no mapping, no workflow, no log, no
+ * journal, and nothing is read back.
  */
 const [, , port, file = '', address = ''] = process.argv
 const database = new DatabaseSync(file)

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { type BuiltFile, placeBuild } from './place-build.ts'
 
-/** Builds the portal in memory, then puts it into `dist`. Run by `npm ci`. */
+/** Builds the portal in memory, then writes it to `dist`. Run by `npm ci`. */
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 

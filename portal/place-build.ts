@@ -9,16 +9,16 @@ export interface BuiltFile {
   readonly content: Uint8Array
 }
 
-/** An asset that is so young may belong to a build that runs beside this one. */
+/** A younger asset may belong to a concurrent build. */
 const graceMillis = 10 * 60_000
-/** This build and the one before. */
+/** This build and the previous one. */
 const keptBuilds = 2
 const compressed = /\.(?:js|css|svg|json)$/
 
 /**
- * Puts a build into the folder, such that whoever reads the page first and its assets after, at any moment and while
- * others build too, finds all of them: names of assets change with their content, so they are added, and the page comes
- * last. The assets of the build before stay, for pages that are open; older ones go.
+ * Writes a build into the folder so that a reader of the page finds all its assets at any time, even during other
+ * builds: names of assets change with their content, so they are added, and the page comes last. The assets of the
+ * previous build stay, for open pages; older ones are removed.
  */
 export async function placeBuild(folder: string, files: readonly BuiltFile[], now = Date.now()): Promise<void> {
   await mkdir(`${folder}/assets`, { recursive: true })
@@ -31,7 +31,7 @@ export async function placeBuild(folder: string, files: readonly BuiltFile[], no
   await sweep(`${folder}/assets`, new Set(builds.flat()), now - graceMillis)
 }
 
-/** The plain file comes last: where it is, its copies are. */
+/** The plain file comes last: if it exists, its copies do. */
 async function placeAsset(path: string, content: Uint8Array, now: Date): Promise<void> {
   const copies = compressed.test(path) ? [`${path}.br`, `${path}.gz`] : []
   const placed = await readFile(path).catch(() => undefined)
@@ -44,20 +44,20 @@ async function placeAsset(path: string, content: Uint8Array, now: Date): Promise
   await writeWhole(path, content)
 }
 
-/** Not so where one of them is missing. */
+/** False if one of them is missing. */
 async function renew(files: readonly string[], now: Date): Promise<boolean> {
   const renewed = await Promise.allSettled(files.map((file) => utimes(file, now, now)))
   return renewed.every(({ status }) => status === 'fulfilled')
 }
 
-/** Nobody sees half of it. */
+/** No reader sees a partial file. */
 async function writeWhole(path: string, content: Uint8Array | string): Promise<void> {
   const aside = `${path}.${randomUUID()}.part`
   await writeFile(aside, content)
   await rename(aside, path)
 }
 
-/** The names of the assets of the builds to keep, the latest first. The same build again is no other one. */
+/** The names of the assets of the builds to keep, the latest first. Repeating a build does not add one. */
 async function noteBuild(path: string, names: readonly string[]): Promise<readonly (readonly string[])[]> {
   const known = await readFile(path, 'utf8')
     .then(readBuilds)

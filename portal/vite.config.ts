@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vite'
 
-/** Addresses in the pages are relative, so that what is built works at any mount. */
+/** Addresses in the pages are relative, so that the build works at any mount. */
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   base: './',
@@ -14,7 +14,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     manifest: 'manifest.json',
-    // What most pages share is one file, rather than dozens of small ones to ask for before anything is shown.
+    // One file for the shared parts of most pages, instead of dozens of small ones before the first paint.
     rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: 4 }] } } },
   },
 })

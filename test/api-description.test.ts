@@ -19,7 +19,7 @@ const documents = apis.flatMap(([name, api]): [string, JsonObject][] => [
   [`${name} as OpenAPI`, api.openApi(place)],
 ])
 
-/** Every object of a document, with where it is. */
+/** Every object of a document, with its path. */
 function objectsIn(value: unknown, path = ''): { path: string; object: Record<string, unknown> }[] {
   if (typeof value !== 'object' || value === null) return []
   const object = value as Record<string, unknown>
@@ -88,7 +88,7 @@ test('OpenAPI is 3.1', () => {
   }
 })
 
-test.each(documents)('%s: every reference leads somewhere', (_, document) => {
+test.each(documents)('%s: every reference resolves', (_, document) => {
   const objects = objectsIn(document)
   const places = new Set(objects.map(({ path }) => `#${path}`))
   const references = objects.flatMap(({ object }) => (typeof object['$ref'] === 'string' ? [object['$ref']] : []))
@@ -100,7 +100,7 @@ test.each(documents)('%s: every reference leads somewhere', (_, document) => {
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test.each(apis)('%s: Swagger uses no word that 2.0 does not have', (_, api) => {
+test.each(apis)('%s: Swagger uses only keywords of 2.0', (_, api) => {
   const unknown = ['$schema', '$id', 'const', 'anyOf', 'oneOf', 'propertyNames', '$defs', 'prefixItems', 'nullable']
   const definitions = objectsIn(api.swagger(place)['definitions'])
   expect(definitions.filter(({ object }) => unknown.some((word) => Object.hasOwn(object, word)))).toEqual([])

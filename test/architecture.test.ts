@@ -39,7 +39,7 @@ const layerOf = (file: string): string => file.split('/')[1] ?? ''
 const importsOf = (file: string): string[] =>
   Array.from(readFileSync(file, 'utf8').matchAll(/(?:from|import\()\s*'([^']+)'/g), (match) => match[1] ?? '')
 
-describe('the house', () => {
+describe('the source tree', () => {
   test('has sources to check', () => {
     expect(production.length).toBeGreaterThan(100)
     expect([...new Set(production.map(layerOf))].filter((layer) => !(layer in allowed))).toEqual([])

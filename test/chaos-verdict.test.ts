@@ -56,7 +56,7 @@ interface Story {
   readonly effects?: readonly Effect[]
   readonly states?: Readonly<Record<string, RunWithData['state']>>
   readonly rows?: readonly AuditEntry[]
-  /** The effects that the audit tells of; all when absent. */
+  /** The effects in the audit; all if absent. */
   readonly audited?: readonly Effect[]
   readonly mails?: readonly { readonly recipient: string; readonly subject: string }[]
   readonly decided?: readonly (readonly [string, number])[]
@@ -102,11 +102,11 @@ async function broken(story: Story): Promise<readonly string[]> {
   return (await judge(evidence)).broken
 }
 
-test('promises that were kept', async () => {
+test('kept promises', async () => {
   expect(await broken({})).toEqual([])
 })
 
-test('a synchronous call that failed half way and was made again is ended by another run', async () => {
+test('another run ends a synchronous call that failed part way and was repeated', async () => {
   const submissions = [submission('s', 'synchronous'), ...kept.submissions]
   const effects = [effect('s', 'stage1', { key: 'run-before/1' }), effect('s', 'stage2'), ...kept.effects]
   expect(await broken({ submissions, effects, states: { ...kept.states, 'run-s': 'completed' } })).toEqual([])
@@ -115,12 +115,12 @@ test('a synchronous call that failed half way and was made again is ended by ano
 test.each<[string, Story, RegExp]>([
   ['a run that still waits', { states: { ...kept.states, 'run-a': 'waiting' } }, /^lost: a \(nested\) is waiting/],
   ['a run that failed', { states: { ...kept.states, 'run-a': 'failed' } }, /^lost: a/],
-  ['a run that nobody knows', { states: { 'run-b': 'completed', 'run-p': 'incident' } }, /^lost: a .* missing/],
+  ['an unknown run', { states: { 'run-b': 'completed', 'run-p': 'incident' } }, /^lost: a .* missing/],
   ['an effect that happened twice', { effects: [...kept.effects, effect('a', 'stage2')] }, /^doubled: a stage2/],
   ['an effect that did not happen', { effects: kept.effects.slice(1) }, /^no effect: a stage1/],
   ['two outcomes of one approval', { effects: [...kept.effects, effect('b', 'stage2')] }, /both approved and denied/],
   ['a decision that was taken twice', { rows: [decision('1', 'denied'), decision('1', 'approved')] }, /decided twice/],
-  ['two who were told to have decided', { decided: [['1', 2]] }, /2 were told/],
+  ['two approvers with the same decision', { decided: [['1', 2]] }, /2 were told/],
   ['a mail under two ids', { mails: [...kept.mails, ...kept.mails] }, /^mailed twice/],
   ['a mail that was never sent', { mails: [] }, /^no mail about a/],
   ['an effect that the audit lacks', { audited: kept.effects.slice(1) }, /^no audit of a stage1/],
@@ -147,6 +147,6 @@ test.each<[string, Story, RegExp]>([
     /^order: a came behind/,
   ],
   ['a poisoned run that was completed', { states: { ...kept.states, 'run-p': 'completed' } }, /cannot be completed/],
-])('%s is seen', async (_, story, problem) => {
+])('%s is detected', async (_, story, problem) => {
   expect(await broken(story)).toEqual(expect.arrayContaining([expect.stringMatching(problem)]))
 })

@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(`${folder}/${file}`, 'utf8')
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
 describe('the chart', () => {
-  test('its values.schema.json is what the schemas of the code say (npm run values-schema)', () => {
+  test('its values.schema.json matches the schemas of the code (npm run values-schema)', () => {
     expect(readFileSync(valuesSchemaFile, 'utf8')).toBe(valuesSchema())
   })
 
@@ -20,7 +20,7 @@ describe('the chart', () => {
     expect(patterns.filter((pattern) => /\(\?[=!<]/.test(pattern))).toEqual([])
   })
 
-  test('every value that it takes stands in values.yaml, and none else', () => {
+  test('every accepted value is in values.yaml, and no other', () => {
     const { properties } = JSON.parse(valuesSchema()) as { properties: object }
     const values = parse(read('values.yaml')) as object
     expect(Object.keys(values).sort()).toEqual(
@@ -30,7 +30,7 @@ describe('the chart', () => {
     )
   })
 
-  test('every value is told in the guide', () => {
+  test('the guide documents every value', () => {
     const guide = readFileSync('docs/guides/deploying.md', 'utf8')
     const told = Array.from(guide.matchAll(/`([A-Za-z]+)(?:\.[A-Za-z.[\]]+)?`/g), (match) => match[1] ?? '')
     const values = Object.keys(parse(read('values.yaml')) as object)
@@ -46,12 +46,12 @@ describe('the chart', () => {
     expect(realpathSync(`${folder}/crds`)).toBe(realpathSync('deploy/crds'))
   })
 
-  test('it gives rights to every kind that is configuration, and to no other', () => {
+  test('it grants rights to every configuration kind, and to no other', () => {
     const [, list = ''] = /define "gatehouse\.kinds" -}}\n([^{]*)/.exec(read('templates/_helpers.tpl')) ?? []
     expect(parse(list)).toEqual(configResources.map(({ plural }) => plural).sort())
   })
 
-  test('each of its values files is one that the tests render', () => {
+  test('the tests render each of its values files', () => {
     const files = globSync(`${folder}/**/*values*.yaml`).map((file) => basename(file))
     const expected = [
       'values.yaml',

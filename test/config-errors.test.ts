@@ -5,8 +5,8 @@ import { catalog } from '#catalog/catalog.ts'
 import { checkText } from '#testing/check-text.ts'
 
 /**
- * Each file holds YAML (several files start with a line `### name.yaml`), a cut line, and exactly what `gatehouse check`
- * prints for it. A report of a wrong or missing message becomes a file here, without code.
+ * Each file has YAML (several files start with a line `### name.yaml`), a cut line, and exactly the output of
+ * `gatehouse check`. To report a wrong or missing message, add a file here, without code.
  */
 const cut = '---8<---\n'
 const goldenFiles = globSync('test/config-errors/*.txt').sort()

@@ -14,7 +14,7 @@ import { createMetrics } from '#server/metrics/metrics.ts'
 interface Slot {
   readonly folder: string
   readonly names: readonly string[]
-  /** Every parameter of the named module; its page must list exactly these in its table. */
+  /** Every parameter of the named module; the table of its page must list exactly these. */
   rows(name: string): readonly string[]
 }
 
@@ -79,7 +79,7 @@ describe.each(slots)('docs/reference/$folder', ({ folder, names, rows }) => {
     expect(pagesOf(folder)).toEqual([...names].sort())
   })
 
-  test('the pages list exactly the parameters there are', () => {
+  test('the pages list exactly the existing parameters', () => {
     for (const name of names) {
       if (folder === 'mappers') continue
       const page = `docs/reference/${folder}/${name}.md`
@@ -87,7 +87,7 @@ describe.each(slots)('docs/reference/$folder', ({ folder, names, rows }) => {
     }
   })
 
-  test('aliases stand on the page', () => {
+  test('aliases are on the page', () => {
     const modules = [
       catalog.auditSinks,
       catalog.filters,
@@ -184,7 +184,7 @@ test('the list of the reference has every page', () => {
   expect(pages.filter((page) => page !== 'README.md' && !list.includes(`](${page})`))).toEqual([])
 })
 
-test('links between pages lead somewhere', () => {
+test('links between pages resolve', () => {
   const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('{docs,examples}/**/*.md')]
   const broken = pages.flatMap((page) =>
     Array.from(readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g), (match) => match[1] ?? '')

@@ -9,7 +9,7 @@ const examples = [...new Set(globSync('examples/*/*.yaml').map((file) => dirname
 
 test('there are examples', () => expect(examples).toContain('examples/quickstart'))
 
-test.each(examples)('gatehouse check has nothing to say about %s', async (folder) => {
+test.each(examples)('gatehouse check reports nothing about %s', async (folder) => {
   const { issues, configuration } = await loadConfiguration({ folder, catalog, environment: {}, strictSecrets: true })
   expect(issues.map(formatIssue)).toEqual([])
   expect(configuration).toBeDefined()

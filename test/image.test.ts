@@ -19,7 +19,7 @@ const isIgnored = dockerIgnore(readFileSync('.dockerignore', 'utf8'))
 const texts = (name: string, from = image?.instructions ?? []): string[] =>
   from.filter((one: Instruction) => one.name === name).map(({ text }) => text)
 
-/** The sources of the image's own COPY lines: not what comes from another stage. */
+/** The sources of the image's own COPY lines, without those from another stage. */
 const copied = texts('COPY')
   .filter((text) => !text.startsWith('--from='))
   .flatMap((text) => text.split(' ').slice(0, -1))
@@ -27,18 +27,18 @@ const copied = texts('COPY')
 const filesOf = (path: string): string[] =>
   statSync(path).isFile() ? [path] : globSync(`${path}/**/*`).filter((file) => statSync(file).isFile())
 
-/** Whatever of the working folder lands in the image. */
+/** The parts of the working folder that are in the image. */
 const shipped = copied.flatMap(filesOf).filter((file) => !isIgnored(file))
 
 describe('the image', () => {
-  test('is made from the release of Node.js that the tests run on, by name and version', () => {
+  test('uses the Node.js release of the tests, by name and version', () => {
     const [release] = new Set(Object.values(manifest.optionalDependencies))
     expect(stages).toHaveLength(3)
     for (const { base } of stages) expect(base).toMatch(new RegExp(`^node:${release}-[a-z]+-slim$`))
     expect(process.version).toBe(`v${release}`)
   })
 
-  test('runs as a user who is told by number and is not root', () => {
+  test('runs as a user by number who is not root', () => {
     expect(texts('USER')).toEqual(['10001:10001'])
     const names = image?.instructions.map(({ name }) => name) ?? []
     expect(names.lastIndexOf('RUN')).toBeLessThan(names.indexOf('USER'))
@@ -46,7 +46,7 @@ describe('the image', () => {
     expect(values).toContain('runAsUser: 10001')
   })
 
-  test('has dependencies without those of development, as they are locked, and runs none of their scripts', () => {
+  test('has the locked dependencies without those of development, and runs none of their scripts', () => {
     const [first] = stages
     expect(texts('RUN', first?.instructions).join()).toMatch(
       /^npm ci --omit=dev --omit=optional --ignore-scripts --workspaces=false /,
@@ -54,7 +54,7 @@ describe('the image', () => {
     expect(texts('COPY', first?.instructions)).toEqual(['package.json package-lock.json .npmrc ./'])
   })
 
-  test('has the portal as a stage of its own built it, from its sources and the contract', () => {
+  test('has the portal from its own build stage, made from its sources and the contract', () => {
     const [, portal] = stages
     expect(texts('COPY', portal?.instructions)).toEqual([
       'package.json package-lock.json .npmrc tsconfig.json ./',
@@ -72,13 +72,13 @@ describe('the image', () => {
     expect(texts('ENTRYPOINT')).toEqual(['["/app/bin/gatehouse"]'])
   })
 
-  test('what is written at run time is in /data and /tmp', () => {
+  test('files that are written at run time are in /data and /tmp', () => {
     expect(texts('ENV')).toEqual(['NODE_COMPILE_CACHE=/tmp/gatehouse-compiled'])
     expect(texts('VOLUME')).toEqual(['["/data"]'])
     expect(texts('CMD').join()).toContain('"--data", "/data"')
   })
 
-  test('holds what runs and nothing else', () => {
+  test('contains only what runs', () => {
     expect(copied).toEqual(['LICENSE', 'package.json', 'bin', 'src'])
     expect(shipped.length).toBeGreaterThan(300)
     const idle = /\.test\.ts$|from '(?:vitest|fast-check)'|from '#testing\//
@@ -100,7 +100,7 @@ describe('the image', () => {
     expect([...imported].filter((name) => manifest.dependencies[name] === undefined)).toEqual([])
   })
 
-  test('with these files alone the gateway starts and serves', { timeout: 60_000 }, async () => {
+  test('the gateway starts and serves with these files alone', { timeout: 60_000 }, async () => {
     const root = temporaryFolder()
     for (const file of shipped) {
       mkdirSync(dirname(join(root, file)), { recursive: true })

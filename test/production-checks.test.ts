@@ -72,7 +72,7 @@ const passing = code.replace('enrol: "true"', 'passWithoutFactor: "true"')
 const administrators = 'portal.yaml:53:13: spec.urls[1].filterChain[0].params.administrators'
 const day = 86_400_000
 
-/** A pair that was made so many days ago, and is valid for 90. */
+/** A pair that was created this many days ago, and is valid for 90. */
 function tlsFiles(name: string, { daysAgo = 0, mode = 0o600 } = {}): { certFile: string; keyFile: string } {
   const files = { certFile: join(folder, `${name}.crt`), keyFile: join(folder, `${name}.key`) }
   const { certificate, privateKey } = freshCertificate(new Date(Date.now() - daysAgo * day))
@@ -95,7 +95,7 @@ const noHumanCheck: Change = ['            humanCheck: proof-of-work\n', '']
 const notAsked =
   'FAIL registration: portal.yaml:93:13: spec.urls[0].filterChain[0].params.workflowName: anyone, and any program, gets an account: the workflow "register-person" asks no approver before it provisions.'
 const workflows = readFileSync(join(example, 'workflows.yaml'), 'utf8')
-/** The tasks of the registration, as the example has them. */
+/** The tasks of the registration in the example. */
 const registration = workflows.slice(
   workflows.indexOf('    - taskType: approval'),
   workflows.indexOf('---\n', workflows.indexOf('onSuccess')),
@@ -114,12 +114,12 @@ const ask = (...branches: readonly string[]): string =>
     .join('')}`
 const condition = (...branches: readonly string[]): string => task('ifAttrExists', 'name: mail', ...branches)
 
-/** Tasks of a registration that give an account without an approval, and such that do not. */
+/** Tasks of a registration that grant an account without an approval, and others that do not. */
 const unguarded: readonly (readonly [why: string, tasks: string])[] = [
   ['the approval comes after', indent(write + ask())],
   ['the account is created for denied users', indent(ask(below('onFailure', write)))],
   [
-    'one branch of a condition asks nobody',
+    'one branch of a condition has no approval',
     indent(condition(below('onSuccess', ask(below('onSuccess', write))), below('onFailure', write))),
   ],
   ['a condition asks in one branch only', indent(condition(below('onSuccess', ask())) + write)],
@@ -313,7 +313,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
       ],
     },
     {
-      // Nobody is asked for a code who has not added an app.
+      // Only users who added an app must enter a code.
       changes: [[code, passing]],
       found: [
         `FAIL second-factor: ${administrators}: the chain "password-and-code" lets administrators in without a second factor.`,
@@ -375,7 +375,7 @@ const cases: Readonly<Record<string, readonly Case[]>> = {
     ...unguarded.map(([, tasks]) => ({ changes: [noHumanCheck, [registration, tasks] as const], found: [notAsked] })),
     ...guarded.map(([, tasks]) => ({ changes: [noHumanCheck, [registration, tasks] as const], found: [] })),
     {
-      // The workflow that it calls provisions before it asks.
+      // The called workflow provisions before its approval.
       changes: [noHumanCheck, [registration, `${indent(task('callWorkflow', 'name: save-profile'))}${registration}`]],
       found: [notAsked],
     },
@@ -454,7 +454,7 @@ describe('gatehouse check --production', () => {
     chmodSync(dataFolder, 0o700)
   })
 
-  test('finds nothing in examples/production', async () => {
+  test('reports nothing about examples/production', async () => {
     expect(await findings()).toEqual([])
   })
 
@@ -474,14 +474,14 @@ describe('gatehouse check --production', () => {
     })
   }
 
-  test('shows when a certificate expires where that is in order', async () => {
+  test('shows the expiry of a valid certificate', async () => {
     const args = ['--config', example, '--tls-cert', tls.certFile, '--tls-key', tls.keyFile]
     const output: string[] = []
     await checkCommand(['--production', ...args], { stdout: (line) => void output.push(line), stderr: () => {} })
     expect(output).toContain(`ok   certificate: Renew certificates in time: --tls-cert expires on ${expiryOf(tls)}`)
   })
 
-  test('a data folder that other users can enter, and files in it, are named', async () => {
+  test('names a data folder that other users can enter, and files in it', async () => {
     const database = join(dataFolder, 'gatehouse.db')
     writeFileSync(database, '')
     chmodSync(database, 0o640)
@@ -495,8 +495,8 @@ describe('gatehouse check --production', () => {
 })
 
 /**
- * Each file has a line `serve OPTIONS`, YAML as in test/config-errors, a cut line, and exactly what `gatehouse check
- * --production` prints for it. A line `config FOLDER` refers to YAML elsewhere.
+ * Each file has a line `serve OPTIONS`, YAML as in test/config-errors, a cut line, and exactly the output of `gatehouse
+ * check --production`. A line `config FOLDER` refers to YAML elsewhere.
  */
 const cut = '---8<---\n'
 const quickstartFails = [
@@ -511,7 +511,7 @@ const quickstartFails = [
 ]
 const goldenFiles = globSync('test/production-checks/*.txt').sort()
 
-describe('gatehouse check --production, as it is printed', () => {
+describe('the output of gatehouse check --production', () => {
   const names = ['GATEHOUSE_SECRET_KEY', 'GATEHOUSE_DATABASE', 'GATEHOUSE_URL'] as const
   const before = names.map((name) => [name, process.env[name]] as const)
   beforeEach(() => {
@@ -550,7 +550,7 @@ describe('gatehouse check --production, as it is printed', () => {
 
   const database = 'postgres://gatehouse@db.example.com/gatehouse?sslmode=verify-full'
 
-  test('examples/quickstart fails where it is made for a trial', async () => {
+  test('examples/quickstart fails for its trial settings', async () => {
     delete process.env['GATEHOUSE_URL']
     const { code, output } = await check(['--config', 'examples/quickstart', '--data', '/nowhere/gatehouse'])
     const failed = output.filter((line) => line.startsWith('FAIL')).map((line) => line.slice(5, line.indexOf(':')))

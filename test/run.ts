@@ -10,7 +10,7 @@ import { missingPartsFile } from '#testing/missing-part.ts'
 interface Tier {
   readonly name: string
   readonly command: readonly string[]
-  /** In CI it runs together with this tier, where both are wanted, and what it prints comes afterwards. */
+  /** In CI it runs together with this tier if both are requested, and its output follows afterwards. */
   readonly beside?: string
 }
 
@@ -18,21 +18,21 @@ const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project'] as const
 /** Node.js loads the files itself, which takes a fifth less time than Vite. The portal's tests need Vite. */
 const native = '--experimental.viteModuleRunner=false'
 
-/** The tiers of `npm test`, cheapest first. A tier whose real part is missing says so itself, and fails in CI. */
+/** The tiers of `npm test`, cheapest first. A tier without its real server says so, and fails in CI. */
 const tiers: readonly Tier[] = [
   { name: 'types', command: ['node_modules/typescript/bin/tsc', '--noEmit'] },
   { name: 'portal-types', command: ['node_modules/typescript/bin/tsc', '--noEmit', '-p', 'portal'] },
   { name: 'lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'] },
   { name: 'unit', command: [...vitest, 'unit', '--maxWorkers', '100%'] },
   { name: 'conformance', command: [...vitest, 'conformance', native, '--maxWorkers', '100%'] },
-  // Most of its time it waits for a rotation of keys.
+  // It mostly waits for a rotation of keys.
   { name: 'kube', command: [...vitest, 'kube', native, '--maxWorkers', '100%'], beside: 'conformance' },
   { name: 'stories', command: [...vitest, 'stories', native, '--maxWorkers', '150%'] },
   { name: 'browser', command: [...vitest, 'browser', native, '--maxWorkers', '100%'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]
 
-/** As many failed tests are named again at the end; the rest is told where it failed. */
+/** At most this many failed tests are named again at the end. */
 const mostNamed = 20
 
 const wanted = process.argv.slice(2)

@@ -9,7 +9,7 @@ function sourceOf(file: string): string {
   return known
 }
 
-/** How a test of this title is called in its source, or undefined: `test(`, `it(`, or the end of a `test.each`. */
+/** The call of a test with this title in its source, or undefined: `test(`, `it(`, or the end of a `test.each`. */
 function callOf(source: string, title: string): string | undefined {
   for (const quote of ["'", '"', '`']) {
     const text = title.replaceAll('\\', '\\\\').replaceAll(quote, `\\${quote}`)
@@ -33,13 +33,13 @@ function problemOf({ file, title }: Proof): string | undefined {
   return /\bdescribe\.(?:skip|todo)\(/.test(source) ? `${file}: has tests that are not run` : undefined
 }
 
-test('every statement has a test that is there and not skipped', () => {
+test('every statement has a test that exists and is not skipped', () => {
   expect(statements.flatMap(({ proof }) => problemOf(proof) ?? [])).toEqual([])
 })
 
-test('a test that is gone, misspelled or skipped is found', () => {
+test('a missing, misspelled or skipped test is found', () => {
   const file = 'test/specification.test.ts'
-  expect(problemOf({ file, title: 'every statement has a test that is there and not skipped' })).toBeUndefined()
+  expect(problemOf({ file, title: 'every statement has a test that exists and is not skipped' })).toBeUndefined()
   expect(problemOf({ file, title: 'every statement' })).toContain('no test')
   expect(problemOf({ file: 'test/gone.test.ts', title: 'x' })).toContain('no such file')
   expect(callOf("test.skip('x', () => {})", 'x')).toBe('test.skip(')
@@ -47,7 +47,7 @@ test('a test that is gone, misspelled or skipped is found', () => {
   expect(callOf("expect('x')", 'x')).toBeUndefined()
 })
 
-test('every section that states something is there, and no statement is there twice', () => {
+test('every section with statements is present, and no statement is repeated', () => {
   expect([...new Set(statements.map(({ section }) => section))]).toEqual(sections.map(([section]) => section))
   const all = statements.map(({ section, statement }) => `${section} ${statement}`)
   expect(all.filter((one, i) => all.indexOf(one) !== i)).toEqual([])

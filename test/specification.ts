@@ -1,17 +1,17 @@
 import { writeFileSync } from 'node:fs'
 
-/** A test by its file and the title that its source has. A golden file of `gatehouse check` has none. */
+/** A test by its file and the title in its source. A golden file of `gatehouse check` has none. */
 export interface Proof {
   readonly file: string
   readonly title?: string
 }
 
-/** One statement of the specification in our own words, and what proves it. */
+/** One statement of the specification in our own words, and its proof. */
 export interface Statement {
   readonly section: string
   readonly statement: string
   readonly proof: Proof
-  /** How we read the statement, where it leaves that open. */
+  /** Our interpretation, if the statement leaves it open. */
   readonly note?: string
 }
 
@@ -54,8 +54,8 @@ const jwt = (title: string): Proof => by('src/modules/auth-mechanisms/oauth2-jwt
 const names = by('test/config-errors/specification-names.txt')
 
 const read = tutorial('one: a user is read')
-const created = tutorial('two: a user is created by the workflow, with the attributes that it provisions')
-const joined = tutorial('three: the user is added to a group, and nothing else of them changes')
+const created = tutorial('two: the workflow creates a user, with the attributes that it provisions')
+const joined = tutorial('three: the user joins a group, and nothing else changes')
 const patched = tutorial('a PATCH of the user changes attributes, and no memberships')
 const left = tutorial('the user leaves the group by the same workflow, and keeps all attributes')
 const deleted = tutorial('five: the user is deleted; deleting again is 404')
@@ -67,8 +67,8 @@ const filters = gateway('userFilterScim2Ldap and groupFilterScim2Ldap name the a
 const groups = gateway(
   'groups are known by groupIdName, shown by groupDisplayName, with the members of groupMemberAttributeName',
 )
-const wholeCall = call('a call of all members runs the workflow for the subject that the named attribute holds')
-const documentedCall = calls('the documented call works as it is written, token and all')
+const wholeCall = call('a call with all members runs the workflow for the subject that the named attribute contains')
+const documentedCall = calls('the documented call works as written, token included')
 const endpoint = tokens('an endpoint has a path, an audience, an issuer host and a key pair')
 const tokenRules = tokens('rules over namespace, saname and cluster decide who gets a token')
 const discovery = tokens('the discovery document has the fields of the specification')
@@ -91,12 +91,8 @@ const of = (
 
 export const statements: readonly Statement[] = [
   ...of('1', form, 'The Registration API returns the configuration of a form'),
-  ...of('1', register('of one field, and of all of them'), 'It returns the allowed values of list attributes'),
-  ...of(
-    '1',
-    register('tells everything that is wrong at once, and starts nothing'),
-    'It validates a submitted registration',
-  ),
+  ...of('1', register('returns one field, and all of them'), 'It returns the allowed values of list attributes'),
+  ...of('1', register('reports every problem at once, and starts nothing'), 'It validates a submitted registration'),
   ...of('1', register('starts the workflow with the fields of the form'), 'A valid registration starts a workflow'),
   ...of('1', workflows, 'The SCIM gateway turns each SCIM call into a call of a named workflow'),
   ...of('1', created, 'A custom target of the user talks to the application'),
@@ -106,12 +102,12 @@ export const statements: readonly Statement[] = [
   ...of('1', published, 'Remote services validate the token by a discovery document and a key document'),
   ...of(
     '1',
-    by('test/stories/api-documents.test.ts', 'every answer of the Main API is as its documents say'),
+    by('test/stories/api-documents.test.ts', 'match every answer of the Main API'),
     'The portal has a Main API: badges, access requests, reports',
   ),
   ...of(
     '1',
-    by('test/stories/api-documents.test.ts', 'the Token API serves its documents, and answers as they say'),
+    by('test/stories/api-documents.test.ts', 'are served by the Token API, and match its answers'),
     'The portal has a Token API that shows the id_token to the user',
   ),
   ...of(
@@ -171,7 +167,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '2.1',
-    register('by somebody who is logged in asks for the form to be reset'),
+    register('by a logged-in user asks for the form to be reset'),
     '`addNewUsers` is true when the form should be reset',
   ),
   ...of(
@@ -181,7 +177,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '2.1',
-    register('D5: a reason that is not in the list is refused'),
+    register('D5: a reason that is not in the list is rejected'),
     'Where `reasonIsList`, the reason is one of `reasons`',
   ),
   ...of(
@@ -246,7 +242,7 @@ export const statements: readonly Statement[] = [
   ]),
   ...of(
     '2.4',
-    call('asynchronous and waiting runs are 202, with where to ask'),
+    call('asynchronous and waiting runs are 202, with a status URL'),
     '`UNISON.EXEC.TYPE` with `UNISON.EXEC.ASYNC` requests asynchronous execution',
   ),
 
@@ -325,14 +321,14 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '2.5',
-    tutorial('loads; check warns of the attribute that nothing produces, naming both places'),
+    tutorial('loads; check warns of the attribute that nothing produces, naming both positions'),
     'The gateway application has uri, hosts, authChain, azRules, results and a filter chain',
     'A workflow has description, inList, label, orgId and tasks',
     'Tasks: customTask (className, params)',
   ),
   ...of(
     '2.5',
-    tutorial('another service account is denied, an unknown token rejected, and an API server that is away is 503'),
+    tutorial('another service account is denied, an unknown token rejected, and an unreachable API server is 503'),
     'A rule of scope dn names the distinguished name of the allowed caller',
   ),
   ...of('2.5', created, 'Tasks: provision (sync, target, attributes)'),
@@ -342,7 +338,7 @@ export const statements: readonly Statement[] = [
     '2.5',
     by(
       'src/modules/filters/scim-gateway/groups.test.ts',
-      'one workflow for each member that changes, and no member list is read',
+      'runs one workflow for each member that changes, and reads no member list',
     ),
     'The gateway puts `$groupname$` into the request: the group that changes',
     'It puts `$removegroup$` into the request: true for a removal, false for an addition',
@@ -414,13 +410,13 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '4.1',
-    register('of one field, and of all of them'),
+    register('returns one field, and all of them'),
     'GET /register/values: `name` is the attribute whose values are wanted, and optional',
     'GET /register/values: `search` is a value to search for, and optional',
   ),
   ...of(
     '4.1',
-    register('a dynamic list that is shown whole is searched with one character'),
+    register('a dynamic list that is shown whole can be searched with one character'),
     'A search may be of any length in a list that is shown whole',
   ),
   ...of(
@@ -439,7 +435,7 @@ export const statements: readonly Statement[] = [
     '4.2',
     by(
       'src/modules/workflow-tasks/load-groups-from-target/load-groups-from-target.test.ts',
-      'adds the groups of the target to those the user names',
+      "adds the target's groups to the user's",
     ),
     'The group workflow loads the current groups of the user from the target',
   ),
@@ -459,7 +455,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '4.3',
-    calls('an asynchronous call is accepted, done, and told to whoever started it and nobody else'),
+    calls('an asynchronous call is accepted, done, and shown only to the caller that started it'),
     'The path is that of the URL of the application',
   ),
   ...of(
@@ -518,7 +514,7 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '5',
-    account('is known by sub and by username, with what the cluster says of it'),
+    account('is known by sub and by username, with the attributes that the cluster returns'),
     'Service-account mechanism: `k8sTarget`',
     'Service-account mechanism: `noMatchOU` is the unit of users who are not found',
     'Service-account mechanism: `uidAttr` is the claim that identifies',
@@ -530,7 +526,7 @@ export const statements: readonly Statement[] = [
     'Service-account mechanism: `linkToDirectory` looks the user up in the virtual directory',
     'Service-account mechanism: `lookupFilter` may include claims as `${claim}`',
   ),
-  ...of('5', account('%s, with the audience that is wanted'), [
+  ...of('5', account('%s, with the required audience'), [
     'Service-account mechanism: a token with another audience is refused',
     'The answer names the wanted audience.',
   ]),
@@ -543,7 +539,7 @@ export const statements: readonly Statement[] = [
   ...of('5', read, 'SCIM gateway: Authorization: Bearer <ACCESS_TOKEN>'),
   ...of(
     '5',
-    tutorial('another service account is denied, an unknown token rejected, and an API server that is away is 503'),
+    tutorial('another service account is denied, an unknown token rejected, and an unreachable API server is 503'),
     "SCIM gateway: azRules limit access to the caller's distinguished name",
   ),
   ...of('5', minute, 'Call-workflow API: the id_token is valid for one minute'),
@@ -571,7 +567,7 @@ export const statements: readonly Statement[] = [
     'Token service: the issued token has the audience of the endpoint',
   ),
   ...of('5', tokenRules, 'Token service: azRules over namespace, saname and cluster decide'),
-  ...of('5', tokens('a bound token for another audience is refused, and the answer names the wanted one'), [
+  ...of('5', tokens('a bound token for another audience is rejected, and the answer names the required one'), [
     'Token service: the bound token is for the service',
     'Another audience is refused with the name of the wanted one.',
   ]),
@@ -588,7 +584,7 @@ export const statements: readonly Statement[] = [
     '8',
     by(
       'src/modules/shared/forms/form-values.test.ts',
-      'has as many characters as minChars and maxChars say, where they say something',
+      'has as many characters as minChars and maxChars allow, if configured',
     ),
     'minChars and maxChars bound the length of an attribute, when present',
   ),
@@ -621,7 +617,7 @@ export const statements: readonly Statement[] = [
     '9',
     by(
       'test/kube/sts-exchange.kube.test.ts',
-      'one pod gets two right tokens of two endpoints, which the keys in the cluster’s ConfigMaps verify',
+      'one pod gets two valid tokens of two endpoints, which the keys in the cluster’s ConfigMaps verify',
     ),
     'The token service needs a cluster with short-lived bound identities',
   ),

@@ -8,7 +8,7 @@ import { loadCatalogue, rememberedLanguage, TranslationProvider } from './app/i1
 import { chooseLanguage } from './app/language.ts'
 import { settings } from './app/settings.ts'
 
-// For the one style that a dialog makes while it is open.
+// For the one style that an open dialog adds.
 setNonce(settings.nonce)
 
 const element = document.getElementById('portal')
@@ -18,7 +18,7 @@ const language = chooseLanguage(rememberedLanguage(), navigator.languages)
 const catalogue = await loadCatalogue(language).catch(() => undefined)
 
 if (catalogue === undefined) {
-  // There are no texts to tell it in the language of the person.
+  // Without texts, it cannot be in the user's language.
   const again = document.createElement('a')
   again.href = ''
   again.textContent = "The portal couldn't load. Reload the page."

@@ -10,7 +10,7 @@ interface Chunk {
   readonly imports?: readonly string[]
 }
 
-/** What a browser loads before the page can be used: the chunks of these and all that they import. */
+/** The chunks that a browser loads before the page is usable, with all their imports. */
 function closure(manifest: Readonly<Record<string, Chunk>>, entries: readonly string[]): ReadonlySet<string> {
   const files = new Set<string>()
   const visit = (key: string): void => {
@@ -48,7 +48,7 @@ test.each([
   expect(Math.max(...sizes)).toBeLessThanOrEqual(budget)
 })
 
-test('pages are loaded when they are needed', () => {
+test('pages are loaded on demand', () => {
   const manifest = JSON.parse(readFileSync(`${dist}/manifest.json`, 'utf8'))
   const first = closure(manifest, ['index.html'])
   const pages = Object.keys(manifest).filter((key) => key.startsWith('src/pages/'))

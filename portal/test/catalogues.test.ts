@@ -16,7 +16,7 @@ test('there is a catalogue for every language, and a language for every catalogu
   expect(files.sort()).toEqual(Object.keys(languages).sort())
 })
 
-test.each(others)('%s has the messages of English, no more and no less, with the same values in them', (language) => {
+test.each(others)('%s has exactly the messages of English, with the same placeholders', (language) => {
   const catalogue = read(language)
   expect(Object.keys(catalogue).sort()).toEqual(Object.keys(english).sort())
   const differing = Object.keys(english).filter(
@@ -31,7 +31,7 @@ test.each(Object.keys(languages))('%s has no empty message, and its keys are in 
   expect(Object.keys(catalogue)).toEqual(Object.keys(catalogue).sort())
 })
 
-test('no language was left in English', () => {
+test('every language is translated', () => {
   const long = Object.keys(english).filter((key) => (english[key] ?? '').split(' ').length > 3)
   const same = others.flatMap((language) => {
     const catalogue = read(language)
@@ -53,7 +53,7 @@ test('a message that depends on a number has both forms', () => {
   expect(lonely).toEqual([])
 })
 
-/** What stands on a button, and what tells it apart for screen readers. */
+/** The visible text of a button, and its accessible name. */
 const named = [
   ['request.add', 'request.addNamed'],
   ['copy.copy', 'copy.what'],
@@ -64,7 +64,7 @@ const named = [
   ['security.rename', 'security.renameWhich'],
 ] as const
 
-test.each(Object.keys(languages))('%s: who speaks to the browser finds a button by what stands on it', (language) => {
+test.each(Object.keys(languages))('%s: voice control finds a button by its visible text', (language) => {
   const catalogue = read(language)
   const lower = (key: string): string => (catalogue[key] ?? '').toLocaleLowerCase(language)
   expect(named.filter(([shown, name]) => !lower(name).includes(lower(shown)))).toEqual([])

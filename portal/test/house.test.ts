@@ -12,10 +12,10 @@ const importsOf = (file: string, pattern = anyImport): string[] =>
 const partOf = (file: string): string =>
   file.startsWith('portal/src/pages/') ? file.split('/').slice(2, 4).join('/') : (file.split('/')[2] ?? '')
 
-describe('the house of the portal', () => {
+describe('the source tree of the portal', () => {
   test('has sources to check', () => expect(production.length).toBeGreaterThan(50))
 
-  test('of the gateway it knows the contract, and nothing else', () => {
+  test('it imports only the contract of the gateway', () => {
     const wrong = production.flatMap((file) =>
       importsOf(file)
         .filter((to) => to.startsWith('#') && !to.startsWith('#contract/'))
@@ -25,9 +25,9 @@ describe('the house of the portal', () => {
     expect(wrong).toEqual([])
   })
 
-  test('no page imports another page, and what pages share knows no page', () => {
+  test('no page imports another page, and shared parts import no page', () => {
     const wrong = production.flatMap((file) =>
-      // What surrounds the pages loads them when they are asked for.
+      // The frame around the pages loads them on demand.
       importsOf(file, partOf(file) === 'app' ? atOnce : anyImport)
         .filter((to) => to.startsWith('.'))
         .map((to) => relative('.', resolve(dirname(file), to)))
@@ -42,7 +42,7 @@ describe('the house of the portal', () => {
     expect(long).toEqual([])
   })
 
-  test('there are no barrels, catch-all files, silenced types, nor text that is run as code', () => {
+  test('there are no barrels, catch-all files, silenced types, nor text that runs as code', () => {
     const named = sources.filter((file) => /\/(?:index|utils?|helpers?|misc|common)\.tsx?$/.test(file))
     const pattern =
       /@ts-(?:ignore|nocheck|expect-error)|\bas any\b|:\s*any\b|dangerouslySetInnerHTML|\binnerHTML\b|\beval\(|new Function/

@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** A page that names its assets, and the assets, of which each says its own name. */
+/** A page that names its assets, and the assets, each with its own name as content. */
 const buildOf = (...names: readonly string[]): readonly BuiltFile[] => [
   { name: 'index.html', content: Buffer.from(names.join()) },
   { name: 'manifest.json', content: Buffer.from('{}') },
@@ -21,14 +21,14 @@ const buildOf = (...names: readonly string[]): readonly BuiltFile[] => [
 const placed = (): string[] => readdirSync(`${folder}/assets`).filter((name) => !/\.(?:br|gz)$/.test(name))
 const page = (): string[] => readFileSync(`${folder}/index.html`, 'utf8').split(',')
 
-test('what can be made smaller has its compressed copies', async () => {
+test('compressible files have compressed copies', async () => {
   await placeBuild(folder, buildOf('a-1.js', 'b-1.woff2'))
   expect(readdirSync(`${folder}/assets`).sort()).toEqual(['a-1.js', 'a-1.js.br', 'a-1.js.gz', 'b-1.woff2'])
   expect(brotliDecompressSync(readFileSync(`${folder}/assets/a-1.js.br`)).toString()).toBe('a-1.js')
   expect(gunzipSync(readFileSync(`${folder}/assets/a-1.js.gz`)).toString()).toBe('a-1.js')
 })
 
-test('whoever reads while builds are placed finds the page with all of its assets', async () => {
+test('a reader during builds finds the page with all of its assets', async () => {
   await placeBuild(folder, buildOf('same.js', 'x-0.js'))
   let done = false
   const seen = new Set<string>()
@@ -47,7 +47,7 @@ test('whoever reads while builds are placed finds the page with all of its asset
   expect(seen.size).toBeGreaterThan(3)
 })
 
-test('the assets of the build before stay, older ones go, and the same build again changes nothing', async () => {
+test('the assets of the previous build stay, older ones are removed, and repeating a build changes nothing', async () => {
   const start = Date.now()
   for (const [n, names] of [['a-1.js'], ['a-2.js'], ['a-3.js'], ['a-3.js']].entries()) {
     await placeBuild(folder, buildOf(...names), start + n * hour)
@@ -56,7 +56,7 @@ test('the assets of the build before stay, older ones go, and the same build aga
   expect(page()).toEqual(['a-3.js'])
 })
 
-test('what a build beside it has just written stays', async () => {
+test('files that a concurrent build has just written stay', async () => {
   await placeBuild(folder, buildOf('a-1.js'))
   for (const name of ['young.js', 'old.js']) writeFileSync(`${folder}/assets/${name}`, name)
   utimesSync(`${folder}/assets/old.js`, new Date(0), new Date(0))
@@ -64,20 +64,20 @@ test('what a build beside it has just written stays', async () => {
   expect(placed()).toEqual(['a-1.js', 'young.js'])
 })
 
-test('builds at the same time leave a whole one', async () => {
+test('concurrent builds leave a complete one', async () => {
   await placeBuild(folder, buildOf('x.js'), Date.now() - hour)
   await Promise.all(['a', 'b', 'c'].map((name) => placeBuild(folder, buildOf(`${name}.js`, 'x.js'))))
   expect(page().filter((name) => !placed().includes(name))).toEqual([])
 })
 
-test('a copy that is missing is made again', async () => {
+test('a missing copy is created again', async () => {
   await placeBuild(folder, buildOf('a-1.js'))
   rmSync(`${folder}/assets/a-1.js.br`)
   await placeBuild(folder, buildOf('a-1.js'))
   expect(readdirSync(`${folder}/assets`).sort()).toEqual(['a-1.js', 'a-1.js.br', 'a-1.js.gz'])
 })
 
-test('a broken list of builds, and a file that was cut off, are mended', async () => {
+test('a broken list of builds, and a truncated file, are repaired', async () => {
   await placeBuild(folder, buildOf('a-1.js'))
   writeFileSync(`${folder}/builds.json`, '{"a":')
   writeFileSync(`${folder}/assets/a-1.js`, 'a-')

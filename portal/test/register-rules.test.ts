@@ -12,7 +12,7 @@ import { fieldProblem } from '../src/pages/register/field-rules.ts'
 import { compilePatterns } from '../src/pages/register/patterns.ts'
 import { leadingZeroBits, solve } from '../src/pages/register/proof-of-work.ts'
 
-/** What the form says while somebody types has to be what the gateway says when it is sent. */
+/** The form must report while typing what the gateway reports after sending. */
 
 const sources = ['[a-z][a-z0-9-]+', '(?i)ab*', '\\pL+', '\\d{2,4}', '.*', '(a|b|)']
 const attribute = fc
@@ -46,7 +46,7 @@ const value = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 8 }),
 )
 
-test('the form finds wrong what the gateway finds wrong, and nothing else', async () => {
+test('the form and the gateway find the same problems', async () => {
   await fc.assert(
     fc.asyncProperty(attribute, value, async (field, given) => {
       const view: FormAttributeView = viewFormAttribute(field, field.items)
@@ -58,7 +58,7 @@ test('the form finds wrong what the gateway finds wrong, and nothing else', asyn
   )
 })
 
-test('a mail address is one for both', () => {
+test('both accept the same mail addresses', () => {
   const field: FormAttributeView = { ...plainField, name: 'mail' }
   const address = fc.oneof(
     fc.emailAddress(),
@@ -73,7 +73,7 @@ test('a mail address is one for both', () => {
   )
 })
 
-test('a password is one for both', async () => {
+test('both accept the same passwords', async () => {
   const rules = { minChars: 4, maxChars: 12 }
   const settings = { ...rules, breachListURL: undefined, acceptUnchecked: false }
   const check = passwordRules(settings, () => Promise.reject(new Error('nobody is asked')), silent)
@@ -87,7 +87,7 @@ test('a password is one for both', async () => {
   expect(repeatsValue('lovelace12', ['Lovelace'])).toBe(true)
 })
 
-test('a solution has as many zero bits as were asked for', () => {
+test('a solution has the required number of zero bits', () => {
   for (const difficulty of [1, 7, 8, 12]) {
     const answer = solve('expires.difficulty.secret.signature', difficulty)
     expect(answer).toMatch(/^expires\.difficulty\.secret\.signature\.[0-9a-z]{1,40}$/)

@@ -16,7 +16,7 @@ import plugin from '#modules/auth-mechanisms/plugin/plugin.ts'
 import serviceAccount2Claims from '#modules/auth-mechanisms/service-account-2-claims/service-account-2-claims.ts'
 import totp from '#modules/auth-mechanisms/totp/totp.ts'
 
-/** Add a mechanism: one import above, one line below. */
+/** To add a mechanism, add one import above and one line below. */
 export const authMechanisms = createRegistry('authentication mechanism', [
   anonymous,
   authorization,

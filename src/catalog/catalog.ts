@@ -63,7 +63,7 @@ import revokeAccess from '#modules/workflow-tasks/revoke-access/revoke-access.ts
 import type { Catalog } from '#sdk/module/catalog.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
-/** Add a custom task: one import above, one line below. */
+/** To add a custom task, add one import above and one line below. */
 export const customTasks = createRegistry('custom task', [
   addGroupToStore,
   asyncCallWorkflow,
@@ -87,7 +87,7 @@ export const customTasks = createRegistry('custom task', [
   updateGroup,
 ])
 
-/** Every `taskType`. A new one is one import above and one word below. */
+/** Every `taskType`. To add one, add one import above and one word below. */
 export const tasks: ReadonlyMap<string, TaskModule> = new Map(
   [
     addAttribute,
@@ -106,7 +106,7 @@ export const tasks: ReadonlyMap<string, TaskModule> = new Map(
   ].map((module) => [module.taskType, module]),
 )
 
-/** Add a mapper: one import above, one line below. Nothing else changes. */
+/** To add a mapper, add one import above and one line below. */
 const mappers = createRegistry('mapper', [
   compositeNoReturn,
   defaultEmail,
@@ -117,21 +117,21 @@ const mappers = createRegistry('mapper', [
   uuidGenerator,
 ])
 
-/** Add a job: one import above, one line below. */
+/** To add a job, add one import above and one line below. */
 const jobs = createRegistry('job', [cleanUp, expireAccess, javaScriptJob, remindApprovers])
 
-/** Add a directory insert: one import above, one line below. */
+/** To add a directory insert, add one import above and one line below. */
 export const directoryInserts = createRegistry('directory insert', [database, ldap, target])
 
-/** Add an audit sink: one import above, one line below. */
+/** To add an audit sink, add one import above and one line below. */
 export const auditSinks = createRegistry('audit sink', [file, https, syslog])
 
-/** Add a notifier: one import above, one line below. */
+/** To add a notifier, add one import above and one line below. */
 const notifiers = createRegistry('notifier', [none, smtp])
 
 const dynamicWorkflows = createRegistry('dynamic workflow', [directory, javascript, sql])
 
-/** Add an authorization: one import above, one line below. */
+/** To add an authorization, add one import above and one line below. */
 const authorizations = createRegistry('authorization', [alwaysFail, javaScriptAuthorization])
 
 /** Everything this build of Gatehouse can be configured with. */

@@ -20,7 +20,7 @@ import stsToken from '#modules/filters/sts-token/sts-token.ts'
 import tokenApi from '#modules/filters/token-api/token-api.ts'
 import workflowAdmin from '#modules/filters/workflow-admin/workflow-admin.ts'
 
-/** Add a filter: one import above, one line below. */
+/** To add a filter, add one import above and one line below. */
 export const filters = createRegistry('filter', [
   account,
   approvalLink,

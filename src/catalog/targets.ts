@@ -9,7 +9,7 @@ import scim from '#modules/targets/scim/scim.ts'
 import sql from '#modules/targets/sql/sql.ts'
 import webhook from '#modules/targets/webhook/webhook.ts'
 
-/** Add a target: one import above, one line below. */
+/** To add a target, add one import above and one line below. */
 export const targets = createRegistry('target', [
   database,
   kubernetes,

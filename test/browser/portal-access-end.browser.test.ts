@@ -3,13 +3,13 @@ import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, fillCart, heading, picture, usePortal } from '#testing/portal-browser.ts'
 
 const day = 86_400_000
-/** As the field has it, for a browser whose zone is UTC. */
+/** In the field's format, for a browser whose zone is UTC. */
 const inDays = (days: number): string => new Date(Date.now() + days * day).toISOString().slice(0, 10)
 
-describe.skipIf(!hasChromium())('the end of access at check-out', () => {
+describe.skipIf(!hasChromium())('the expiry date at check-out', () => {
   const { visit } = usePortal()
 
-  test('is chosen, shown to whoever decides, and kept', async () => {
+  test('is chosen, shown to the approver, and stored', async () => {
     const { page: ada, complaints } = await visit('/portal/request', 'ada', { timezoneId: 'UTC' })
     await ada.getByRole('searchbox').fill('project')
     await fillCart(ada, 'The project share', 'Until the fair')
@@ -25,7 +25,7 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
     await expectAccessible(ada, 'a cart with a wrong end')
     await picture(ada, 'cart-access-end')
 
-    // Half a date is none, and is not taken for access without an end.
+    // A partial date is invalid, and does not mean access without an expiry date.
     await end.fill('')
     await end.press('1')
     await send.click()
@@ -65,10 +65,10 @@ describe.skipIf(!hasChromium())('the end of access at check-out', () => {
     expect([complaints, hers]).toEqual([[], []])
   })
 
-  test('that the gateway refuses is told at its line', async () => {
+  test('that the gateway rejects is reported at its line', async () => {
     const { page } = await visit('/portal', 'joan', { timezoneId: 'UTC' })
     await heading(page, 'Welcome')
-    // The offer is shorter by now than it was when the list was read.
+    // The offer is shorter by now than when the list was read.
     await page.route('**/workflows/org/*', async (route) => {
       const response = await route.fetch()
       const text = (await response.text()).replace(/("longestSeconds":)\d+/, `$1${(120 * day) / 1000}`)

@@ -4,7 +4,7 @@ import type { ChangePreview } from '#contract/main-requests.ts'
 import { hasChromium } from '#testing/chromium.ts'
 import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 
-describe.skipIf(!hasChromium())('what will change', () => {
+describe.skipIf(!hasChromium())('the preview of changes', () => {
   const { visit } = usePortal()
 
   const section = (page: Page) => page.getByRole('region', { name: 'If you approve' })
@@ -22,7 +22,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
     return visited
   }
 
-  test('an approver sees what the directory holds and would hold, and it comes so', async () => {
+  test('an approver sees the present and future values, and they come true', async () => {
     await askFor('A new laptop', 'ada', 'Broken')
     const { page, complaints } = await openAsOwner('grace', 'Broken', { colorScheme: 'dark' })
     const changes = section(page)
@@ -40,7 +40,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
     expect([complaints, again.complaints]).toEqual([[], []])
   })
 
-  test('every kind of step has its words, secrets none, and what is uncertain says so', async () => {
+  test('every kind of step has a text, secrets have none, and uncertain steps say so', async () => {
     await askFor('A new laptop', 'joan', 'Drawn')
     const { page, complaints } = await visit('/portal/approvals?q=Drawn', 'mary')
     let answer: (changes: ChangePreview | undefined) => void = () => {}
@@ -53,7 +53,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
       await route.fulfill({ response, json: { ...(await response.json()), changes } })
     })
     await page.getByRole('link', { name: 'Drawn' }).click()
-    // What is awaited holds nobody up.
+    // A pending preview does not block the decision.
     await page.getByRole('textbox', { name: 'Comment' }).waitFor()
     await section(page).getByRole('status', { name: 'Loading' }).waitFor()
     answer(everything)
@@ -90,7 +90,7 @@ describe.skipIf(!hasChromium())('what will change', () => {
     expect(complaints).toEqual([])
   })
 
-  test('where it is not shown, or cannot be had, the decision is still to be made', async () => {
+  test('the decision is possible even if the preview is hidden or not available', async () => {
     await askFor('A new laptop', 'joan', 'Hidden')
     const { page } = await visit('/portal/approvals?q=Hidden', 'mary')
     const answers = [{ steps: [], whole: false }, undefined]

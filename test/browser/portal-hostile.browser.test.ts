@@ -22,7 +22,7 @@ const object = (kind: string, name: string, spec: string): string =>
   `apiVersion: openunison.tremolo.io/v1\nkind: ${kind}\nmetadata:\n  name: ${name}\nspec:\n${spec}`
 const written = (text: string): string => JSON.stringify(text)
 
-/** An approval that anybody who is an owner decides. */
+/** An approval that any owner decides. */
 const workflow = (name: string, label: string): string =>
   object(
     'Workflow',
@@ -53,7 +53,7 @@ const objects = [
   workflow('long', long),
 ].join('---\n')
 
-/** The portal once more, at other addresses. */
+/** The portal again, at other addresses. */
 const mount = (host: string, uri: string): string => `    - hosts: ["${host}"]
       uri: ${uri}
       authChain: login
@@ -68,7 +68,7 @@ const mount = (host: string, uri: string): string => `    - hosts: ["${host}"]
             token: /api/token
 `
 
-describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', () => {
+describe.skipIf(!hasChromium())('the portal with hostile data', () => {
   const { visit, open, url } = usePortal({
     changes: {
       'seed/people.json': (text) => {
@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
   }
   const send = (page: Page) => page.getByRole('button', { name: 'Submit request' })
 
-  test('texts of others are texts: they run nothing, turn nothing around and fit a phone', async () => {
+  test('texts of other users stay texts: they run nothing, reverse nothing and fit a phone', async () => {
     const { page: ada, complaints } = await visit('/portal/request', 'ada')
     await settled(ada)
     for (const label of [script, long]) {
@@ -144,11 +144,11 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     expect([complaints, hers, on]).toEqual([[], [], []])
   })
 
-  test('somebody else who signs in in another tab gets nothing of the first person, and sends nothing of it', async () => {
+  test('another user who signs in in another tab sees and sends nothing of the first user', async () => {
     const { page } = await visit('/portal/request', 'mary')
     await settled(page)
     await fillNewCart(page, 'Access to the vault', 'Mary asks')
-    // A page that is not told, as one that sleeps: the gateway refuses what it sends.
+    // A page that gets no notice, such as a sleeping one: the gateway rejects its requests.
     const asleep = await page.context().newPage()
     await asleep.addInitScript('window.BroadcastChannel = class { postMessage() {} close() {} }')
     await asleep.goto('/portal/profile')
@@ -173,7 +173,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await other.getByText('No requests').waitFor()
   })
 
-  test('a next page that is refused is told, and asked for again by people alone', async () => {
+  test('a next page that is rejected is reported, and only the user requests it again', async () => {
     const { page } = await visit('/portal', 'grace')
     await settled(page)
     const asked: string[] = []
@@ -207,7 +207,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await expect.poll(() => asked.filter((path) => path.endsWith('/requests')).length).toBe(2)
   })
 
-  test('on a phone no key leads to what is beside the window', async () => {
+  test('on a phone no key moves the focus outside the window', async () => {
     const { page } = await visit('/portal', 'ada', { viewport: { width: 360, height: 740 } })
     await settled(page)
     const names: string[] = []
@@ -227,7 +227,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.getByRole('navigation').getByRole('link', { name: 'Profile' }).waitFor({ state: 'hidden' })
   })
 
-  test('a browser whose clock is hours off counts by the gateway’s', async () => {
+  test('a browser whose clock is hours off uses the gateway’s', async () => {
     for (const off of [3 * hour, -3 * hour]) {
       const { page } = await open('/portal')
       await page.clock.install({ time: Date.now() + off })
@@ -241,7 +241,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     }
   })
 
-  test('what is refused, or does not arrive, is told; what was typed stays, and goes when it can', async () => {
+  test('a rejected or lost request is reported; the typed text stays, and is sent when possible', async () => {
     const { page } = await visit('/portal', 'joan')
     await settled(page)
     await fillNewCart(page, 'Access to the vault', 'Typed once')
@@ -278,7 +278,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     expect(times).toBe(1)
   })
 
-  test('who has not signed in again is told so, and a registration is not sent in nobody’s name', async () => {
+  test('an expired session asks the user to sign in and keeps the registration draft', async () => {
     const { page } = await visit('/portal/register', 'linus')
     await settled(page)
     await page.getByLabel('Login').fill('newcomer')
@@ -296,7 +296,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('New Comer')
   })
 
-  test('the focus is seen in whichever colour, and stays on the page when its place goes', async () => {
+  test('the focus is visible in every color, and stays on the page when its element disappears', async () => {
     const { page } = await visit('/portal/request', 'mary')
     await settled(page)
     for (const label of ['Access to the vault', long]) {
@@ -313,11 +313,11 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     await page.keyboard.press('Enter')
     await page.getByRole('region', { name: long }).waitFor({ state: 'detached' })
     expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('Checkout')
-    // What was typed for several is not lost with them.
+    // The text typed for several is not lost with them.
     expect(await reason.inputValue()).toBe('For both')
   })
 
-  test('works below any path and at the root, also when pages are loaded again', async () => {
+  test('works below any path and at the root, also after a reload', async () => {
     const root = url().replace('127.0.0.1', 'localhost')
     for (const base of [url('/a/b/portal'), root]) {
       const { page, complaints } = await visit(`${base}/requests?state=open`, 'linus')
@@ -333,7 +333,7 @@ describe.skipIf(!hasChromium())('the portal, where nothing is as it should be', 
     }
   })
 
-  test.each(['light', 'dark'] as const)('is readable in whichever colours: %s', async (colorScheme) => {
+  test.each(['light', 'dark'] as const)('is readable in every color: %s', async (colorScheme) => {
     const { page } = await visit('/portal/request', 'linus', { colorScheme })
     await settled(page)
     await page.getByRole('button', { name: 'Add Access to the vault to the cart' }).click()

@@ -20,7 +20,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await ask(page, 'Access to the vault', reason)
   }
 
-  test('the front page finds links, keeps favourites and remembers what was used', async () => {
+  test('the front page finds links, keeps favourites and remembers recent items', async () => {
     const { page, complaints } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     const links = page.getByRole('list', { name: 'Links' })
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect([complaints, hers]).toEqual([[], []])
   })
 
-  test('a request is cancelled, and the reason stands in its timeline', async () => {
+  test('a request is cancelled, and its timeline shows the reason', async () => {
     const { page, complaints } = await visit('/portal', 'joan')
     await heading(page, 'Welcome')
     await askForVault(page, 'By mistake')
@@ -117,7 +117,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect(complaints).toEqual([])
   })
 
-  test('several are decided together; one that somebody was faster with is told, and not counted', async () => {
+  test('several are decided together; one that another user decided first is reported, and not counted', async () => {
     const { page: linus } = await visit('/portal', 'linus')
     await heading(linus, 'Welcome')
     for (const reason of ['First', 'Second', 'Third']) await askForVault(linus, reason)
@@ -148,12 +148,12 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await mary.getByText('2 requests approved').waitFor()
   })
 
-  test('a deputy is appointed, decides in the other’s place, and is dismissed', async () => {
+  test('a deputy is appointed, decides on behalf of the other, and is dismissed', async () => {
     const { page, complaints } = await visit('/portal/approvals/deputies', 'grace')
     await page.getByText('You have no deputy.').waitFor()
     await page.getByRole('button', { name: 'Appoint' }).click()
     await page.getByText('Choose a person.').waitFor()
-    // She may not request for others, but everybody may here: people are looked up.
+    // She may not request for others, but everyone may here: users are looked up.
     await page.getByRole('textbox', { name: 'Deputy' }).fill('joan')
     await page.getByRole('option', { name: 'Joan Clarke' }).click()
     await page.getByRole('button', { name: 'Appoint' }).click()
@@ -171,7 +171,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect(complaints).toEqual([])
   })
 
-  test('the profile is changed by its own rules, and what is typed survives loading the page', async () => {
+  test('the profile is changed by its own rules, and typed text survives a reload', async () => {
     const { page, complaints } = await visit('/portal/profile', 'mary')
     const name = page.getByRole('textbox', { name: 'Name' })
     await name.fill('')
@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect(complaints).toEqual([])
   })
 
-  test('when the session ends in the middle of a form, nothing is lost and it is sent once', async () => {
+  test('when the session ends during a form, nothing is lost and it is sent once', async () => {
     const { page } = await visit('/portal/request', 'joan')
     await fillCart(page, 'Access to the vault', 'Typed before the session ended')
     await page.context().clearCookies()
@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect(await page.getByRole('link', { name: /Waiting/ }).count()).toBe(1)
   })
 
-  test('somebody else who signs in there does not get what was typed', async () => {
+  test('another user who signs in there does not get the typed text', async () => {
     const { page } = await visit('/portal/profile', 'ada')
     await page.getByRole('textbox', { name: 'Name' }).fill('Ada, Countess')
     await page.context().clearCookies()
@@ -225,7 +225,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Linus Pauling')
   })
 
-  test('pages without a session lead to the login and back; addresses that lead nowhere say so', async () => {
+  test('pages without a session lead to the login and back; unknown addresses say so', async () => {
     const { page, complaints } = await visit('/portal/nothing/here?x=1', 'ada')
     await heading(page, "We can't find that page")
     await page.getByRole('link', { name: 'Go home' }).click()
@@ -240,7 +240,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await page.getByLabel('User name').waitFor()
   })
 
-  test('a page that nobody looks after does not use the session', async () => {
+  test('a page in the background does not use the session', async () => {
     const { page } = await visit('/portal', 'grace')
     await heading(page, 'Welcome')
     await page.clock.install()
@@ -248,7 +248,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await heading(page, 'Welcome')
     let asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
-    // In steps, since answers come in real time: a page that waits for one asks for nothing meanwhile.
+    // In steps, since answers come in real time: a page that waits for one sends no requests meanwhile.
     const passUntilAsked = async (path: string): Promise<void> => {
       for (let step = 0; step < 60 && !asked.includes(path); step++) await page.clock.runFor(30_000)
     }
@@ -261,7 +261,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     expect([...new Set(asked)]).toEqual(['/portal/sessioncheck'])
   })
 
-  test('offline is told, and passes', async () => {
+  test('offline is reported, and ends', async () => {
     const { page } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     await page.context().setOffline(true)

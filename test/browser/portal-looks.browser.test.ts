@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, isTooWide, looks, picture, settled, usePortal } from '#testing/portal-browser.ts'
 
-/** Pages that not everybody has, as an administrator sees them; portal-pages has the others. */
+/** Pages that not every user has, as an administrator sees them; portal-pages has the others. */
 const pages = [
   'token',
   'register',
@@ -14,7 +14,7 @@ const pages = [
   'nowhere',
 ]
 
-describe.skipIf(!hasChromium())('the looks of the portal', () => {
+describe.skipIf(!hasChromium())('the pages of special users', () => {
   const { visit, open } = usePortal()
 
   test.each(looks)('pages of an administrator are accessible and fit the window: $name', async ({ name, options }) => {
@@ -30,7 +30,7 @@ describe.skipIf(!hasChromium())('the looks of the portal', () => {
     expect(complaints).toEqual([])
   })
 
-  test.each(looks)('so are those for people who are not known: $name', async ({ name, options }) => {
+  test.each(looks)('so are those for anonymous users: $name', async ({ name, options }) => {
     const { page, complaints } = await open('/join', options)
     await settled(page)
     await expectAccessible(page, `${name} registration`)

@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
     expect(complaints).toEqual([])
   })
 
-  test('language and theme are chosen, and kept', async () => {
+  test('language and theme are chosen, and stored', async () => {
     const { page, complaints } = await visit('/portal', 'ada')
     await settled(page)
     const names = { Deutsch: 'Sprache', Español: 'Idioma', Français: 'Langue', 日本語: '言語', English: 'Language' }
@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium())('the pages of the portal', () => {
   })
 })
 
-/** The name of what has the focus, as far as a test needs it. */
+/** The name of the focused element, as far as a test needs it. */
 const focused = (page: Page): Promise<string> =>
   page.evaluate<string>(`(() => {
     const at = document.activeElement
@@ -116,7 +116,7 @@ const focused = (page: Page): Promise<string> =>
     return (at.getAttribute('aria-label') ?? label?.textContent ?? at.textContent ?? '').trim()
   })()`)
 
-/** Presses Tab until what begins with this name has the focus; a page has no more stops than these. */
+/** Presses Tab until the focused element's name begins with this; a page has at most this many stops. */
 async function tabTo(page: Page, name: string): Promise<void> {
   const passed: string[] = []
   for (let stops = 0; stops < 60; stops += 1) {

@@ -3,11 +3,11 @@ import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, follow, heading, picture, signIn, usePortal } from '#testing/portal-browser.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
-/** The portal loads its pages when they are needed, and by then the session may have ended or the portal be another one. */
+/** The portal loads pages on demand; by then the session may have ended or the portal may have been updated. */
 describe.skipIf(!hasChromium())('the parts of the portal', () => {
   const { visit, url } = usePortal()
 
-  test('are for everybody; the page is not, and one that is missing starts no login', async () => {
+  test('are public; the page is not, and a missing part starts no login', async () => {
     const { page } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     const asset = /src="([^"]+\.js)"/.exec(await (await page.request.get('/portal')).text())?.[1] ?? ''
@@ -17,7 +17,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     }
     expect(await ask(asset)).toEqual([200, null])
     expect(await ask('/portal/assets/gone-1234.js')).toEqual([404, null])
-    // As they are: `fetch` would take the dots out of a path.
+    // Unchanged: `fetch` would remove the dots from a path.
     const port = Number(new URL(url()).port)
     for (const path of ['/portal', '/portal/assets', '/portal/assets/../main/user', '/portal/assets/..%2fmain/user']) {
       const answer = await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`)
@@ -25,7 +25,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     }
   })
 
-  test('come when the session has ended, and the page says what to do', async () => {
+  test('load after the session has ended, and the page says what to do', async () => {
     const { page, complaints } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     await page.waitForLoadState('networkidle')
@@ -44,7 +44,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     expect(complaints.filter((text) => !text.includes('401'))).toEqual([])
   })
 
-  test('a form is still filled in after the page was loaded again without a session, and a login', async () => {
+  test('a form keeps its content after a reload without a session, and a login', async () => {
     const { page } = await visit('/portal/profile', 'ada')
     await page.getByRole('textbox', { name: 'Name' }).fill('Ada King')
     await page.context().clearCookies()
@@ -54,7 +54,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Ada King')
   })
 
-  test('one that does not come asks to load the page again, which leads to where one wanted', async () => {
+  test('a part that fails to load offers a reload, which leads to the requested page', async () => {
     const { page } = await visit('/portal/profile', 'grace')
     await page.getByRole('textbox', { name: 'Name' }).fill('Grace B. Hopper')
     const pattern = /\/assets\/approvals-page-/
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Grace B. Hopper')
   })
 
-  test('without a connection, the page that is there stays usable', async () => {
+  test('without a connection, the current page stays usable', async () => {
     const { page } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     await page.context().setOffline(true)
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium())('the parts of the portal', () => {
     await heading(page, 'Welcome')
   })
 
-  test('a language that does not come is told, and the one that is there stays', async () => {
+  test('a language that fails to load is reported, and the current one stays', async () => {
     const { page } = await visit('/portal', 'ada')
     await heading(page, 'Welcome')
     await page.route(/\/assets\/de-/, (route) => route.abort())

@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium())('passwords', () => {
     await fill('another horse battery', 'another horse battery')
     await page.getByRole('heading', { name: 'Password changed' }).waitFor()
     await expectAccessible(page, 'a changed password')
-    // Only the part behind # differs from the page that is shown, which would not be loaded again.
+    // Only the part after # differs from the current page, so the browser would not load it again.
     await page.goto('about:blank')
     await page.goto(mailed)
     await expect.poll(() => page.url()).toBe(url('/password/set'))

@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByLabel('I accept the terms').check()
   }
 
-  /** The link of the mail that came last. */
+  /** The link of the latest mail. */
   async function mailedLink(): Promise<string> {
     const link = () =>
       /http:\S+\/verify\?token=[\w-]+/.exec(
@@ -47,7 +47,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     return link()?.[0] ?? ''
   }
 
-  test('from the form by the mail and the owner to the account, by somebody whom nobody knows', async () => {
+  test('an unknown user gets an account by the form, the mail and the owner', async () => {
     const { page, complaints } = await open('/join')
     await page.getByLabel('Login').waitFor()
     await expectAccessible(page, 'the form')
@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await page.getByLabel('Confirm password').fill('something else')
     await page.getByText("The passwords don't match.").waitFor()
 
-    // Loading the page again loses nothing but the passwords.
+    // A reload loses nothing but the passwords.
     await page.reload()
     expect(await page.getByLabel('Login').inputValue()).toBe('kate')
     expect(await page.getByRole('textbox', { name: 'Office' }).inputValue()).toBe('Tokyo')
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     expect(complaints).toEqual([])
   })
 
-  test('what only the gateway knows stands beside the field, and a robot comes to nothing', async () => {
+  test('problems that only the gateway finds appear beside the field, and a robot fails', async () => {
     const { page } = await open('/join')
     await fillIn(page, 'ada')
     await submit(page)
@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     expect(mails.mails.some(({ to }) => to.includes('robot@example.com'))).toBe(false)
   })
 
-  test('whoever is signed in registers one person after another', async () => {
+  test('a signed-in user registers one user after another', async () => {
     const { page, complaints } = await visit('/portal/register', 'grace')
     await page.getByLabel('Login').waitFor()
     for (const login of ['dorothy', 'maryw']) {
@@ -141,7 +141,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     expect(complaints).toEqual([])
   })
 
-  test('in the dark, on a phone, in Japanese', async () => {
+  test('in dark mode, on a phone, in Japanese', async () => {
     const { page, complaints } = await open('/join', {
       colorScheme: 'dark',
       locale: 'ja-JP',

@@ -6,13 +6,13 @@ import type { AdminRun, ScimCall, Statistics, StatisticsPart } from '#contract/m
 import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, picture, usePortal } from '#testing/portal-browser.ts'
 
-/** What a page may have, however much there is to show. */
+/** The most elements of a page, however much it shows. */
 const maxElements = 2_500
 const manyRows = 50_000
 
 const phone = { colorScheme: 'dark', viewport: { width: 390, height: 844 }, hasTouch: true } as const
 
-/** Of every picture: how many bars are to be seen, and how far its legend reaches into it. */
+/** For every chart: the number of visible bars, and how far its legend overlaps it. */
 const drawn = `[...document.querySelectorAll('.bars')].map((figure) => {
   const boxes = (selector) => [...figure.querySelectorAll(selector)].map((found) => found.getBoundingClientRect())
   const plot = boxes('svg.recharts-surface')[0]
@@ -70,14 +70,14 @@ spec:
     }
   })
 
-  /** From now on the page is told of so much of everything. */
+  /** From now on the page gets this much of everything. */
   const countAs = (page: Page, scale: () => number): Promise<unknown> =>
     page.route('**/main/admin/statistics?*', (route) => {
       const query = new URL(route.request().url()).searchParams
       return route.fulfill({ json: statistics(query, scale()) })
     })
 
-  test('a report is chosen, filled in, sorted, drawn and taken along', async () => {
+  test('a report is chosen, filled in, sorted, drawn and downloaded', async () => {
     const { page, complaints } = await visit('/portal/reports', 'linus')
     await page.getByRole('link', { name: 'Change Log for Period' }).waitFor()
     await expectAccessible(page, 'the reports')
@@ -117,13 +117,13 @@ spec:
       if (format === 'CSV') expect(content.toString()).toContain('kate')
       else expect(content.subarray(0, 2).toString()).toBe('PK')
     }
-    // The address is enough for somebody else who may see it.
+    // The URL is enough for another user who may see it.
     await page.reload()
     await table.waitFor()
     expect(complaints).toEqual([])
   })
 
-  test('a report of 50,000 rows stays small, and has a picture', async () => {
+  test('a report of 50,000 rows stays small, and has a chart', async () => {
     const { page, complaints } = await visit('/portal', 'linus')
     await page.route('**/main/reports/Open%20Approvals', (route) =>
       route.fulfill({ contentType: 'application/json', body: JSON.stringify(largeReport()) }),
@@ -167,7 +167,7 @@ spec:
     await page.getByRole('region', { name: 'Requests by workflow' }).getByRole('row', { name: 'join 0 0 2' }).waitFor()
     const approvals = page.getByRole('region', { name: 'Approvals over time' })
     await approvals.getByText('No activity in this period.').waitFor()
-    // Who logs in at this portal gets a token of its issuer.
+    // A login at this portal gets a token of its issuer.
     const tokens = page.getByRole('region', { name: 'Tokens for users over time' })
     await tokens.getByText(/^Issued [1-9]\d* · Refused 0$/).waitFor()
     await expectAccessible(page, 'the dashboard')
@@ -183,7 +183,7 @@ spec:
     await page.getByText('Skipped: join').waitFor()
     await kate.waitFor({ state: 'detached' })
 
-    // Somebody else was faster: nothing is done to what was not seen.
+    // Another user was faster: nothing happens to an outdated incident.
     const dorothy = page.getByRole('article', { name: 'join for dorothy' })
     await dorothy.getByRole('button', { name: /^Retry/ }).click()
     await page.evaluate(`(async () => {
@@ -200,7 +200,7 @@ spec:
     expect(complaints.filter((line) => !/status of (?:409|412)/.test(line))).toEqual([])
   })
 
-  test('a request that is decided is seen in the pictures, for every period', async () => {
+  test('a decided request appears in the charts, for every period', async () => {
     const ada = await visit('/portal', 'ada')
     const grace = await visit('/portal', 'grace')
     expect(
@@ -238,7 +238,7 @@ spec:
     expect(complaints).toEqual([])
   })
 
-  test('a time in which nothing happened is told apart from one with much of everything', async () => {
+  test('a quiet period differs visibly from a busy one', async () => {
     const { page, complaints } = await visit('/portal', 'linus', {
       colorScheme: 'dark',
       reducedMotion: 'reduce',
@@ -264,14 +264,14 @@ spec:
     expect(complaints).toEqual([])
   })
 
-  test('on a phone every picture has its bars, below its legend', async () => {
+  test('on a phone every chart has its bars, below its legend', async () => {
     const { page, complaints } = await visit('/portal', 'linus', phone)
     await countAs(page, () => 1_000)
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.goto('/portal/dashboard?period=30d')
     await expect.poll(() => page.locator('.bars').count()).toBe(8)
     const whole = (name: string, bars: number) => ({ name, bars, overlap: 0 })
-    // A phone is turned; what was drawn is drawn anew.
+    // Rotates the phone; the charts are drawn again.
     for (const size of [phone.viewport, { width: 844, height: 390 }, phone.viewport]) {
       await page.setViewportSize(size)
       await expect
@@ -297,7 +297,7 @@ spec:
     expect(complaints).toEqual([])
   })
 
-  test('the journal of SCIM calls is long, and says why a call failed', async () => {
+  test('the journal of SCIM calls is long, and shows why a call failed', async () => {
     const { page, complaints } = await visit('/portal', 'linus', { colorScheme: 'dark' })
     await page.route('**/main/admin/scim-journal?*', (route) => {
       const after = Number(new URL(route.request().url()).searchParams.get('after') ?? 0)
@@ -326,7 +326,7 @@ spec:
     expect(complaints).toEqual([])
   })
 
-  test('a further page of the journal or of incidents that cannot be had is told, and asked for by people alone', async () => {
+  test('a further page of the journal or of incidents that fails is reported, and only the user requests it again', async () => {
     const { page } = await visit('/portal', 'linus')
     let isDown = true
     const asked = { incidents: 0, journal: 0 }
@@ -390,7 +390,7 @@ function largeReport(): ReportResult {
   }
 }
 
-/** As the gateway would answer, with so much of everything in each part. */
+/** The gateway's answer, with this much of everything in each part. */
 function statistics(query: URLSearchParams, scale: number): Statistics {
   const [from, to] = [query.get('from') ?? '', query.get('to') ?? '']
   const by = query.get('by') === 'hour' ? 'hour' : 'day'

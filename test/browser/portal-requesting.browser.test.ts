@@ -15,8 +15,8 @@ spec:
     - { taskType: addAttribute, name: note, value: "1" }
 `
 
-describe.skipIf(!hasChromium())('asking for access', () => {
-  // Reasons to choose from, the first decision by whoever asks, and something that needs no decision.
+describe.skipIf(!hasChromium())('requesting access', () => {
+  // Reasons to choose from, a first decision by the requester, and a workflow without a decision.
   const { visit } = usePortal({
     changes: {
       'portal.yaml': (text) =>
@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await page.getByText('1 request submitted').waitFor()
   }
 
-  test('a reason is chosen where there is a list, and one that left the list is refused at its line', async () => {
+  test('a reason is chosen from the list, and one that left the list is rejected at its line', async () => {
     const { page, complaints } = await visit('/portal', 'ada')
     await page.getByRole('heading', { level: 1 }).waitFor()
     await page.goto('/portal/request')
@@ -80,7 +80,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     expect(complaints).toEqual([])
   })
 
-  test('who may decide decides at once, with a reason; the request goes on', async () => {
+  test('a requester who may decide decides at once, with a reason; the request continues', async () => {
     const { page, complaints } = await visit('/portal', 'grace')
     await page.getByRole('heading', { level: 1 }).waitFor()
     await vaultForJoan(page)
@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     expect(complaints).toEqual([])
   })
 
-  test('who denies at once ends the request; who may not decide leaves it to those who may', async () => {
+  test('a requester who denies at once ends the request; one who may not decide leaves it to the approvers', async () => {
     const { page: grace } = await visit('/portal', 'grace')
     await grace.getByRole('heading', { level: 1 }).waitFor()
     await vaultForJoan(grace)
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     await linus.getByText('Waiting for:').waitFor()
   })
 
-  test('a search in more than one page of approvals finds what is on the last', async () => {
+  test('a search over several pages of approvals finds matches on the last one', async () => {
     const { page: mary } = await visit('/portal', 'mary')
     await mary.getByRole('heading', { level: 1 }).waitFor()
     const lines = Array.from({ length: 210 }, (_, i) => ({
@@ -153,7 +153,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     expect(await page.getByRole('listitem').count()).toBe(1)
     await page.goto('/portal/approvals?q=neverasked')
     await page.getByText('No results for “neverasked”.').waitFor()
-    // While not all are read, not all kinds are known; the chosen one is offered in any case.
+    // Until all pages are read, not all kinds are known; the chosen one is always offered.
     await page.goto('/portal/approvals')
     await page.getByText('Only types among the 200 loaded approvals are listed').waitFor()
     await expectAccessible(page, 'approvals of which not all are read')
@@ -163,7 +163,7 @@ describe.skipIf(!hasChromium())('asking for access', () => {
     expect(complaints).toEqual([])
   })
 
-  test('a search in very many requests says how far it came, and goes on', { timeout: 240_000 }, async () => {
+  test('a search over very many requests shows its progress, and continues', { timeout: 240_000 }, async () => {
     const { page, complaints } = await visit('/portal/requests', 'joan')
     await page.getByRole('heading', { level: 1 }).waitFor()
     const lines = Array.from({ length: 1_210 }, (_, i) => ({

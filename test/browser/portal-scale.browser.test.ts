@@ -5,7 +5,7 @@ import { until } from '#testing/gateway-process.ts'
 import { askForMany, expectAccessible, picture, usePortal } from '#testing/portal-browser.ts'
 
 const [badges, workflows, requests] = [5_000, 2_000, 10_000]
-/** What a page may have, however much there is to show. */
+/** The most elements of a page, however much it shows. */
 const maxElements = 2_500
 
 const portal = '/people/of/example'
@@ -27,8 +27,8 @@ const offers = Array.from({ length: workflows }, (_, i) =>
   ),
 )
 
-describe.skipIf(!hasChromium())('a portal with very much in it', () => {
-  // Another mount, other colours, and sessions that soon end.
+describe.skipIf(!hasChromium())('a portal with very much data', () => {
+  // Another mount, other colors, and short sessions.
   const { visit } = usePortal({
     changes: {
       'portal.yaml': (text) =>
@@ -44,11 +44,11 @@ describe.skipIf(!hasChromium())('a portal with very much in it', () => {
   const height = (page: Page): Promise<number> => page.evaluate<number>('document.body.scrollHeight')
   const toEnd = (page: Page): Promise<void> => page.evaluate('window.scrollTo(0, document.body.scrollHeight)')
 
-  /** The warning of a session that ends in four minutes is in the way of everything else. */
+  /** The warning of a session that ends in four minutes blocks everything else. */
   const stay = async (page: Page): Promise<void> => {
     const warning = page.getByRole('dialog', { name: 'Are you still there?' })
     await warning.waitFor()
-    // It may be seen before it listens.
+    // It may be visible before it listens.
     const isGone = async (): Promise<boolean> => {
       await page.keyboard.press('Escape')
       return warning.isHidden()
@@ -56,7 +56,7 @@ describe.skipIf(!hasChromium())('a portal with very much in it', () => {
     await expect.poll(isGone, { interval: 500 }).toBe(true)
   }
 
-  test('people are warned before a session ends', async () => {
+  test('users are warned before a session ends', async () => {
     const { page, complaints } = await visit(portal, 'ada')
     await page.getByText(/Your session ends in \d minutes/).waitFor()
     await expectAccessible(page, 'the warning')
@@ -65,7 +65,7 @@ describe.skipIf(!hasChromium())('a portal with very much in it', () => {
     expect(complaints).toEqual([])
   })
 
-  test.each(['light', 'dark'] as const)('5,000 badges, in a colour that nobody could read: %s', async (colorScheme) => {
+  test.each(['light', 'dark'] as const)('5,000 badges, in an unreadable color: %s', async (colorScheme) => {
     const { page, complaints } = await visit(portal, 'ada', { colorScheme })
     await stay(page)
     await page.getByRole('link', { name: 'Wiki' }).waitFor()

@@ -4,11 +4,11 @@ import { addAuthenticator, hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, password, picture, usePortal } from '#testing/portal-browser.ts'
 
 describe.skipIf(!hasChromium())('the security page', () => {
-  // The example offers only what its login asks for: an app, not a passkey.
+  // The example offers only the factor that its login requires: an app, not a passkey.
   const offers = (text: string): string => text.replace('offers: [totp]', 'offers: [totp, passkey]')
   const { visit, url } = usePortal({ changes: { 'account.yaml': offers } })
 
-  test('an authenticator app is added, named, and removed by somebody who shows it', async () => {
+  test('an authenticator app is added, named, and removed by a user who uses it', async () => {
     const { page, complaints } = await visit('/portal/security', 'joan')
     await page.getByText('Only a password protects your account').waitFor()
     await expectAccessible(page, 'the security page')
@@ -38,7 +38,7 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await page.getByRole('button', { name: 'Remove Old phone' }).click()
     await dialog.getByRole('button', { name: 'Remove' }).click()
 
-    // The session has a password only, which is not enough.
+    // The session only has a password, which is not enough.
     await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
     await expectAccessible(page, 'signing in again')
     const opened = page.context().waitForEvent('page')
@@ -50,14 +50,14 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await tab.getByLabel('Code', { exact: true }).fill(code(30_000))
     await tab.keyboard.press('Enter')
     await tab.waitForURL('/portal/signed-in')
-    // The first tab goes on by itself.
+    // The first tab continues automatically.
     await page.getByText('Second factor removed').waitFor()
     await page.getByText('Only a password protects your account').waitFor()
     expect(complaints.filter((line) => !/status of (?:400|403)/.test(line))).toEqual([])
   })
 
   test('a passkey is added', async () => {
-    // Passkeys are for names, not for addresses.
+    // Passkeys are for host names, not for addresses.
     const address = url('/portal/security').replace('127.0.0.1', 'localhost')
     const { page, complaints } = await visit(address, 'mary', { colorScheme: 'dark' })
     await page.getByText('Only a password protects your account').waitFor()

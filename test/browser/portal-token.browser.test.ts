@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 
-/** What somebody may start with the token of the page. */
+/** A workflow that the token of the page may start. */
 const callWorkflow = `
 apiVersion: openunison.tremolo.io/v1
 kind: AuthenticationMechanism
@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
 
   const value = (page: Page, name: string) => page.getByRole('region', { name, exact: true }).locator('pre')
 
-  test('counts down, ends, and gives another token, which a workflow takes', async () => {
+  test('counts down, expires, and returns another token, which a workflow accepts', async () => {
     const { page, complaints } = await visit('/portal/token', 'ada', {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     expect(file.suggestedFilename()).toBe('kubeconfig.yaml')
     const kubeconfig = readFileSync(await file.path(), 'utf8')
     expect(kubeconfig).toContain('server: https://k8s.example.com:6443')
-    // The command changes the user that the file is used with.
+    // The command changes the user of the file.
     expect(kubeconfig).toContain('user: ada@example\n')
     expect(await value(page, 'kubectl Command').textContent()).toContain(' set-credentials ada@example ')
     expect(complaints).toEqual([])
@@ -168,7 +168,7 @@ describe.skipIf(!hasChromium())('the token page without renewTokens', () => {
     },
   })
 
-  test('offers no new token, and says how to get one', async () => {
+  test('offers no new token, and explains how to get one', async () => {
     const { page, complaints } = await visit('/portal/token', 'ada')
     await page.getByRole('timer').waitFor()
     expect(await page.getByRole('button', { name: 'Get a new token' }).count()).toBe(0)

@@ -44,7 +44,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
 
   const bodyOf = async (page: Page) => JSON.parse((await page.textContent('body')) ?? '')
 
-  test('every page of the quickstart opens, and the browser has nothing to complain of', async () => {
+  test('every page of the quickstart opens without browser errors', async () => {
     const { page, complaints } = await open()
     await logIn(page, '/portal', 'alan')
     for (const path of [
@@ -62,7 +62,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
       await settled(page)
       expect({ path, alerts: await page.getByRole('alert').allTextContents() }).toEqual({ path, alerts: [] })
     }
-    // The quickstart names no `account`, so there is no such page either.
+    // The quickstart has no `account`, so that page does not exist either.
     await page.goto('/portal/security')
     await page.getByRole('heading', { level: 1, name: "We can't find that page" }).waitFor()
     await page.waitForLoadState('networkidle')
@@ -72,7 +72,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('My requests')
   })
 
-  test('the login form keeps to its policy, tells what went wrong, and leads to the page that was asked for', async () => {
+  test('the login form follows its policy, reports errors, and leads to the requested page', async () => {
     const { page, complaints } = await open()
     await page.goto('/main/user?from=bookmark')
     expect(await page.title()).not.toBe('')
@@ -96,7 +96,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
 
   test.each([
     ['of another site', 'localhost'],
-    // To a browser, a neighbour at another port is the same site: it sends the cookie along.
+    // For a browser, another port is the same site: it sends the cookie along.
     ['of the same site but another origin', '127.0.0.1'],
   ])('D12: no page %s changes anything, by form, by plain text or by script', async (_what, host) => {
     const evil = `http://${host}:${port}`
@@ -118,7 +118,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     for (const [i, { path, method, body }] of writes.entries()) {
       const target = `${gateway.url}${path}`
       const text = JSON.stringify(body)
-      // A text that reads as JSON: the name is one half of it, the value the other.
+      // A text that parses as JSON: the name is one half of it, the value the other.
       const name = attribute(`${text.slice(0, -1)}${text === '{}' ? '' : ','}"x":"`)
       const form = (encoding: string): string =>
         `<!doctype html><form id="f" method="post" enctype="${encoding}" action="${target}"><input name="${name}" value='"}'></form><script>document.getElementById('f').submit()</script>`
@@ -126,9 +126,9 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
         const at = `/form-${i}-${encoding.replaceAll('/', '-')}`
         pages.set(at, form(encoding))
         const answered = page.waitForResponse((response) => response.url() === target)
-        // The page leaves by itself, perhaps before it is loaded.
+        // The page leaves automatically, perhaps before it is loaded.
         await page.goto(`${evil}${at}`, { waitUntil: 'commit' })
-        // Refused for its type, for where it comes from although the cookie came along, or since no cookie came.
+        // Rejected for its type, for its origin although the cookie came along, or since no cookie came.
         const expected = path.startsWith('/register') ? 415 : host === '127.0.0.1' ? 403 : 401
         expect([path, encoding, (await answered).status()]).toEqual([path, encoding, expected])
         await page.waitForURL(target)
@@ -155,7 +155,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
         [target, text, method] as const,
       )
       await page.evaluate(`navigator.sendBeacon(${JSON.stringify(target)}, ${JSON.stringify(text)})`)
-      // Nothing can be read, and what was sent without asking is opaque.
+      // Nothing can be read, and the answer to a request without preflight is opaque.
       expect([path, outcomes.filter((one) => one !== 'blocked' && one !== 'opaque 0')]).toEqual([path, []])
     }
     const grace = await PortalPerson.logIn(gateway, 'grace')
@@ -166,7 +166,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     expect((await ada.get('/main/delegations')).json.delegations).toEqual([])
     expect((await ada.get('/main/user')).text).not.toContain('Eve')
 
-    // The very same is taken from a page of the same site, so it was the site that was refused.
+    // The same request is accepted from a page of the same site, so the site was the reason.
     await page.goto('/main/user')
     const own = await page.evaluate(
       async (sent) => {
@@ -176,7 +176,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
       },
       JSON.stringify({ kind: 'url', name: 'wiki' }),
     )
-    // The policy of an API's answers lets a page that is made of one connect nowhere.
+    // The policy of an API's answer lets a page made from it connect nowhere.
     expect(own).toBe(0)
     const cookies = await page.context().request.post('/main/recent', {
       data: { kind: 'url', name: 'wiki' },
@@ -185,7 +185,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     expect([cookies.status(), await cookies.text()]).toEqual([204, ''])
   })
 
-  test('neither are the APIs framed or embedded, nor is the session read, by another site', async () => {
+  test('another site can neither frame nor embed the APIs, nor read the session', async () => {
     const { page, complaints } = await open()
     await logIn(page)
     pages.set(
@@ -202,7 +202,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     }
   })
 
-  test('after logging out, the back button shows nothing of what was seen', async () => {
+  test('after logging out, the back button shows nothing', async () => {
     const { page } = await open()
     await logIn(page)
     await page.goto('/token/user')
@@ -214,7 +214,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
     expect(await page.content()).not.toContain('id_token')
   })
 
-  test('a login page that was used already says so, and another begins', async () => {
+  test('a used login page says so, and another one starts', async () => {
     const { page } = await open()
     await logIn(page)
     await page.goBack()
@@ -251,7 +251,7 @@ describe.skipIf(!hasChromium())('the portal in a browser', () => {
 
   const attribute = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
 
-  /** How many people there are. */
+  /** The number of users. */
   async function registered(): Promise<number> {
     const token = await gateway.token('--subject', 'idp', '--claim', 'role=crm')
     const headers = { authorization: `Bearer ${token}` }

@@ -23,7 +23,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
       dataFolder = mkdtempSync(join(tmpdir(), 'gatehouse-browser-'))
       for (const login of ['ada', 'grace', 'mary', 'joan']) await addPerson(config, dataFolder, login, password)
       const gateway = await startGatewayProcess({ config, dataFolder })
-      // Passkeys are for names, not for addresses.
+      // Passkeys are for host names, not for addresses.
       here = gateway.url.replace('127.0.0.1', 'localhost')
       return gateway
     },
@@ -42,7 +42,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
 
   const bodyOf = async (page: Page): Promise<unknown> => JSON.parse((await page.textContent('body')) ?? '')
 
-  test('a passkey is made at the first login and asked for at the next; the pages keep to their policy', async () => {
+  test('a passkey is created at the first login and required at the next; the pages follow their policy', async () => {
     const { page, complaints } = await open()
     const device = await addAuthenticator(page)
     await enterPassword(page, '/hello/passkey', 'ada')
@@ -61,7 +61,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
     expect(complaints).toEqual([])
   })
 
-  test('another device does not do, and the page says so; a recovery code does, once', async () => {
+  test('another device fails, and the page says so; a recovery code works, once', async () => {
     const { page } = await open()
     const device = await addAuthenticator(page)
     await enterPassword(page, '/hello/passkey', 'grace')
@@ -84,7 +84,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
   })
 
   test('the account API enrols a passkey by a page of the same origin, which then logs in', async () => {
-    // The page stands in for a portal, whose policy lets it talk to its own origin.
+    // The page replaces a portal, whose policy lets it connect to its own origin.
     const { page } = await open('about:blank', { bypassCSP: true })
     await addAuthenticator(page)
     await enterPassword(page, '/hello', 'mary')
@@ -102,14 +102,14 @@ describe.skipIf(!hasChromium())('in a browser', () => {
     ])
   })
 
-  test('D12: a page of another site changes nothing, whatever way it sends', async () => {
+  test('D12: a page of another site changes nothing, however it sends', async () => {
     const { page } = await open()
     await addAuthenticator(page)
     await enterPassword(page, '/hello/passkey', 'joan')
     await page.getByRole('button', { name: 'Make passkey' }).click()
     await page.getByRole('button', { name: "I've saved them" }).click()
     await page.waitForURL('**/hello/passkey')
-    // What the attack wants: with the proof of a second factor still fresh, nothing but the origin stands in its way.
+    // The goal of the attack: with a fresh second factor, only the origin prevents it.
     const before = await factorsOf(page)
     const address = `${here}/keys/account`
     const attack = `<!doctype html><title>evil</title>
@@ -150,7 +150,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
   })
 })
 
-/** Runs in the browser, as the portal would. */
+/** Runs in the browser, like the portal's code. */
 const enrolByPortal = `(async () => {
   const post = async (path, body) => {
     const headers = { 'content-type': 'application/json', 'x-requested-with': 'portal' }

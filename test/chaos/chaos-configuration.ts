@@ -4,7 +4,7 @@ import { join } from 'node:path'
 export interface ChaosAddresses {
   readonly targetUrl: string
   readonly smtpPort: number
-  /** Who issues the callers' tokens: one for all replicas, so that a call may be made again at any of them. */
+  /** The issuer of the callers' tokens: one for all replicas, so that a call may be repeated at any of them. */
   readonly issuer: string
 }
 
@@ -13,10 +13,10 @@ export const approvalPath = '/approvals'
 export const callerAudience = 'gatehouse'
 export const approvers = ['alice', 'bob'] as const
 
-/** What the harness calls: asynchronous ones, one with an approval, one nested with a mail, one that can never succeed. */
+/** The called workflows: asynchronous, with an approval, nested with a mail, and one that can never succeed. */
 export const workflows = { plain: 'plain', approved: 'approved', nested: 'nested', approver: 'approver' } as const
 
-/** The plug-in's code: it hands the step's key on, and says of every failure whether it is worth another try. */
+/** The plug-in's code: it passes the step's key on, and marks every failure as temporary or not. */
 const plugin = `
 let url
 function init(config) { url = config.url[0] }
@@ -56,7 +56,7 @@ const stage = (name: string, indent: string): string =>
 const mail = (indent: string): string =>
   `${indent}- {taskType: notifyUser, subject: done $ticket$, msg: done $ticket$, mailAttrib: mail}`
 
-/** Writes the configuration of all gateways and tells its folder. */
+/** Writes the configuration of all gateways and returns its folder. */
 export function writeChaosConfiguration(folder: string, addresses: ChaosAddresses): string {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'crm.mjs'), plugin)

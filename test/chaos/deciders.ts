@@ -9,7 +9,7 @@ import type { SeededRandom } from './seeded-random.ts'
 
 const hourMillis = 3600_000
 
-/** Approvers who all press at the same time, at different replicas, and not always the same button. */
+/** Approvers who all decide at the same time, at different replicas, and not always alike. */
 export class Deciders {
   /** Answers that said "you have decided this", by approval. */
   readonly decided = new Map<string, number>()
@@ -35,7 +35,7 @@ export class Deciders {
     this.#stopped = true
   }
 
-  /** Decides whatever is open, until it is stopped. */
+  /** Decides every open approval, until it is stopped. */
   async run(): Promise<void> {
     const keys = createKeySource({
       configuration: this.#dataFolder,
@@ -87,7 +87,7 @@ export class Deciders {
       await response.text()
       if (response.status === 200) this.decided.set(approval, (this.decided.get(approval) ?? 0) + 1)
     } catch {
-      // Whoever was asked is dead or dying.
+      // The called replica is dead or dying.
     }
   }
 }

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeededRandom } from './seeded-random.ts'
 
-/** A change that really happened to a user. */
+/** A real change to a user. */
 export interface Effect {
   readonly user: string
-  /** Which submission, and which of its stages. */
+  /** The submission and its stage. */
   readonly ticket: string
   readonly stage: string
   readonly key: string
@@ -26,15 +26,15 @@ const usual: Readonly<Record<Fault, number>> = {
 }
 
 /**
- * A system that accounts are written to and that behaves badly: it is slow, answers 429 and 500, does half of what it
- * was asked for, and cuts connections when all is done. It lives outside of the gateways, and remembers every change.
- * Like many real systems it recognises a repeated call by its idempotency key.
+ * A badly behaved system for accounts: it is slow, answers 429 and 500, performs half of a request, and cuts
+ * connections after the work is done. It runs outside of the gateways, and remembers every change. Like many real
+ * systems it recognizes a repeated call by its idempotency key.
  */
 export class HostileTarget {
   readonly effects: Effect[] = []
-  /** Calls that were answered with what an earlier call under the same key had done. */
+  /** Calls that got the result of an earlier call with the same key. */
   repeated = 0
-  /** From then on it behaves well. */
+  /** If true, it behaves well. */
   calm = false
   readonly #users = new Map<string, Record<string, string[]>>()
   readonly #doneKeys = new Set<string>()
@@ -109,7 +109,7 @@ export class HostileTarget {
 
 const ticketOf = (attributes: Readonly<Record<string, readonly string[]>>): string => attributes['ticket']?.[0] ?? ''
 
-/** The furthest stage that the attributes tell of. */
+/** The furthest stage in the attributes. */
 const stageOf = (attributes: Readonly<Record<string, readonly string[]>>): string =>
   ['denied', 'stage2', 'stage1'].find((name) => attributes[name] !== undefined) ?? ''
 

@@ -11,11 +11,11 @@ export interface KillerOptions {
   /** Between two restarts of the database. */
   readonly restartEveryMillis?: number
   restartDatabase?(): Promise<void>
-  /** Until so many have died at each point, every life ends at one; afterwards every other. */
+  /** Until this many have died at each point, every life ends at one; afterwards every other. */
   readonly pointsFirst?: number
 }
 
-/** Now and then somebody is killed before it is ready. */
+/** The share of processes that are killed before they are ready. */
 const earlyShare = 0.15
 
 /** Kills processes at random and at each named point, and starts them again; restarts the database now and then. */
@@ -31,7 +31,7 @@ export class Killer {
     this.#options = options
   }
 
-  /** Every way to die, and how often somebody died so. */
+  /** Every way to die, with its number of deaths. */
   get deaths(): Readonly<Record<'killed' | CrashPoint, number>> {
     const deaths = this.#options.replicas.flatMap((replica) => replica.deaths)
     const count = (how: string): number => deaths.filter((death) => death === how).length
@@ -44,17 +44,17 @@ export class Killer {
     }
   }
 
-  /** From now on nobody is killed; whoever is dead still comes back. */
+  /** Stops killing; dead processes still come back. */
   calm(): void {
     this.#calm = true
   }
 
-  /** Nobody is to be killed any more. */
+  /** Stops killing and reviving. */
   stop(): void {
     this.#stopped = true
   }
 
-  /** Every other life ends at the point where the fewest have died; the others are left to the dice. */
+  /** Every other life ends at the point with the fewest deaths; the others end at random. */
   plan(): PlannedCrash | undefined {
     if (this.#calm) return undefined
     const { random, pointsFirst } = this.#options
@@ -80,13 +80,13 @@ export class Killer {
       await delay(random.between(...pauseMillis))
       const victim = random.pick(replicas)
       const early = random.next() < earlyShare
-      // Whoever is to die at a point is left alone, so that it gets there.
+      // A process that is to die at a point is not killed, so that it gets there.
       if (this.#stopped || this.#calm || victim.planned) continue
       if (early || (await victim.ready(20_000))) victim.kill()
     }
   }
 
-  /** Whoever is dead comes back. */
+  /** Restarts dead processes. */
   async #revive(): Promise<void> {
     const { replicas } = this.#options
     while (!this.#stopped) {

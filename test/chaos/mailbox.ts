@@ -1,9 +1,9 @@
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 
-/** A mail server that remembers what it took, by Message-ID. */
+/** A mail server that remembers accepted mails, by Message-ID. */
 export class Mailbox {
-  /** How often each Message-ID was handed over, and to whom. */
+  /** How often each Message-ID was delivered, and to whom. */
   readonly taken = new Map<string, { readonly recipient: string; readonly subject: string; times: number }>()
   readonly #server: SMTPServer
 

@@ -11,13 +11,13 @@ export interface ReplicaOptions {
   readonly leaseMillis: number
 }
 
-/** Where and when a process is to kill itself. */
+/** Where and when a process kills itself. */
 export interface PlannedCrash {
   readonly point: string
   readonly count: number
 }
 
-/** One gateway process that is killed and started again at the same address. */
+/** One gateway process that is killed and restarted at the same address. */
 export class Replica {
   readonly url: string
   /** How its lives ended: `killed`, or the name of the point where it killed itself. */
@@ -28,9 +28,9 @@ export class Replica {
   #child: ChildProcess | undefined
   #output = ''
   #wanted = false
-  /** This life is to end at a point. */
+  /** This life ends at a point. */
   planned = false
-  /** A life that ended by itself and not by a crash that was planned. */
+  /** A life that ended on its own and not by a planned crash. */
   unexpected: string | undefined
 
   private constructor(options: ReplicaOptions, port: number, metricsPort: number) {
@@ -84,7 +84,7 @@ export class Replica {
     child.on('exit', (code, signal) => {
       if (!this.#wanted) return
       if (signal === 'SIGKILL') this.deaths.push(crash?.point ?? 'unplanned')
-      // Without its database none starts; whoever runs it starts it again.
+      // A gateway does not start without its database; the harness starts it again.
       else if (!this.#output.includes('the database does not answer'))
         this.unexpected = `ended with ${code ?? signal}: ${this.#output}`
     })
@@ -111,7 +111,7 @@ export class Replica {
     return false
   }
 
-  /** SIGTERM, and SIGKILL when it does not end; its exit code. */
+  /** SIGTERM, and SIGKILL if it does not end; returns its exit code. */
   async stop(): Promise<number | null> {
     const child = this.#child
     if (child === undefined || !this.alive) return child?.exitCode ?? null

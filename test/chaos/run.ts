@@ -39,12 +39,12 @@ const { values } = parseArgs({
 interface Scenario {
   readonly name: 'PostgreSQL' | 'SQLite'
   readonly replicas: number
-  /** It goes on until so many runs were acknowledged, so many processes killed at random and at each point … */
+  /** Continues until this many runs were acknowledged, and this many processes killed at random and at points … */
   readonly runs: number
   readonly killed: number
   readonly atEachPoint: number
   readonly restarts: number
-  /** … but not for longer than this, which only a machine that is very busy needs. */
+  /** … but at most this long, which only a very busy machine needs. */
   readonly mostMillis: number
   readonly settleMillis: number
 }
@@ -76,14 +76,14 @@ const scenarios: readonly Scenario[] = [
     settleMillis: (short ? 2 : 4) * minute,
   },
 ]
-/** Short, so that what a killed process held is taken over soon. */
+/** Short, so that other replicas soon take over the work of a killed process. */
 const leaseMillis = 2500
 const senders = short ? 8 : 24
 /** Longer than any trial. */
 const tokenSeconds = 3600
 const say = (line: string): void => console.log(line)
 
-/** Those who decide must be known before anybody asks them. */
+/** Approvers must exist before the first approval. */
 async function makeApprovers(replica: Replica, token: string): Promise<void> {
   for (const login of approvers) {
     const attributes = [
@@ -104,7 +104,7 @@ async function makeApprovers(replica: Replica, token: string): Promise<void> {
   }
 }
 
-/** Until nothing is left to do but what needs an administrator, and all mails are out. */
+/** Waits until only incidents are left and all mails are sent. */
 async function settle(storage: Storage, millis: number): Promise<void> {
   const end = Date.now() + millis
   for (; Date.now() < end; await delay(250)) {
@@ -169,7 +169,7 @@ async function play(scenario: Scenario, database: EmbeddedDatabase | undefined):
     const killing = killer.run()
     const sending = workload.send(planSubmissions(random), senders)
     for (const end = Date.now() + scenario.mostMillis; Date.now() < end && !reached(); await delay(100)) {
-      // What there is to do lasts as long as there is somebody to kill.
+      // The work lasts as long as there are processes to kill.
       workload.pauseMillis = workload.acknowledged >= scenario.runs ? 1000 : 100
       if (short && killedEnough()) killer.calm()
     }

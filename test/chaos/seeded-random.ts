@@ -26,7 +26,7 @@ export class SeededRandom {
     return item
   }
 
-  /** One of the names, as often as its weight says. */
+  /** One of the names, by weight. */
   weighted<N extends string>(weights: Readonly<Record<N, number>>): N {
     const names = Object.keys(weights) as N[]
     let left = this.next() * names.reduce((sum, name) => sum + weights[name], 0)

@@ -16,20 +16,20 @@ export interface Evidence {
   readonly storage: JudgedStorage
   readonly target: Pick<HostileTarget, 'effects' | 'repeated'>
   readonly mailbox: Pick<Mailbox, 'taken'>
-  /** How often somebody was told to have decided an approval. */
+  /** How often an answer said that the caller decided an approval. */
   readonly decided: ReadonlyMap<string, number>
 }
 
 export interface Verdict {
-  /** What is printed. */
+  /** The printed figures. */
   readonly figures: Readonly<Record<string, number>>
-  /** Empty when every promise was kept. */
+  /** Empty if every promise was kept. */
   readonly broken: readonly string[]
-  /** What the incidents are about, and how often. */
+  /** Incidents by subject, with their number. */
   readonly incidents: ReadonlyMap<string, number>
 }
 
-/** Holds what happened against what was promised. */
+/** Compares the evidence with the promises. */
 export async function judge(evidence: Evidence): Promise<Verdict> {
   const { submissions, storage, target, mailbox, decided } = evidence
   const broken: string[] = []
@@ -85,7 +85,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   }
   const { queued, unknown } = await storage.mails.figures()
   const missing = missingMails(acknowledged, stateOf, stages, mails)
-  // A mail that nobody knows the fate of is shown to an administrator; whether it arrived, the mailbox alone knows.
+  // An administrator sees a mail with an unknown outcome; only the mailbox knows whether it arrived.
   if (missing.length > unknown) broken.push(...missing)
 
   const incidents = new Map<string, number>()
@@ -117,7 +117,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   }
 }
 
-/** The run is an incident, and its next attempt will look for just this change. */
+/** The run is an incident, and its next attempt will look for this change. */
 async function isWrittenDown(storage: JudgedStorage, { key, stage, ticket }: Effect): Promise<boolean> {
   const run = await storage.runs.get(key.slice(0, key.indexOf('/')))
   const intents = run?.data?.['intents']
@@ -144,8 +144,8 @@ function missingEffects(
 }
 
 /**
- * Every call of a stored run's step came under the run's own key. Not where the call was synchronous: one that failed half
- * way is made again, and what it had done is found by the run that ends it.
+ * Every call of a stored run's step used the run's own key. Synchronous calls are exempt: one that failed part way is
+ * repeated, and the run that ends it finds the earlier effects.
  */
 function wrongKeys(acknowledged: readonly Submission[], effects: readonly Effect[]): string[] {
   const stored = acknowledged.filter(({ status, kind }) => status === 202 && kind !== 'synchronous')
@@ -158,7 +158,7 @@ function wrongKeys(acknowledged: readonly Submission[], effects: readonly Effect
   })
 }
 
-/** Calls about one user, each made after the one before was acknowledged, had their effects in that order. */
+/** Calls about one user, each made after the previous one was acknowledged, had their effects in that order. */
 function wrongOrder(
   submissions: readonly Submission[],
   effects: readonly Effect[],
@@ -175,7 +175,7 @@ function wrongOrder(
   })
 }
 
-/** Effects that no row of the audit tells of. */
+/** Effects without an audit entry. */
 function unauditedEffects(effects: readonly Effect[], rows: readonly AuditEntry[]): Effect[] {
   const ofTarget = rows.filter(({ target }) => target === 'crm')
   const told = new Set(ofTarget.map(({ subject, attribute, value }) => `${subject} ${attribute} ${value}`))

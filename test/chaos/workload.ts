@@ -5,16 +5,16 @@ import type { SeededRandom } from './seeded-random.ts'
 
 export type WorkKind = 'plain' | 'nested' | 'approved' | 'poison' | 'synchronous'
 
-/** One call that is made until somebody answers that it was taken. */
+/** One call that is repeated until it is acknowledged. */
 export interface Submission {
   readonly ticket: string
   readonly user: string
   readonly kind: WorkKind
-  /** Which of the calls about the same user it is. */
+  /** Its position among the calls about the same user. */
   readonly place: number
   /** The run, once the call was acknowledged. */
   run?: string
-  /** How the acknowledgement came: 200 is done, 202 is to be done. */
+  /** The status of the acknowledgement: 200 is done, 202 is still to do. */
   status?: number
   /** Runs that other answers under the same key named. */
   readonly otherRuns: Set<string>
@@ -22,7 +22,7 @@ export interface Submission {
 
 const weights: Readonly<Record<WorkKind, number>> = { plain: 60, nested: 18, approved: 10, poison: 2, synchronous: 10 }
 
-/** Calls without end, some of them one after the other about the same user. */
+/** Endless calls, some of them one after the other about the same user. */
 export function* planSubmissions(random: SeededRandom): Generator<readonly Submission[], never> {
   for (let n = 0; ; ) {
     const kind = random.weighted(weights)
@@ -39,16 +39,16 @@ export function* planSubmissions(random: SeededRandom): Generator<readonly Submi
 const backoffMillis = 200
 const synchronousTries = 4
 
-/** Sends calls over all replicas; whatever fails is sent again under the same key, to any of them. */
+/** Sends calls over all replicas; a failed one is repeated with the same key, at any of them. */
 export class Workload {
   acknowledged = 0
   /** Between two calls of one sender. */
   pauseMillis = 0
   readonly submissions: Submission[] = []
   attempts = 0
-  /** How often each status was answered; `none` where nobody answered. */
+  /** The number of answers by status; `none` without an answer. */
   readonly answers = new Map<string, number>()
-  /** Answers that no call should get. */
+  /** Unexpected answers. */
   readonly surprises: string[] = []
   readonly #replicas: readonly Replica[]
   readonly #random: SeededRandom
@@ -65,7 +65,7 @@ export class Workload {
     this.#stopped = true
   }
 
-  /** Sends until it is stopped, so many sequences at a time, each in its order. */
+  /** Sends until it is stopped, this many sequences at a time, each in its order. */
   async send(plan: Iterator<readonly Submission[], never>, atOnce: number): Promise<void> {
     const sender = async (): Promise<void> => {
       while (!this.#stopped) {
@@ -81,7 +81,8 @@ export class Workload {
 
   async #submit(submission: Submission): Promise<void> {
     for (let tries = 0; !this.#stopped; tries++) {
-      // The key of a synchronous call whose process died is taken for a while: nobody was told anything, so let it be.
+      // The key of a synchronous call whose process died is reserved for a while. No answer was given, so the call is
+      // dropped.
       if (submission.kind === 'synchronous' && submission.run === undefined && tries >= synchronousTries) return
       const answer = await this.#post(submission)
       if (answer !== undefined) {
@@ -89,7 +90,7 @@ export class Workload {
         else if (submission.run !== answer.run) submission.otherRuns.add(submission.run)
         submission.run = answer.run
         submission.status = answer.status
-        // Now and then the answer is thought to be lost, and the call is made again.
+        // Sometimes an answer is treated as lost, and the call is repeated.
         if (this.#random.next() > 0.03) return
       }
       await delay(backoffMillis * (0.5 + Math.random()))
@@ -135,7 +136,7 @@ export class Workload {
       }
     } catch (error) {
       this.#count(error instanceof Error && error.name === 'TimeoutError' ? 'late' : 'none')
-      // Whoever was asked is dead or dying.
+      // The called replica is dead or dying.
     }
     return undefined
   }

@@ -10,7 +10,7 @@ import { kubeBinaries } from '#testing/kube-binaries.ts'
 import { defineUsers, onKubernetes } from '#testing/on-kubernetes.ts'
 
 onKubernetes('the API server of the tests', (cluster) => {
-  test('is the release that go.mod names, unless another is given', async () => {
+  test('is the release in go.mod, unless another is given', async () => {
     const { gitVersion } = await cluster.must<{ gitVersion: string }>('GET', '/version')
     expect(gitVersion).toMatch(/^v1\.\d+\.\d+$/)
     if (process.env['KUBEBUILDER_ASSETS'] === undefined) {
@@ -18,7 +18,7 @@ onKubernetes('the API server of the tests', (cluster) => {
     }
   })
 
-  test('answers nobody unnamed, and nobody without rights', async () => {
+  test('rejects anonymous callers and callers without rights', async () => {
     expect((await cluster.call('GET', '/api/v1/pods', undefined, 'nobody')).status).toBe(401)
     const namespace = await cluster.namespace()
     await cluster.serviceAccount({ namespace, name: 'app' })
@@ -34,7 +34,7 @@ onKubernetes('the API server of the tests', (cluster) => {
 })
 
 test.skipIf(inject('kube') === undefined)(
-  'users outlive a crash of the API server, and the target finds it again by itself',
+  'users survive a crash of the API server, and the target reconnects automatically',
   { timeout: 180_000 },
   async () => {
     const server = await startKubeApiServer(await kubeBinaries())

@@ -3,7 +3,7 @@ import { helmBinary } from '#testing/helm-binary.ts'
 import { kubeBinaries } from '#testing/kube-binaries.ts'
 import { openBaoBinary } from '#testing/openbao.ts'
 
-/** Has the programs of the Kubernetes tests at hand, so that their build is not counted as the tests' time. */
+/** Builds the programs of the Kubernetes tests, so that their build does not count as the tests' time. */
 const started = performance.now()
 try {
   const { apiServer, etcd } = await kubeBinaries()

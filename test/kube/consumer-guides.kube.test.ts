@@ -14,13 +14,13 @@ interface TrustPolicy {
   readonly Statement: readonly [object]
 }
 
-/** What a command of a guide gives as `--name`. */
+/** The value of `--name` in a command of a guide. */
 const argument = (commands: string, name: string): string | undefined =>
   new RegExp(`--${name} (\\S+)`).exec(commands)?.[1]
 
 /**
- * Each guide as it is written: its endpoint, ServiceAccount and pod, admitted by a real API server, the sidecar as it was
- * admitted, and the consumer's SDK with what was injected and nothing else. Only addresses are those of this machine.
+ * Each guide as written: its endpoint, ServiceAccount and pod, admitted by a real API server, the admitted sidecar, and
+ * the consumer's SDK with only the injected settings. Only the addresses are those of this machine.
  */
 describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeout: 240_000 }, () => {
   let cluster: GuideCluster
@@ -90,7 +90,7 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
       'AZURE_FEDERATED_TOKEN_FILE',
       'AZURE_TENANT_ID',
     ])
-    // Instance discovery would ask Microsoft whether it knows the stand-in.
+    // Instance discovery would query Microsoft about the stand-in.
     const answer = await node(`
       import { WorkloadIdentityCredential } from '@azure/identity'
       const credential = new WorkloadIdentityCredential({ disableInstanceDiscovery: true })
@@ -140,7 +140,7 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
       )
       const { variables } = await cluster.workload('another-cluster')
       expect(Object.keys(variables).sort()).toEqual(['KUBECONFIG', 'KUBERNETES_TOKEN_FILE'])
-      // helm reads kubeconfigs as kubectl does, and lists ConfigMaps or Secrets, as it is told.
+      // helm reads kubeconfigs like kubectl, and lists ConfigMaps or Secrets, by its driver.
       const list = (driver: string): Promise<string> =>
         run(inject('helm') ?? '', ['list', '--output', 'json'], {
           env: { ...variables, HELM_DRIVER: driver },
@@ -149,7 +149,7 @@ describe.skipIf(inject('kube') === undefined)('the guides of consumers', { timeo
           ({ stdout }) => stdout.trim(),
           (error: { stderr?: string }) => error.stderr ?? '',
         )
-      // An API server looks for the documents of an issuer every ten seconds until it has them.
+      // An API server fetches the documents of an issuer every ten seconds until it has them.
       await vi.waitFor(async () => expect(await list('configmap')).toBe('[]'), { timeout: 60_000, interval: 2_000 })
       expect(await list('secret')).toMatch(
         /User "workload:k8s:shop:cart" cannot list resource "secrets".* in the namespace "shop"/,

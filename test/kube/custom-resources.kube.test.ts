@@ -45,7 +45,7 @@ onKubernetes('the custom resources', (cluster) => {
     }
   })
 
-  test.each(examples)('take every object of %s, and keep it as it is', async (file) => {
+  test.each(examples)('accept every object of %s, and store it unchanged', async (file) => {
     for (const object of objectsIn(file)) {
       const { status, body } = await create(object, '&dryRun=All')
       expect({ name: object.metadata.name, status, message: body.message }).toEqual({
@@ -57,7 +57,7 @@ onKubernetes('the custom resources', (cluster) => {
     }
   })
 
-  test('take what the other version of an application or a workflow was written in', async () => {
+  test('accept the other version of an application or a workflow', async () => {
     const application = {
       apiVersion: 'openunison.tremolo.io/v1',
       kind: 'Application',
@@ -71,7 +71,7 @@ onKubernetes('the custom resources', (cluster) => {
     expect(await cluster.must('GET', `${path}/versions`)).toMatchObject({ spec: application.spec })
   })
 
-  describe('refuse', () => {
+  describe('reject', () => {
     const target = (spec: unknown) => ({
       apiVersion: 'openunison.tremolo.io/v1',
       kind: 'Target',
@@ -84,17 +84,17 @@ onKubernetes('the custom resources', (cluster) => {
     })
 
     test.each<[string, unknown, RegExp]>([
-      ['what is required and absent', {}, /spec\.className: Required value/],
+      ['a missing required field', {}, /spec\.className: Required value/],
       ['another type', { className: ['x'] }, /spec\.className in body must be of type string/],
-      ['a key that nobody knows', { className: 'x', parameters: [] }, /unknown field "spec\.parameters"/],
-      ['a word that is none of those it may be', attribute('usr'), /targetAttributes\[0\]\.sourceType.*"usr"/],
+      ['an unknown key', { className: 'x', parameters: [] }, /unknown field "spec\.parameters"/],
+      ['an unknown value of an enumeration', attribute('usr'), /targetAttributes\[0\]\.sourceType.*"usr"/],
     ])('%s, with its path', async (_what, spec, message) => {
       const { status, body } = await create(target(spec))
       expect(status).toBeGreaterThanOrEqual(400)
       expect(body.message).toMatch(message)
     })
 
-    test('but no word that a value will stand for', async () => {
+    test('but no placeholder of a value', async () => {
       expect((await create(target(attribute('#[SOURCE_TYPE]')), '&dryRun=All')).status).toBe(201)
     })
   })

@@ -12,7 +12,7 @@ import { onKubernetes } from '#testing/on-kubernetes.ts'
 const run = promisify(execFile)
 const config = 'examples/token-service'
 
-/** What the example's README does, step by step. */
+/** The steps of the example's README. */
 onKubernetes('the example token-service', (cluster) => {
   const account = { namespace: 'shop', name: 'cart' }
   const podName = `cart-${randomUUID().slice(0, 8)}`
@@ -22,7 +22,7 @@ onKubernetes('the example token-service', (cluster) => {
   let token = ''
 
   beforeAll(async () => {
-    // Other suites may have made both.
+    // Other suites may have created both.
     await cluster.call('POST', '/api/v1/namespaces', { metadata: { name: account.namespace } })
     await cluster.serviceAccount(account).catch(() => {})
     const boundPod = await cluster.pod(account, podName)
@@ -66,17 +66,17 @@ onKubernetes('the example token-service', (cluster) => {
     }
   })
 
-  test('the documents are in the folder, and keys list tells about the keys', async () => {
+  test('the documents are in the folder, and keys list shows the keys', async () => {
     const folder = join(gateway.dataFolder, 'issuer')
     await vi.waitFor(() => {
       for (const issuer of ['aws', 'vault']) expect(existsSync(join(folder, issuer, 'certs'))).toBe(true)
     }, 20_000)
-    // It exits with 1 once reading back has failed, since nobody has this issuer.
+    // It exits with 1 after reading back has failed, since no server has this issuer.
     const told = await gatehouse('keys', 'list', '--data', gateway.dataFolder).catch((error) => error)
     expect(told.stdout).toMatch(/^aws\n {2}active /m)
   })
 
-  test('explain tells who gets a token and who does not', async () => {
+  test('explain shows who gets a token and who does not', async () => {
     const { stdout } = await gatehouse('sts', 'explain', '--config', config, 'aws', '--token', file)
     expect(stdout).toContain('cart')
     const basket = ['--as', 'namespace=shop', '--as', 'saname=basket']

@@ -21,7 +21,7 @@ interface ConfigMap {
   readonly data: Readonly<Record<string, string>>
 }
 
-/** Installs the chart in a namespace of its own and gives a kubeconfig of the account that it made. */
+/** Installs the chart in its own namespace and returns a kubeconfig of its account. */
 async function install(cluster: KubeClient, files: readonly string[], ...args: string[]) {
   const namespace = await cluster.namespace({ 'pod-security.kubernetes.io/enforce': 'restricted' })
   const place = ['gatehouse', '--namespace', namespace, '--kubeconfig', cluster.connection.kubeconfig]
@@ -59,7 +59,7 @@ async function haveNamespace(cluster: KubeClient, name: string): Promise<void> {
   expect([201, 409]).toContain((await cluster.call('POST', '/api/v1/namespaces', { metadata: { name } })).status)
 }
 
-onKubernetes('a gateway with the rights that the chart gives it', (cluster) => {
+onKubernetes('a gateway with the rights that the chart grants', (cluster) => {
   afterEach(async () => {
     for (const gateway of running.splice(0)) await gateway.stop()
     for (const uninstall of releases.splice(0)) await uninstall()
@@ -75,7 +75,7 @@ onKubernetes('a gateway with the rights that the chart gives it', (cluster) => {
         cluster,
         ['values-sts.yaml', 'ci/sts-values.yaml'],
         ...['--set', `webhook.port=${await freePort()}`, '--set', 'listenAddress=127.0.0.1'],
-        // Labels of its own: nobody answers at the Service, so pods of other tests with these labels would be refused.
+        // Its own labels: no server answers at the Service, so pods of other tests with these labels would be rejected.
         ...['--set', `sts.endpoints[0].injector.label=aws-${suite}`],
         ...['--set', `sts.endpoints[1].injector.label=claude-${suite}`],
         ...['--set', `sts.endpoints[1].azRules[0].constraint=(namespace=${shop})`],
@@ -126,7 +126,7 @@ onKubernetes('a gateway with the rights that the chart gives it', (cluster) => {
       expect(gateway.output()).not.toMatch(/forbidden/i)
     })
 
-    test('objects: reads them, and the Secrets that are named, and tells their status', {
+    test('objects: reads them, and the named Secrets, and writes their status', {
       timeout: 120_000,
     }, async () => {
       await defineAll(cluster)

@@ -22,7 +22,7 @@ interface Deployment extends Manifest {
 
 const deploymentIn = (objects: readonly Manifest[]): Deployment => findObject(objects, 'Deployment') as Deployment
 
-/** The configuration folder that the rendered ConfigMap is. */
+/** The configuration folder of the rendered ConfigMap. */
 function configurationOf(objects: readonly Manifest[]): string {
   const map = objects.find(({ kind }) => kind === 'ConfigMap')
   const folder = temporaryFolder()
@@ -39,12 +39,12 @@ async function haveNamespace(cluster: KubeClient, name: string): Promise<void> {
 }
 
 describe.skipIf(program === undefined)('the chart', () => {
-  test.each(chartProfiles)('helm lint has nothing to say about it: $name', async ({ files }) => {
+  test.each(chartProfiles)('helm lint reports nothing: $name', async ({ files }) => {
     const output = await helm.run('lint', chartFolder, '--strict', ...files.flatMap((file) => ['--values', file]))
     expect(output).not.toMatch(/\[(?:WARNING|ERROR)\]/)
   })
 
-  test.each(chartProfiles)('gatehouse check has nothing to say about its configuration: $name', async ({ files }) => {
+  test.each(chartProfiles)('gatehouse check reports nothing about its configuration: $name', async ({ files }) => {
     const folder = configurationOf(await helm.render('gatehouse', { files }))
     const { issues } = await loadConfiguration({ folder, catalog, environment: {} })
     expect(issues.map(formatIssue).filter((line) => !line.includes('there are no YAML files in this folder'))).toEqual(
@@ -61,7 +61,7 @@ describe.skipIf(program === undefined)('the chart', () => {
     ['image.digest=latest', /digest/],
     ['serviceAccount.create=false', /serviceAccount\.name is needed/],
     ['url=https://gateway.example.com', /trustedProxies: url is https and tls\.secretName is empty/],
-  ])('refuses %s before anything is installed', async (value, complaint) => {
+  ])('rejects %s before anything is installed', async (value, complaint) => {
     await expect(helm.render('gatehouse', { files: [] }, '--set', value)).rejects.toThrow(complaint)
   })
 
@@ -69,7 +69,7 @@ describe.skipIf(program === undefined)('the chart', () => {
     ['trustedProxies={10.0.0.0/8,192.0.2.7}', ['--trusted-proxy=10.0.0.0/8', '--trusted-proxy=192.0.2.7']],
     ['trustedProxies=[]', []],
     ['tls.secretName=gateway-tls', []],
-  ])('behind https takes %s', async (value, expected) => {
+  ])('behind https accepts %s', async (value, expected) => {
     const set = value.endsWith('[]') ? '--set-json' : '--set'
     const more = ['--set', 'url=https://gateway.example.com', set, value]
     const { containers } = deploymentIn(await helm.render('gatehouse', { files: [] }, ...more)).spec.template.spec
@@ -77,7 +77,7 @@ describe.skipIf(program === undefined)('the chart', () => {
     expect(args.filter((arg) => arg.startsWith('--trusted-proxy'))).toEqual(expected)
   })
 
-  test('refuses an endpoint without rules, and sidecars without https', async () => {
+  test('rejects an endpoint without rules, and sidecars without https', async () => {
     const files = [`${chartFolder}/ci/predecessor-values.yaml`]
     const noRules = helm.render(
       'gatehouse',
@@ -89,7 +89,7 @@ describe.skipIf(program === undefined)('the chart', () => {
     await expect(helm.render('gatehouse', { files }, '--set', 'tls.secretName=')).rejects.toThrow(/tokenService/)
   })
 
-  test('takes the predecessor’s block: its sidecar is told to be unused, its trust moves to the endpoint', async () => {
+  test('accepts OpenUnison’s block: its sidecar is reported as unused, its trust moves to the endpoint', async () => {
     const files = [`${chartFolder}/ci/predecessor-values.yaml`]
     const folder = configurationOf(await helm.render('gatehouse', { files }))
     const { sts } = parse(readFileSync(join(folder, 'sts.yaml'), 'utf8'))
@@ -118,7 +118,7 @@ describe.skipIf(program === undefined)('the chart', () => {
     ['a folder on no volume', '/srv/issuer', [], /sts\.publish\[0\]\.folder: \/srv\/issuer is on no volume/],
     ['a folder beside a volume', '/srv/issuers', mounted, /\/srv\/issuers is on no volume/],
     ['a relative folder that is lost with the pod', 'issuer', shared, /\/data\/issuer is on no volume/],
-  ])('refuses documents in %s', async (_, folder, more, complaint) => {
+  ])('rejects documents in %s', async (_, folder, more, complaint) => {
     const place = JSON.stringify({ type: 'folder', folder })
     await expect(helm.render('gatehouse', { files: [] }, ...published(place), ...more)).rejects.toThrow(complaint)
   })
@@ -127,12 +127,12 @@ describe.skipIf(program === undefined)('the chart', () => {
     ['of the embedded database', 'issuer', []],
     ['that is mounted', '/srv/issuer/a', mounted],
     ['that is mounted, with a PostgreSQL', '/srv/issuer', [...shared, ...mounted]],
-  ])('takes documents in a folder on a volume %s', async (_, folder, more) => {
+  ])('accepts documents in a folder on a volume %s', async (_, folder, more) => {
     const place = JSON.stringify({ type: 'folder', folder })
     expect(await helm.render('gatehouse', { files: [] }, ...published(place), ...more)).not.toEqual([])
   })
 
-  test('creates the namespace of a ConfigMap where it is told to, and keeps it', async () => {
+  test('creates the namespace of a ConfigMap if configured, and keeps it', async () => {
     const place = '{"type":"configmap","target":"k8s","namespace":"issuer-site","name":"documents"}'
     const without = await helm.render('gatehouse', { files: [] }, ...published(place))
     expect(without.filter(({ kind }) => kind === 'Namespace')).toEqual([])
@@ -155,14 +155,14 @@ describe.skipIf(program === undefined)('the chart', () => {
     }
   })
 
-  test('brings every definition of deploy/crds', async () => {
+  test('includes every definition of deploy/crds', async () => {
     const objects = await helm.render('gatehouse', { files: [] }, '--include-crds')
     const brought = objects.filter(({ kind }) => kind === 'CustomResourceDefinition')
     expect(brought.length).toBe(readdirSync('deploy/crds').length)
   })
 
   test.each(chartProfiles)(
-    'grants no star, no secrets but by name, nothing of the cluster but four rights: $name',
+    'grants no star, secrets only by name, and four rights of the cluster: $name',
     async ({ files }) => {
       const roles = (await helm.render('gatehouse', { files })).filter(({ kind }) => kind.endsWith('Role'))
       type Rule = Readonly<Record<'apiGroups' | 'resources' | 'verbs', string[]>> & {
@@ -213,7 +213,7 @@ onKubernetes('the chart on a real API server', (cluster) => {
       }
     })
 
-    test.each(chartProfiles)('its pods are admitted where the level is restricted: $name', async ({ files }) => {
+    test.each(chartProfiles)('its pods are admitted at the restricted level: $name', async ({ files }) => {
       const namespace = await cluster.namespace(restricted)
       const { template } = deploymentIn(await helm.render(namespace, { files })).spec
       await cluster.serviceAccount({ namespace, name: 'gatehouse' })
@@ -244,7 +244,7 @@ onKubernetes('the chart on a real API server', (cluster) => {
 
     beforeAll(async () => {
       namespace = await cluster.namespace(restricted)
-      // The chart's own name for it would be that of any other test's.
+      // The chart's default name would collide with other tests.
       await haveNamespace(cluster, 'issuer-site')
       await change('install')
     }, 60_000)
@@ -281,7 +281,7 @@ onKubernetes('the chart on a real API server', (cluster) => {
       expect(await may('create', '', 'serviceaccounts/token', 'gatehouse', namespace)).toBe(false)
     })
 
-    test('a ConfigMap in a namespace that does not exist is refused, unless the chart creates it', async () => {
+    test('a ConfigMap in a missing namespace is rejected, unless the chart creates it', async () => {
       const elsewhere = ['--dry-run=server', '--set', 'sts.publish[0].namespace=issuer-nowhere']
       await expect(change('upgrade', ...elsewhere)).rejects.toThrow(
         /sts\.publish\[0\]\.namespace: there is no namespace issuer-nowhere; create it, or set publishing\.createNamespaces/,
@@ -293,7 +293,7 @@ onKubernetes('the chart on a real API server', (cluster) => {
       expect(created).toContain(note)
     })
 
-    test('an upgrade leaves the webhooks that Gatehouse wrote, and uninstalling takes them away', async () => {
+    test('an upgrade keeps the webhooks that Gatehouse wrote, and uninstalling removes them', async () => {
       const path = `${configurations}/${namespace}-gatehouse`
       type Written = Manifest & { readonly webhooks?: readonly { readonly name: string }[] }
       const present = await cluster.must<Written>('GET', path)

@@ -13,7 +13,7 @@ import type { KubeClient } from '#testing/kube-client.ts'
 
 const run = promisify(execFile)
 const group = 'openunison.tremolo.io'
-/** What "within seconds" means here, on a machine that does much else. */
+/** The meaning of "within seconds" on a busy machine. */
 const soon = 20_000
 
 interface Condition {
@@ -49,7 +49,7 @@ const application = (name: string, uri: string, more: object = {}) => ({
   },
 })
 
-/** The rights that the chart gives, and no more. */
+/** The rights that the chart grants, and no more. */
 async function account(cluster: KubeClient, namespace: string): Promise<string> {
   const name = 'gatehouse'
   const plurals = configResources.map(({ plural }) => plural)
@@ -140,7 +140,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(last).toMatchObject(expected)
   }
 
-  test('serves its objects, and says so in their status once', async () => {
+  test('serves its objects, and writes their status once', async () => {
     expect(await issuerAt('/first')).toBe(`${gateway.url}/first`)
     await tells('Application', 'first', { status: 'True', reason: 'Loaded', message: 'loaded' })
     const before = (await told('Application', 'first')).metadata.resourceVersion
@@ -164,7 +164,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(await issuerAt('/first')).toBeDefined()
   })
 
-  test('a broken object is told its errors with their paths, and what runs stays', async () => {
+  test('a broken object gets its errors with their paths, and the running configuration stays', async () => {
     const broken = application('broken', '/broken', { params: { isuer: 'x' } })
     await create(broken)
     await tells('Application', 'broken', { status: 'False', reason: 'Invalid' })
@@ -210,7 +210,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(made).toBeLessThan(10)
   })
 
-  test('a workflow whose text is no YAML is told the line in that text', async () => {
+  test('a workflow with invalid YAML gets the line in its text', async () => {
     const spec = { tasks: '- taskType: provision\n  target: x\n bad: [\n' }
     await cluster.must('POST', objectPath(`${group}/v2`, 'Workflow', namespace), {
       apiVersion: `${group}/v2`,
@@ -249,7 +249,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     expect(gateway.output()).not.toContain('/secret/2')
   })
 
-  test('values and objects come from the ConfigMap too, with lines in what is wrong there', async () => {
+  test('values and objects come from the ConfigMap too, with lines in its errors', async () => {
     const maps = `/api/v1/namespaces/${namespace}/configmaps`
     const name = 'gatehouse-config'
     const map = (data: object) => ({ metadata: { name }, data })
@@ -264,7 +264,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     await serves('/from-other-values')
   })
 
-  test('a ConfigMap that is named must be there', async () => {
+  test('a named ConfigMap must exist', async () => {
     const args = ['check', '--config', `kubernetes:${namespace}/absent`, '--kubeconfig', server.kubeconfig]
     await expect(run('bin/gatehouse', args)).rejects.toMatchObject({
       code: 1,
@@ -272,7 +272,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     })
   })
 
-  test('of two replicas one writes, and the other takes over', async () => {
+  test('one of two replicas writes, and the other takes over', async () => {
     const other = await start()
     const lease = () =>
       cluster.must<{ spec: { holderIdentity: string } }>(
@@ -292,7 +292,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     }
   })
 
-  test('goes on while the API server is away, and hears what changed when it is back', async () => {
+  test('continues while the API server is down, and reads the changes when it is back', async () => {
     await server.kill()
     await new Promise((resume) => setTimeout(resume, 2_000))
     expect(await issuerAt('/first')).toBeDefined()
@@ -302,7 +302,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     await tells('Application', 'after', { status: 'True' })
   }, 180_000)
 
-  test('a gateway that cannot start for an error tells it in the status too', async () => {
+  test('a gateway that cannot start because of an error writes it to the status too', async () => {
     await gateway.stop()
     await create(application('stopping', '/first'))
     const refusal = await start().then(
@@ -315,7 +315,7 @@ describe.skipIf(inject('kube') === undefined)('a gateway whose configuration is 
     gateway = await start()
   })
 
-  test('an account without the right to list, and an absent cluster, are told', async () => {
+  test('an account without the right to list, and an absent cluster, are reported', async () => {
     await cluster.serviceAccount({ namespace, name: 'nobody' })
     const file = join(folder, 'nobody')
     writeFileSync(file, tokenKubeconfig(cluster, await cluster.token({ namespace, name: 'nobody' })))

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { commandsOf, type GuideCluster, startGuideCluster } from '#testing/consumer-guide.ts'
 import { type OpenBao, startOpenBao } from '#testing/openbao.ts'
 
-/** The guide as it is written: its commands as calls of OpenBao's API, its workload with what was injected and nothing else. */
+/** The guide as written: its commands as calls of OpenBao's API, its workload with only the injected settings. */
 describe.skipIf(inject('kube') === undefined || inject('openbao') === undefined)(
   'the guide of OpenBao',
   { timeout: 240_000 },
@@ -59,7 +59,7 @@ interface Call {
   readonly body: Readonly<Record<string, string>>
 }
 
-/** What the commands of `bao` send. */
+/** The calls that the commands of `bao` send. */
 function callsOf(commands: string): Call[] {
   const policies = Array.from(
     commands.matchAll(/^bao policy write (\S+) - <<'END'\n([\s\S]*?)^END$/gm),

@@ -11,7 +11,7 @@ const offlineSeconds = 25
 const remembered = 20_000
 const wait = (ms: number): Promise<void> => new Promise((resume) => setTimeout(resume, ms))
 
-describe.skipIf(inject('kube') === undefined)('while the API server is away', { timeout: 180_000 }, () => {
+describe.skipIf(inject('kube') === undefined)('while the API server is down', { timeout: 180_000 }, () => {
   let server: KubeApiServer
   let gateway: StsGateway
   let workload: Awaited<ReturnType<typeof podWithAccount>>
@@ -64,7 +64,7 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     (await gateway.exchange('offline', subjectToken)).status,
   ]
 
-  test('clusters with the same issuer and the same accounts are told apart by their signatures', async () => {
+  test('clusters with the same issuer and the same accounts are distinguished by their signatures', async () => {
     const brought = { k8s: token, other: await twin.tokenFor(incoming) }
     for (const [cluster, each] of Object.entries(brought)) {
       const { status, body } = await gateway.exchange('both', each)
@@ -74,7 +74,7 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     expect((await gateway.exchange('required', brought.other)).error).toBe('invalid_grant')
   })
 
-  test('“required” issues nothing, “offline-ok” goes by signatures for its time, and both are themselves when it is back', async () => {
+  test('“required” issues nothing, “offline-ok” accepts signatures for its time, and both recover when it is back', async () => {
     expect(await statuses()).toEqual([200, 200])
     const unseen = await workload.tokenFor(incoming)
     const elsewhere = await workload.tokenFor('elsewhere')
@@ -83,7 +83,7 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     await server.kill()
     const killed = performance.now()
 
-    // What was reviewed a moment ago is known; what was not is not, and only a signature speaks for it.
+    // A recently reviewed token is remembered; for another one there is only the signature.
     expect((await gateway.exchange('required', unseen)).status).toBe(503)
     expect((await gateway.exchange('offline', unseen)).status).toBe(200)
     const forged = `${unseen.slice(0, unseen.lastIndexOf('.'))}.${'A'.repeat(342)}`
@@ -104,7 +104,7 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     expect(JSON.parse((await gateway.audit('offline')).at(-1)?.reason ?? '{}')).toMatchObject({ review: 'online' })
   })
 
-  test('a pod that was deleted gets nothing when the API server is back, whatever was accepted meanwhile', async () => {
+  test('a deleted pod gets nothing when the API server is back, even if it was accepted meanwhile', async () => {
     await server.client.deletePod(workload.account.namespace, workload.pod.name)
     await vi.waitFor(async () => expect(await statuses()).toEqual([400, 400]), {
       timeout: remembered + 5000,
@@ -112,21 +112,21 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     })
   })
 
-  test('a gateway that starts while the API server is away never met it, so it issues nothing', async () => {
+  test('a gateway that starts while the API server is down never connected to it, so it issues nothing', async () => {
     const boundPod = await server.client.pod(workload.account, 'cart-2')
     const fresh = await server.client.token(workload.account, { audiences: [incoming], boundPod })
     expect(await statuses(fresh)).toEqual([200, 200])
     await server.kill()
     await gateway.restart()
     expect(await statuses(fresh)).toEqual([503, 503])
-    // It may be either's until one of them knows it.
+    // It may belong to either until one of them knows it.
     expect((await gateway.exchange('both', fresh)).status).toBe(503)
     expect((await gateway.exchange('both', await twin.tokenFor(incoming))).status).toBe(200)
     await server.restart()
     await vi.waitFor(async () => expect(await statuses(fresh)).toEqual([200, 200]), { timeout: 30_000, interval: 250 })
   })
 
-  test('while it hangs, “offline-ok” serves 300 pods as soon as that is known, and “required” answers 503 at once', async () => {
+  test('while it hangs, “offline-ok” serves 300 pods as soon as that is detected, and “required” answers 503 at once', async () => {
     const names = Array.from({ length: 301 }, (_, i) => `many-${i}`)
     const [[unseen] = [''], ...tokens] = await inParallel(names, 16, async (name) => {
       const boundPod = await server.client.pod(workload.account, name)
@@ -142,7 +142,7 @@ describe.skipIf(inject('kube') === undefined)('while the API server is away', { 
     const healthy = await serve(0)
     server.pause()
     try {
-      // Ten seconds is how long a sidecar waits; a machine that is slow anyway takes longer by three seconds at most.
+      // A sidecar waits ten seconds; a slow machine adds three seconds at most.
       expect(await serve(1)).toBeLessThan(Math.max(10, healthy + 6))
       const asked = performance.now()
       const { status, retryAfter } = await gateway.exchange('required', unseen)

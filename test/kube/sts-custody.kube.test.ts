@@ -15,7 +15,7 @@ import { testServerCertificate } from '#testing/test-certificates.ts'
 const copySeconds = 5
 const wait = (millis: number): Promise<void> => new Promise((resume) => setTimeout(resume, millis))
 
-/** A verifier with a copy of the published keys that it keeps as long as it may, and never looks beyond. */
+/** A verifier with a copy of the published keys that it caches as long as allowed, and never refreshes earlier. */
 class Verifier {
   readonly refusals: string[] = []
   readonly kids = new Set<string>()
@@ -76,7 +76,7 @@ path "transit/keys/cloud/rotate" { capabilities = ["update"] }
 path "transit/sign/cloud/*" { capabilities = ["update"] }`
     await bao.call('PUT', 'sys/policies/acl/gatehouse', { policy })
 
-    // The gateway logs in as a workload of the cluster, whose API server says who it is.
+    // The gateway logs in as a workload of the cluster, and the API server verifies it.
     const home = await cluster.namespace()
     const account = { namespace: home, name: 'gatehouse' }
     await cluster.serviceAccount(account)
@@ -146,7 +146,7 @@ path "transit/sign/cloud/*" { capabilities = ["update"] }`
     keyIn(await storedKeys(gateway.dataFolder, 'cloud'), state)?.custody?.version
 
   test.skipIf(inject('openbao') === undefined)(
-    'no token is refused through a rotation and a crash of the service, and the outage is answered with 503',
+    'no token is rejected during a rotation and a crash of the service, and the outage is answered with 503',
     { timeout: 300_000 },
     async () => {
       const stop = new AbortController()
@@ -163,7 +163,7 @@ path "transit/sign/cloud/*" { capabilities = ["update"] }`
         await vi.waitFor(() => expect(verifier.accepted).toBeGreaterThan(5), { timeout: 60_000, interval: 250 })
         expect(await version('active')).toBe(1)
 
-        // An operator rotates the key where it is; the gateway publishes the new version before it signs.
+        // An operator rotates the key in its service; the gateway publishes the new version before it signs.
         await bao.call('POST', 'transit/keys/cloud/rotate', {})
         const seen = async (): Promise<void> => {
           const next = keyIn(await storedKeys(gateway.dataFolder, 'cloud'), 'next')

@@ -7,7 +7,7 @@ import { onKubernetes } from '#testing/on-kubernetes.ts'
 import { podWithAccount, type StsGateway, startStsGateway } from '#testing/sts-gateway.ts'
 
 const incoming = 'gatehouse-sts'
-/** Ten seconds here, and ten in the API server, which remembers its own answers as long. */
+/** Ten seconds here, and ten in the API server, which caches its own answers as long. */
 const remembered = 20_000
 
 interface ConfigMap {
@@ -96,7 +96,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
       { timeout: 20_000, interval: 250 },
     )
 
-  test('one pod gets two right tokens of two endpoints, which the keys in the cluster’s ConfigMaps verify', async () => {
+  test('one pod gets two valid tokens of two endpoints, which the keys in the cluster’s ConfigMaps verify', async () => {
     const { pod: own, tokenFor } = await pod(shop, 'cart')
     const subjectToken = await tokenFor(incoming)
     const answers = await Promise.all(['aws', 'claude'].map((endpoint) => gateway.exchange(endpoint, subjectToken)))
@@ -120,13 +120,13 @@ onKubernetes('the token service on a real API server', (cluster) => {
     expect(decodeJwt(answers[0]?.body ?? '')).toMatchObject({ 'pod-name': own.name, 'pod-uid': own.uid })
   })
 
-  test('what else is in a ConfigMap stays, and so do its labels', async () => {
+  test('other data in a ConfigMap stays, and so do its labels', async () => {
     const found = await configMap('aws-issuer')
     expect(Object.keys(found.data).toSorted()).toEqual(['certs', 'openid-configuration', 'other'])
     expect(found.metadata).toMatchObject({ labels: { kept: 'yes' } })
   })
 
-  test('a ConfigMap that somebody deleted comes back by “gatehouse sts publish”', async () => {
+  test('“gatehouse sts publish” re-creates a deleted ConfigMap', async () => {
     const { data } = await configMap('claude-issuer')
     await cluster.must('DELETE', `/api/v1/namespaces/${published}/configmaps/claude-issuer`)
     const { code, text } = await command(stsCommand, 'publish', '--config', gateway.config, '--endpoint', 'claude')
@@ -134,7 +134,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
     expect((await configMap('claude-issuer')).data).toEqual(data)
   })
 
-  test('where the account may not write, operators are told why', async () => {
+  test('if the account may not write, operators see the reason', async () => {
     await vi.waitFor(
       async () => {
         const { code, text } = await command(keysCommand, 'list', '--endpoint', 'old')
@@ -144,7 +144,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
     )
   })
 
-  test('a token never outlives the one that was brought', async () => {
+  test('a token never outlives the presented one', async () => {
     const account = { namespace: shop, name: 'cart' }
     const boundPod = await cluster.pod(account, 'cart-brief')
     const token = await cluster.token(account, { audiences: [incoming], boundPod, seconds: 600 })
@@ -153,7 +153,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
     expect(decodeJwt(body).exp).toBeLessThanOrEqual(decodeJwt(token).exp ?? 0)
   })
 
-  test('refuses tokens that are not for it', async () => {
+  test('rejects tokens for other audiences', async () => {
     const { account, pod: boundPod, tokenFor } = await pod(await cluster.namespace(), 'cart')
     const own = await cluster.token(account, { boundPod })
     const cases: readonly (readonly [what: string, token: string])[] = [
@@ -161,7 +161,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
       ['the API server’s own audience', own],
       ['ours and the API server’s', await tokenFor(incoming, decodeJwt(own).iss ?? '')],
       ['no pod', await cluster.token(account, { audiences: [incoming] })],
-      ['a user’s token that is no JWT', cluster.connection.adminToken],
+      ['a user’s token that is not a JWT', cluster.connection.adminToken],
       ['another signature', `${own.slice(0, own.lastIndexOf('.'))}.${'A'.repeat(342)}`],
       ['no algorithm', unsigned(await tokenFor(incoming))],
     ]
@@ -174,7 +174,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
     for (const [, token] of cases) expect(JSON.stringify(rows)).not.toContain(token)
   })
 
-  test('refuses accounts that only look like the one that the rule names', async () => {
+  test('rejects accounts that only resemble the one in the rule', async () => {
     const elsewhere = await cluster.namespace()
     const accounts: readonly (readonly [namespace: string, name: string])[] = [
       [elsewhere, 'cart'],
@@ -191,14 +191,14 @@ onKubernetes('the token service on a real API server', (cluster) => {
     }
   })
 
-  test('tokens of old sidecars are taken by the endpoint that says so only', async () => {
+  test('only the configured endpoint accepts tokens of old sidecars', async () => {
     const boundPod = await cluster.pod({ namespace: shop, name: 'cart' }, 'cart-old')
     const token = await cluster.token({ namespace: shop, name: 'cart' }, { boundPod })
     expect((await gateway.exchange('old', token)).status).toBe(200)
     expect((await gateway.exchange('aws', token)).error).toBe('invalid_grant')
   })
 
-  test('deleting the pod ends its tokens within the time that answers are remembered, for good', async () => {
+  test('deleting the pod ends its tokens permanently, within the cache time of answers', async () => {
     const account = { namespace: shop, name: 'cart' }
     const boundPod = await cluster.pod(account, 'cart-doomed')
     const token = await cluster.token(account, { audiences: [incoming], boundPod })
@@ -210,14 +210,14 @@ onKubernetes('the token service on a real API server', (cluster) => {
       interval: 200,
     })
     expect(performance.now() - deleted).toBeLessThan(remembered + 2000)
-    // A new pod of the same name is another one.
+    // A new pod with the same name is another one.
     await cluster.pod(account, boundPod.name)
     for (let again = 0; again < 5; again++) expect((await gateway.exchange('aws', token)).status).toBe(400)
     const rows = await gateway.audit('aws')
     expect(rows.at(-1)).toMatchObject({ action: 'refuse', subject: `system:serviceaccount:${shop}:cart` })
   })
 
-  test('nor does it last longer where the API server remembers the pod from somebody else’s question', async () => {
+  test('nor does it last longer if the API server remembers the pod from another caller’s review', async () => {
     const account = { namespace: shop, name: 'cart' }
     const boundPod = await cluster.pod(account, 'cart-remembered')
     const token = await cluster.token(account, { audiences: [incoming], boundPod })
@@ -233,7 +233,7 @@ onKubernetes('the token service on a real API server', (cluster) => {
     expect(performance.now() - deleted).toBeLessThan(remembered + 2000)
   })
 
-  test('deleting the service account ends them too, even where one of the same name comes back', async () => {
+  test('deleting the service account ends them too, even if one with the same name is created', async () => {
     const account = { namespace: shop, name: 'cart' }
     const boundPod = await cluster.pod(account, 'cart-orphan')
     const token = await cluster.token(account, { audiences: [incoming], boundPod })

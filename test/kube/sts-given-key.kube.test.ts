@@ -14,7 +14,7 @@ import { kubeBinaries } from '#testing/kube-binaries.ts'
 
 const run = promisify(execFile)
 const group = 'openunison.tremolo.io'
-/** A Secret is looked at again every few seconds. */
+/** A Secret is read again every few seconds. */
 const soon = 60_000
 const values = `sts:
   endpoints:
@@ -110,7 +110,7 @@ describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { tim
     rmSync(folder, { recursive: true, force: true })
   }, 60_000)
 
-  test('that turns bad leaves the old one in place, and shows in log, metric and keys list', async () => {
+  test('that becomes invalid keeps the old one in use, and appears in log, metric and keys list', async () => {
     const [kid] = await published()
     const kinds = ['RSA of 1024 bits', 'RSA for ES256', 'Ed25519 for RS256', 'P-521', 'two keys in one', 'garbage']
     const bad = badKeys().filter(({ what }) => kinds.includes(what))
@@ -130,13 +130,13 @@ describe.skipIf(inject('kube') === undefined)('a signing key in a Secret', { tim
     for (const text of ['tls.key of the secret cloud-key holds an RSA key of 1024 bits', 'on the curve secp521r1']) {
       expect(output).toContain(text)
     }
-    // Another good one follows in the usual way.
+    // Another valid one follows in the usual way.
     await put(goodKey('ES256'))
     await until(async () => (await published()).length === 2, soon)
     expect((await list()).text).toMatch(new RegExp(`next .*\\n.*active +${kid} ES256`))
   })
 
-  test('that is bad is refused by check and at the start', async () => {
+  test('that is invalid is rejected by check and at the start', async () => {
     await put(badKeys().find(({ what }) => what === 'RSA for ES256')?.text ?? '')
     const args = ['check', '--config', `kubernetes:${namespace}`, '--kubeconfig', kubeconfig]
     const reason =

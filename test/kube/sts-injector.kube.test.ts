@@ -24,7 +24,7 @@ const labels = { [`tremolo.io/${aws}`]: 'true', [`tremolo.io/${claude}`]: 'enabl
 const annotations = { [`tremolo.io/${aws}`]: roleArn }
 const tls = renewWebhookTls(undefined, ['127.0.0.1'], new Date())
 
-/** A webhook on loopback; the answer to a review is the given function's. */
+/** A webhook on loopback; the given function answers reviews. */
 async function serve(answer: (body: Buffer) => Promise<string>): Promise<{ server: Server; url: string }> {
   const server = createServer({ key: tls.server.privateKey, cert: tls.server.certificate }, (request, response) => {
     const chunks: Buffer[] = []
@@ -67,7 +67,7 @@ async function injector(reviews: unknown[]): Promise<(body: Buffer) => Promise<s
   }
 }
 
-/** The API server makes up the end of the name of the volume with its own token. */
+/** The API server chooses a random suffix for the volume with its own token. */
 const withoutChance = (spec: Pod['spec']): unknown =>
   JSON.parse(JSON.stringify(spec).replace(/"kube-api-access-[a-z0-9]+"/g, '"kube-api-access"'))
 
@@ -127,7 +127,7 @@ onKubernetes('the injector as a webhook of a real API server', (cluster) => {
     for (const server of servers) await close(server)
   })
 
-  test('a pod with the labels is admitted with sidecar, volumes and variables where the level is restricted', async () => {
+  test('a pod with the labels is admitted with sidecar, volumes and variables at the restricted level', async () => {
     const { status, body } = await create(cluster, namespace, { labels, annotations }, plainSpec)
     expect({ status, message: body.message }).toEqual({ status: 201, message: undefined })
     expect(body.spec.initContainers?.map(({ name }) => name)).toEqual(['sts-creds-sidecar', 'prepare'])
@@ -141,7 +141,7 @@ onKubernetes('the injector as a webhook of a real API server', (cluster) => {
     }
   })
 
-  test('a pod that is too large to be read is refused with the reason', async () => {
+  test('a pod that is too large is rejected with the reason', async () => {
     const many = Object.fromEntries(Array.from({ length: 5001 }, (_, i) => [`example.com/a${i}`, '']))
     const { status, body } = await create(cluster, namespace, { labels, annotations: many }, plainSpec)
     expect(status).toBe(422)
@@ -160,7 +160,7 @@ onKubernetes('the injector as a webhook of a real API server', (cluster) => {
     }
   })
 
-  test('a pod without the labels, or with them switched off, is not even asked about', async () => {
+  test('a pod without the labels, or with them turned off, is not reviewed', async () => {
     const before = reviews.length
     const off = { [`tremolo.io/${aws}`]: 'false', [`tremolo.io/${claude}`]: 'disabled' }
     for (const metadata of [{}, { labels: { app: 'x' } }, { labels: off }]) {
@@ -169,7 +169,7 @@ onKubernetes('the injector as a webhook of a real API server', (cluster) => {
     expect(reviews).toHaveLength(before)
   })
 
-  test('A2, A12: another injector that comes later makes the API server ask again, and nothing comes twice', async () => {
+  test('A2, A12: a later injector makes the API server review again, and nothing is injected twice', async () => {
     const late = { name: 'late', image: 'example.test/late:1', securityContext: containerContext }
     const { server, url } = await serve(async (body) => {
       const { request } = JSON.parse(body.toString()) as { request: { uid: string; object: Pod } }
@@ -201,7 +201,7 @@ onKubernetes('the injector as a webhook of a real API server', (cluster) => {
     await cluster.must('DELETE', `${configurations}/${name}`)
   })
 
-  test('random pods stay valid and keep all they had, and twice is once (server-side dry run)', async () => {
+  test('random pods stay valid and keep all their parts, and injecting is idempotent (server-side dry run)', async () => {
     const mount = fc.constantFrom('/data', '/cache', '/var/run/secrets/gatehouse', '/tmp')
     const variable = fc.constantFrom('AWS_ROLE_ARN', 'AWS_WEB_IDENTITY_TOKEN_FILE', 'HOME')
     const container = fc.record({
@@ -247,8 +247,8 @@ onKubernetes('the injector as a webhook of a real API server', (cluster) => {
     expect([...counts].toSorted()).toEqual([0, 1])
   })
 
-  describe('B2: while the webhook is away', () => {
-    test('pods that ask for a token wait, and others do not', async () => {
+  describe('B2: while the webhook is down', () => {
+    test('pods that request a token wait, and others do not', async () => {
       const [server] = servers
       if (server !== undefined) await close(server)
       const refused = await create(cluster, namespace, { labels, annotations }, plainSpec)

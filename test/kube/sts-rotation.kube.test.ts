@@ -26,8 +26,8 @@ import { type StsGateway, startStsGateway, trustingEnvironment } from '#testing/
 import { testServerCertificate } from '#testing/test-certificates.ts'
 
 /**
- * An API server looks for an unknown key only when its copy has 30 s left, so for 45 s after it first read the keys
- * it would refuse a new one.
+ * An API server fetches an unknown key only if its copy has 30 s left, so for 45 s after it first read the keys it
+ * would reject a new one.
  */
 const cacheSeconds = 75
 const hastyCacheSeconds = 40
@@ -42,7 +42,7 @@ interface UserAnswer {
   readonly status: { readonly userInfo: { readonly username: string } }
 }
 
-/** Reads what the sidecar writes, as the pod's application does, and shows it to those whom it is for. */
+/** Reads the sidecar's files, like the pod's application, and presents them to their audiences. */
 class Application {
   readonly refusals: string[] = []
   readonly kids = new Set<string>()
@@ -160,7 +160,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
     return body.status.userInfo.username
   }
 
-  /** What the sidecar shows to the gateway. */
+  /** The credential that the sidecar presents to the gateway. */
   const credential = (): string => {
     const sidecarEnv = admitted.spec.initContainers?.[0]?.env ?? []
     const [line = ''] = sidecarEnv.find(({ name }) => name === 'STS_TARGETS')?.value?.split('\n') ?? []
@@ -170,7 +170,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
   const keysAt = (name: string): JSONWebKeySet =>
     JSON.parse(readFileSync(join(documents, name, 'certs'), 'utf8')) as JSONWebKeySet
 
-  test('a pod with the labels is admitted by the gateway’s own webhook where the level is restricted', async () => {
+  test('the gateway’s own webhook admits a pod with the labels at the restricted level', async () => {
     const pod = {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -193,7 +193,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       },
     }
     const path = `/api/v1/namespaces/${namespace}/pods`
-    // The gateway tells the API server of its webhook, which is asked a second or so later.
+    // The gateway registers its webhook with the API server, which calls it a second or so later.
     await vi.waitFor(
       async () => {
         const asked = await server.client.must<Pod>('POST', `${path}?dryRun=All`, pod)
@@ -210,7 +210,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
     ])
   })
 
-  test('its script, run as it was admitted, brings the two tokens, each to its own file', async () => {
+  test('its admitted script writes the two tokens, each to its own file', async () => {
     sidecar = await runAdmittedSidecar(admitted, server.client)
     await vi.waitFor(() => expect(sidecar.ready(), sidecar.log()).toBe(true), { timeout: 20_000, interval: 100 })
     for (const [name, wanted] of [
@@ -226,7 +226,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
     }
   })
 
-  test('the API server refuses a key that signs before its copy of the keys may be renewed', async () => {
+  test('the API server rejects a key that signs before its copy of the keys may be renewed', async () => {
     const pairs = await Promise.all(['first', 'second'].map(() => generateKeyPair('RS256', { extractable: true })))
     const publish = async (count: number): Promise<void> => {
       const keys = await Promise.all(
@@ -276,7 +276,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       return decodeProtectedHeader(token).kid ?? ''
     }
     application.start(async () => {
-      // What was signed this moment; there is nothing while the gateway restarts.
+      // A token that was just signed; there is none while the gateway restarts.
       const fresh = await gateway.exchange('cluster', credential()).catch(() => undefined)
       if (fresh?.status === 200) await show(fresh.body)
       else if (fresh !== undefined && fresh.status < 500) throw new Error(`the gateway answers ${fresh.status}`)
@@ -289,13 +289,13 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       return kid
     })
     try {
-      // During: the next key is published, and the old one signs on.
+      // During: the next key is published, and the old one still signs.
       const args = ['--config', gateway.config, '--data', gateway.dataFolder, '--endpoint', 'cluster']
       const env = { ...process.env, ...trustingEnvironment(folder) }
       const { stdout } = await run('bin/gatehouse', ['keys', 'rotate', ...args], { env, timeout: 60_000 })
       expect(stdout).toMatch(/^ {2}next .*published since/m)
       expect(keysAt('cluster').keys).toHaveLength(2)
-      // All of the wait goes by at once, but for the life of copies.
+      // Skips the wait, except for the lifetime of copies.
       await ageKeys(gateway.dataFolder, 'cluster', leastWaitSeconds + marginSeconds - cacheSeconds)
       await wait(5000)
       expect([...application.kids]).toEqual([oldKid])
@@ -315,11 +315,11 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
       })
       const published = (): (string | undefined)[] => keysAt('cluster').keys.map(({ kid }) => kid)
       expect(new Set(published())).toEqual(new Set([newKid, oldKid]))
-      // The one that signs comes first as soon as the document is published anew.
+      // The signing key comes first as soon as the document is published again.
       await vi.waitFor(() => expect(published()).toEqual([newKid, oldKid]), { timeout: 30_000, interval: 250 })
       expect(decodeJwt(first).exp).toBeLessThan(Date.now() / 1000)
 
-      // After: what the old key signed is over, and it goes.
+      // After: tokens of the old key have expired, and it is removed.
       await wait(ttlSeconds * 1000 - 40_000)
       await ageKeys(gateway.dataFolder, 'cluster', signsUnseenSeconds + skewSeconds + marginSeconds)
       await vi.waitFor(() => expect(published()).toEqual([newKid]), {
@@ -336,7 +336,7 @@ describe.skipIf(inject('kube') === undefined)('an API server that trusts our iss
     expect(sidecar.process.exitCode).toBeNull()
   })
 
-  test('our own tokens are no credentials for ours', async () => {
+  test('our own tokens are not credentials for us', async () => {
     const token = readFileSync(sidecar.place(tokenFile('cluster')), 'utf8')
     expect((await gateway.exchange('vault', token)).error).toBe('invalid_grant')
   })

@@ -27,7 +27,7 @@ interface CreatedPod {
   readonly message?: string
 }
 
-onKubernetes('the injector with a listener, certificate and webhook configuration of its own', (cluster) => {
+onKubernetes('the injector with its own listener, certificate and webhook configuration', (cluster) => {
   let folder: string
   let gateway: GatewayProcess
   let port: number
@@ -107,7 +107,7 @@ onKubernetes('the injector with a listener, certificate and webhook configuratio
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** As the API server asks, trusting what it was told. */
+  /** Calls like the API server, with the authority that it was given. */
   async function ask(path: string): Promise<number | undefined> {
     const [webhook] = (await stored()).webhooks ?? []
     const ca = Buffer.from(webhook?.clientConfig.caBundle ?? '', 'base64').toString()
@@ -120,7 +120,7 @@ onKubernetes('the injector with a listener, certificate and webhook configuratio
     })
   }
 
-  test('the object that Helm made is filled in, stays Helm’s, and is narrow', async () => {
+  test('the object that Helm created is filled in, stays Helm’s, and is narrow', async () => {
     const { metadata, webhooks } = await stored()
     expect(metadata.labels).toEqual({ 'app.kubernetes.io/managed-by': 'Helm' })
     expect(metadata.annotations).toEqual({ 'meta.helm.sh/release-name': 'gatehouse' })
@@ -133,26 +133,26 @@ onKubernetes('the injector with a listener, certificate and webhook configuratio
     ])
   })
 
-  test('a pod without the label does not get here', async () => {
+  test('a pod without the label is not reviewed', async () => {
     const { status, body } = await create({})
     expect([status, sidecars(body)]).toEqual([201, []])
   })
 
-  test('the injector is at its own listener only, and nothing else is', async () => {
+  test('only the injector is at its own listener, and only there', async () => {
     expect(await ask('/sts/inject')).toBe(400)
     expect(await ask('/sts/aws/issuer-docs')).toBe(404)
     expect((await fetch(`${gateway.url}/sts/inject`, { method: 'POST' })).status).toBe(404)
     expect((await fetch(`${gateway.url}/sts/aws/issuer-docs`)).status).toBe(200)
   })
 
-  test('metrics tell of the certificate', async () => {
+  test('metrics show the certificate', async () => {
     const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
     const [, ends] = /^gatehouse_sts_webhook_certificate_ends_seconds (\d+)/m.exec(text) ?? []
     expect(Number(ends) * 1000).toBeGreaterThan(Date.now() + 80 * 86_400_000)
     expect(text).toContain('gatehouse_sts_webhook_current 1')
   })
 
-  test('while it is down labelled pods are refused and others are not; then it goes on with the same authority', async () => {
+  test('while it is down labelled pods are rejected and others are not; then it continues with the same authority', async () => {
     const before = (await stored()).webhooks?.[0]?.clientConfig.caBundle
     await gateway.stop()
     expect((await create(labelled())).status).toBe(500)
@@ -162,13 +162,13 @@ onKubernetes('the injector with a listener, certificate and webhook configuratio
     expect((await stored()).webhooks?.[0]?.clientConfig.caBundle).toBe(before)
   }, 60_000)
 
-  test('a new label of an endpoint is told to the API server without a restart', async () => {
+  test('a new label of an endpoint reaches the API server without a restart', async () => {
     configure(`${suite}-b`)
     await vi.waitFor(() => isInjected(`${suite}-b`), soon)
     expect(sidecars((await create(labelled())).body)).toEqual([])
   }, 60_000)
 
-  test('what somebody changed is put right when the gateway looks again', async () => {
+  test('foreign changes are repaired when the gateway looks again', async () => {
     const { metadata, webhooks } = await stored()
     await cluster.must('PUT', `${configurations}/${name}`, {
       metadata: { ...metadata, name },

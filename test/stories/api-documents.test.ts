@@ -120,7 +120,7 @@ describe('the documents of the APIs', () => {
     })
   const asynchronous = { requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } }
 
-  test('each is served in both formats, with the address that it describes', async () => {
+  test('are served in both formats, with the address that they describe', async () => {
     for (const [prefix, mount] of [
       ['/main', '/portal'],
       ['/register', ''],
@@ -138,7 +138,7 @@ describe('the documents of the APIs', () => {
     }
   })
 
-  test('every answer of the call-workflow API is as its documents say', async () => {
+  test('match every answer of the call-workflow API', async () => {
     expect((await call('nothing', 'x')).status).toBe(200)
     const started = await call('vault-access', 'x')
     expect(started.status).toBe(202)
@@ -148,11 +148,11 @@ describe('the documents of the APIs', () => {
     expect((await call('elsewhere', 'x')).status).toBe(403)
     expect((await call('nothing', 'x', { extra: 1 })).status).toBe(400)
     expect((await send('/call-workflow', 'GET', '/x')).status).toBe(404)
-    // It needs a task that is under way.
+    // It needs a task in progress.
     expect(contractOf('/call-workflow').unseen()).toEqual(['endRun 202'])
   })
 
-  test('every answer of the registration API is as its documents say', async () => {
+  test('match every answer of the registration API', async () => {
     const register = (method: string, path: string, body?: unknown, as?: string) =>
       send('/register', method, path, { body, ...(as === undefined ? {} : { as }) })
     expect((await register('GET', '/config')).status).toBe(200)
@@ -174,7 +174,7 @@ describe('the documents of the APIs', () => {
     expect(contractOf('/register').unseen()).toEqual(['showVerification 200', 'verify 200', 'getInvitation 200'])
   })
 
-  test('every answer of the Main API is as its documents say', async () => {
+  test('match every answer of the Main API', async () => {
     for (const path of ['/config', '/user', '/orgs', '/urls', '/urls/org/root', '/workflows/org/root', '/access']) {
       expect([path, (await main('GET', path)).status]).toEqual([path, 200])
     }
@@ -239,7 +239,7 @@ describe('the documents of the APIs', () => {
   })
 })
 
-test('the Token API serves its documents, and answers as they say', async () => {
+test('are served by the Token API, and match its answers', async () => {
   const gateway = await startGatewayProcess({ config: 'examples/quickstart' })
   try {
     const ada = await PortalPerson.logIn(gateway, 'ada')
@@ -249,12 +249,12 @@ test('the Token API serves its documents, and answers as they say', async () => 
       const wanted = describedApis['/token'].document(`${format}.json`, place)
       expect([status, json]).toEqual([200, JSON.parse(JSON.stringify(wanted))])
     }
-    // Each answer is compared where it is received.
+    // Each answer is compared when it is received.
     expect((await ada.get('/token/config')).status).toBe(200)
     expect((await ada.get('/token/user')).status).toBe(200)
     expect((await ada.send('POST', '/token/user')).status).toBe(403)
     expect((await ada.get('/token/nothing')).status).toBe(404)
-    // New tokens are made in test/stories/own-issuer.test.ts, which compares them.
+    // test/stories/own-issuer.test.ts creates new tokens, and compares them.
     expect(contractOf('/token').unseen()).toEqual(['renewTokens 200'])
   } finally {
     await gateway.stop()

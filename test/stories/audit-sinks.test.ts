@@ -14,7 +14,7 @@ interface Row {
   readonly record: { readonly chain: number; readonly number: number }
 }
 
-/** A receiver in its own process, which writes what it receives to a file. */
+/** A receiver in its own process, which writes the received data to a file. */
 class Receiver {
   readonly port: number
   readonly #kind: 'syslog' | 'https'
@@ -48,7 +48,7 @@ class Receiver {
     return this.#file
   }
 
-  /** Whole lines only: the last may be half written when it was killed. */
+  /** Only whole lines: the last may be partial when it was killed. */
   rows(): Row[] {
     if (!existsSync(this.#file)) return []
     const lines = readFileSync(this.#file, 'utf8').split('\n')
@@ -119,7 +119,7 @@ function expectInOrder(rows: readonly Row[]): void {
 }
 
 onEachDatabase('audit sinks', (freshUrl) => {
-  test('receivers that are killed and restarted, and a gateway that is killed meanwhile, miss nothing', {
+  test('killed and restarted receivers, and a gateway that is killed meanwhile, miss nothing', {
     timeout: 600_000,
   }, async () => {
     const url = await freshUrl()
@@ -151,7 +151,7 @@ onEachDatabase('audit sinks', (freshUrl) => {
 
     await work(10)
     await Promise.all([all(syslog), all(https)])
-    // Both die at random points of their work, and stay away for a while.
+    // Both die at random points of their work, and stay down for a while.
     const working = work(30)
     await until(async () => subjectsOf(syslog.rows()).size >= 15, 60_000)
     await Promise.all([syslog.kill(), https.kill()])

@@ -34,7 +34,7 @@ describe.skipIf(postgresUrl() === '')('the audit on PostgreSQL', () => {
   )
 })
 
-/** Beside the gateway, which goes on all the time. */
+/** Runs beside the gateway, which stays up all the time. */
 function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway: StoryGateway) => Sql): void {
   let gateway: StoryGateway
   let sql: Sql
@@ -60,7 +60,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     expect(response.status).toBe(200)
   }
 
-  /** Without the line that says since when, which every report of a sealed audit has. */
+  /** Without the start time, which every report of a sealed audit has. */
   const verify = async () => {
     const { code, output } = await gateway.command('audit', 'verify')
     const lines = output.split('\n')
@@ -81,7 +81,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     return [...chains.values()].sort((a, b) => b.length - a.length)[0] ?? []
   }
 
-  test('verifies as it was written, and is exported whole', async () => {
+  test('verifies unchanged, and is exported as a whole', async () => {
     expect(await verify()).toMatchObject({
       code: 0,
       output: expect.stringMatching(/^\d+ records checked: all unchanged/),
@@ -141,7 +141,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     expect((await verify()).code).toBe(0)
   })
 
-  test('whoever follows sees changes as they are made, each once', async () => {
+  test('a follower sees changes as they are made, each once', async () => {
     const child = spawn('bin/gatehouse', ['audit', 'tail', '--follow', '--json', '--limit', '1', ...gateway.place])
     let output = ''
     child.stdout.on('data', (chunk: Buffer) => {
@@ -163,7 +163,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  /** The first and the last record of the chain that has the most, and what is known of it. */
+  /** The first and the last record of the longest chain, and its head. */
   async function longest() {
     const all = await records()
     const [first, last] = [all[0], all.at(-1)]
@@ -206,7 +206,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     })
   })
 
-  test('a record that was edited or removed is detected, also where every hash after it was computed again', async () => {
+  test('an edited or removed record is detected, even if every later hash was recomputed', async () => {
     const { chain, all } = await longest()
     const number = all[1]?.number
     for (const change of [
@@ -224,7 +224,7 @@ function story(databaseUrl: (() => Promise<string>) | undefined, sqlOf: (gateway
     }
   })
 
-  /** Recomputes numbers and hashes of the chain, as an attacker without the key would. */
+  /** Recomputes numbers and hashes of the chain, like an attacker without the key. */
   async function rechain(chain: number): Promise<void> {
     let [before, number] = ['', 0]
     for (const row of await sql(`select ${chainedRecord} from audit where chain = ${chain} order by chain_seq`)) {

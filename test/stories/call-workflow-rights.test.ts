@@ -11,12 +11,10 @@ import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
 const run = promisify(execFile)
 
-describe('what a person gains by calling workflows, on SQLite', () => story())
-describe.skipIf(postgresUrl() === '')('what a person gains by calling workflows, on PostgreSQL', () =>
-  story(freshSchema),
-)
+describe('what a user gains by calling workflows, on SQLite', () => story())
+describe.skipIf(postgresUrl() === '')('what a user gains by calling workflows, on PostgreSQL', () => story(freshSchema))
 
-/** A workflow that writes everything it is given, and two URLs where an operator allowed more than the defaults do. */
+/** A workflow that writes all its input, and two URLs with more rights than the defaults. */
 const more = `
 apiVersion: openunison.tremolo.io/v1
 kind: Workflow
@@ -150,12 +148,12 @@ function story(databaseUrl?: () => Promise<string>): void {
     )
   })
 
-  test('an empty list of groups, as the documented request has it, leaves memberships as they are', async () => {
+  test('an empty list of groups, as in the documented request, keeps memberships', async () => {
     expect(await call('ada', about('ada', { groups: [] }))).toMatchObject({ status: 200 })
     expect(await groupsOf('ada')).toEqual(['engineering', 'everyone'])
   })
 
-  test('a user cannot act for another user, by any attribute that names the other', async () => {
+  test('a user cannot act for another user, by any naming attribute', async () => {
     const attributes = (values: Record<string, string>) =>
       Object.entries(values).map(([name, value]) => ({ name, values: [value] }))
     const bodies = [
@@ -193,7 +191,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await call('ada', named({ ...taken, nickname: 'ada' }))).toMatchObject({ status: 200 })
   })
 
-  test('where groups are allowed, memberships of these groups change and no others', async () => {
+  test('if groups are allowed, memberships of these groups change and no others', async () => {
     const path = '/call-with-groups'
     expect(await call('ada', about('ada', { groups: ['vault'] }), path)).toMatchObject({ status: 200 })
     expect(await groupsOf('ada')).toEqual(['engineering', 'everyone', 'vault'])
@@ -204,7 +202,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await groupsOf('ada')).toEqual(['engineering', 'everyone'])
   })
 
-  test('where a filter names the subjects, only users that it describes are acted for', async () => {
+  test('if a filter names the subjects, a caller only acts for users that it matches', async () => {
     const path = '/call-for-engineers'
     expect(await call('ada', about('grace'), path)).toMatchObject({ status: 200 })
     for (const login of ['alan', 'ada', 'nobody']) {
@@ -228,7 +226,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await call('ada', { ...vault, requestor: 'ada' })).toMatchObject({ status: 202 })
   })
 
-  test('where it is allowed, approver, requester and caller see both', async () => {
+  test('if allowed, approver, requester and caller see both', async () => {
     const { status, body } = await call('ada', { ...vault, requestor: 'alan' }, '/call-for-others')
     expect(status).toBe(202)
     const grace = await PortalPerson.logIn(gateway, 'grace')

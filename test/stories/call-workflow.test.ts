@@ -66,7 +66,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   const reaches = (id: string, status: string) =>
     until(async () => (await admin(`/runs/${id}`)).body.state === status, 20_000)
 
-  /** What was done about a user, as the audit has it. */
+  /** The audit entries about a user. */
   async function auditOf(subject: string): Promise<{ [name: string]: unknown }[]> {
     const { output } = await gateway.command('audit', 'tail', '--json', '--subject', subject, '--limit', '1000')
     return output
@@ -75,14 +75,14 @@ function story(databaseUrl?: () => Promise<string>): void {
       .map((line) => JSON.parse(line))
   }
 
-  test('a call without the parameter that names a group is refused, and writes nothing', async () => {
+  test('a call without the parameter that names a group is rejected, and writes nothing', async () => {
     const { status, body } = await send(bodyFor('teamless', { requestParams: {} }))
     expect(status).toBe(422)
     expect(JSON.stringify(body)).toContain('names a group by the parameter \\"team\\"')
     expect(await auditOf('teamless')).toEqual([])
   })
 
-  test('the documented call works as it is written, token and all', async () => {
+  test('the documented call works as written, token included', async () => {
     const guide = readFileSync('docs/guides/call-workflow.md', 'utf8')
     const blocks = Array.from(guide.matchAll(/```sh\n(.*?)```/gs), (match) => match[1] ?? '')
     const call = blocks.find((block) => block.startsWith('curl -X POST') && block.includes('"user"')) ?? ''
@@ -112,14 +112,14 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(rows[0]).not.toHaveProperty('caller')
   })
 
-  test('the caller stands beside the requestor', async () => {
+  test('the caller is shown beside the requestor', async () => {
     const uid = fresh('ada')
     expect((await send(bodyFor(uid, { requestor: 'boss', reason: 'why' }))).status).toBe(200)
     const named = { requestor: 'boss', caller: 'svc', reason: 'why' }
     expect(await auditOf(uid)).toContainEqual(expect.objectContaining(named))
   })
 
-  test('a password reaches the target, and nothing that is kept or shown', async () => {
+  test('a password reaches the target, and nothing stored or shown', async () => {
     const password = fresh('correct-horse')
     const welcome = async (uid: string, type: string) => {
       const user = { attributes: [{ name: 'uid', values: [uid] }], userPassword: password }
@@ -144,7 +144,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     for (const text of [shown, exported, gateway.process.output(), ...stored]) expect(text).not.toContain(password)
   })
 
-  test('an asynchronous call is accepted, done, and told to whoever started it and nobody else', async () => {
+  test('an asynchronous call is accepted, done, and shown only to the caller that started it', async () => {
     const uid = fresh('grace')
     const accepted = await send(bodyFor(uid, asynchronously))
     const { workflowId } = accepted.body
@@ -164,7 +164,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get(workflowId, 'admin')).status).toBe(403)
   })
 
-  test('of fifty calls with one key at the same time one runs, and all are answered alike', async () => {
+  test('fifty concurrent calls with one key are one run, and all get the same answer', async () => {
     for (const more of [{}, asynchronously]) {
       const uid = fresh('katherine')
       const token = await gateway.token('svc')
@@ -187,7 +187,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     }
   })
 
-  test('what steers the engine is refused with its place; a parameter that no task uses is accepted', async () => {
+  test('engine parameters are rejected with their path; a parameter that no task uses is accepted', async () => {
     const refused = await send(
       bodyFor(fresh('mary'), {
         requestParams: { team: 'x', APPROVAL_IMMEDIATE_ACTION: 'true', APPROVAL_REASON: 'me', other: 'x' },
@@ -214,7 +214,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await send(undefined, { method: 'GET' })).toMatchObject({ status: 405, type: 'application/problem+json' })
   })
 
-  test('bodies that are too large, too deep or of another kind end in an answer, and the gateway goes on', async () => {
+  test('bodies that are too large, too deep or of another kind get an answer, and the gateway continues', async () => {
     const large = await send(JSON.stringify(bodyFor('x', { reason: 'x'.repeat(2 * 1024 * 1024) })))
     expect(large).toMatchObject({ status: 413, type: 'application/problem+json' })
     const deep = '['.repeat(500_000)
@@ -227,11 +227,11 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await send(bodyFor(fresh('dorothy')))).status).toBe(200)
   })
 
-  test('a workflow that the list names and nobody wrote is 404', async () => {
+  test('a listed workflow that does not exist is 404', async () => {
     expect((await send(bodyFor('x', { name: 'gone' }))).status).toBe(404)
   })
 
-  test('a run that meets an approval is 202, waits, and may be ended by whoever started it', async () => {
+  test('a run with an approval is 202, waits, and its caller may cancel it', async () => {
     await send(
       bodyFor('boss', {
         user: {
@@ -299,7 +299,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await gateway.command('workflow', 'retry', byCommand)).code).toBe(1)
   })
 
-  test('what was accepted is done after the process was killed', async () => {
+  test('an accepted run is done after the process was killed', async () => {
     const token = await gateway.token('svc')
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     const uids = Array.from({ length: 60 }, () => fresh('killed'))

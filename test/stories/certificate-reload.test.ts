@@ -61,14 +61,14 @@ describe('a certificate that is replaced under load', () => {
     await vi.waitFor(() => expect(load.answers.kept.length).toBeGreaterThan(before + 4), soon)
     await load.stop()
     expect(load.failures).toEqual([])
-    // Kept connections go on as they were.
+    // Kept connections continue unchanged.
     expect(new Set(load.answers.kept.map(({ serial }) => serial)).size).toBe(1)
     const { status } = await exchangeOverTls(url(), subjectToken, [third.authority], false)
     expect(status).toBe(200)
     await expect(exchangeOverTls(url(), subjectToken, [testServerCertificate], false)).rejects.toThrow('certificate')
   }, 200_000)
 
-  it('is not served where its key is another’s: log and metrics say so, and the old one stays', async () => {
+  it('is not served with the wrong key: log and metrics report it, and the old one stays', async () => {
     const good = freshCertificate()
     replaceCertificate(gateway.dataFolder, good)
     gateway.process.kill('SIGHUP')

@@ -55,7 +55,7 @@ async function gatehouse(input: string, ...args: string[]): Promise<{ code: numb
   return { code, output }
 }
 
-test('people of the embedded directory are linked, and its groups decide', async () => {
+test('users of the embedded directory are linked, and its groups decide', async () => {
   const config = await configuration()
   const data = temporaryFolder()
   const user = (input: string, ...args: string[]) =>

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 
-/** A target that takes its time, behind a gateway that anybody may use. */
+/** A slow target, behind a gateway that anyone may use. */
 const configuration = `
 apiVersion: openunison.tremolo.io/v1
 kind: Target
@@ -59,7 +59,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('after SIGTERM a request under way is finished, new ones are not taken, and readiness says so', async () => {
+test('after SIGTERM a request in progress is finished, new ones are rejected, and readiness says so', async () => {
   const ended = once(gateway.process, 'exit')
   const slow = fetch(`${gateway.url}/slow/Users`, {
     method: 'POST',

@@ -17,7 +17,7 @@ afterAll(() => rmSync(dataFolder, { recursive: true, force: true }))
 const start = (args: readonly string[] = [], port?: number): Promise<GatewayProcess> =>
   startGatewayProcess({ config: 'examples/quickstart', dataFolder, args, ...(port === undefined ? {} : { port }) })
 
-/** The status that the login form answers with: 303 for someone who got in. */
+/** The status of the login form's answer: 303 after a login. */
 async function logIn({ url }: GatewayProcess, headers: Readonly<Record<string, string>> = {}): Promise<number> {
   const browser = new PlainBrowser(url)
   const page = await browser.get((await browser.get('/main/user')).location)
@@ -37,7 +37,7 @@ test('the data folder is closed, and the demo logins work on the machine itself,
   expect(gateway.output()).toContain('login rejected: demo passwords work only on this machine')
 })
 
-test('on a listener for all interfaces, the logins that are in the database by now are refused', async () => {
+test('on a listener for all interfaces, logins that are already in the database are rejected', async () => {
   const port = await freePort()
   const gateway = await start(['--listen', `0.0.0.0:${port}`], port)
   try {

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
 import { startGatewayProcess, until } from '#testing/gateway-process.ts'
 
-/** Hears from jobs: which due time, which attempt, from which gateway. */
+/** Receives calls of jobs: the due time, the attempt and the gateway. */
 async function startListener() {
   const heard: { readonly due: string; readonly attempt: string; readonly by: string }[] = []
   const server = createServer((request, response) => {
@@ -47,24 +47,24 @@ spec:
 }
 
 onEachDatabase('a job', (freshUrl) => {
-  test('is run once for each due time, also by two processes of which one is killed', {
+  test('runs once for each due time, also with two processes of which one is killed', {
     timeout: 240_000,
   }, async () => {
     const { heard, url } = await startListener()
     const config = writeJob(url)
     const database = await freshUrl()
-    // Whoever is killed in the middle of a run holds it for twice the lease.
+    // A killed process keeps its claim for twice the lease.
     const args = ['--database', database, '--workflow-lease-seconds', '5']
     const dataFolder = temporaryFolder()
     const first = await startGatewayProcess({ config, dataFolder, args })
     onTestFinished(async () => void (await first.stop()))
     await until(async () => heard.length >= 3, 60_000)
-    // A file of SQLite is one process's own.
+    // A SQLite file belongs to one process.
     const second = database.startsWith('postgres') ? await startGatewayProcess({ config, dataFolder, args }) : first
     onTestFinished(async () => void (await second.stop()))
     const before = heard.length
     await until(async () => heard.length >= before + 4, 60_000)
-    // A scrape does not wait for a database that is slow; the next one tells.
+    // A scrape does not wait for a slow database; the next one shows the value.
     const told = async (figure: RegExp): Promise<boolean> =>
       figure.test(await (await fetch(`${first.metricsUrl}/metrics`)).text())
     await until(() => told(/gatehouse_job_runs_total\{job="tell",outcome="done"\} [1-9]/), 30_000)

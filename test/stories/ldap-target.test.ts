@@ -31,7 +31,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP directory behind a SCIM gateway
     return answer
   }
 
-  test('people come, change and go', async () => {
+  test('users are created, changed and deleted', async () => {
     const { body } = await create('grace', {
       name: { givenName: 'Grace', familyName: 'Hopper', formatted: 'Grace Hopper' },
       emails: [{ value: 'grace@example.com' }],
@@ -55,7 +55,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP directory behind a SCIM gateway
     expect(await entry('(sn=Murray)')).toBeUndefined()
   })
 
-  test('e-mails that the mapping does not show survive changes of the one that it shows', async () => {
+  test('e-mails that the mapping hides survive changes of the shown one', async () => {
     const { body } = await create('many', { emails: [{ value: 'a@example.com' }, { value: 'b@example.com' }] })
     const mails = async () => [(await entry('(uid=many)'))?.['mail'] ?? []].flat().map(String).sort()
     expect(await mails()).toEqual(['a@example.com', 'b@example.com'])
@@ -66,7 +66,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP directory behind a SCIM gateway
     expect(await mails()).toEqual(['a@example.com', 'b@example.com', 'c@example.com'])
   })
 
-  test('a change that expects an older version is refused by the directory itself', async () => {
+  test('the directory itself rejects a change that expects an older version', async () => {
     const { body } = await create('versioned')
     const { headers } = await scim.get(`/Users/${body.id}`)
     const tag = headers.get('etag') ?? ''
@@ -77,7 +77,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP directory behind a SCIM gateway
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412])
   })
 
-  test('groups: made, joined by many at once, left, renamed', async () => {
+  test('groups: created, joined by many at once, left, renamed', async () => {
     const group = await scim.post('/Groups', { schemas: [coreGroup], displayName: 'crew' })
     expect(group.status, JSON.stringify(group.body)).toBe(201)
     const ids: string[] = []
@@ -95,7 +95,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP directory behind a SCIM gateway
     expect((await scim.get(`/Users/${ids[1]}`)).body.groups).toMatchObject([{ display: 'team' }])
   })
 
-  test('the directory goes and comes back: 503 with a hint meanwhile, and no restart of ours', async () => {
+  test('the directory goes down and comes back: 503 with Retry-After meanwhile, and no restart of the gateway', async () => {
     const { body } = await create('patient')
     await slapd.kill()
     const down = await scim.get(`/Users/${body.id}`)

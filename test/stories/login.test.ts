@@ -51,7 +51,7 @@ describe('login by a form, over the embedded directory', () => {
     await rm(dataFolder, { recursive: true, force: true })
   })
 
-  test('a person comes to the page, by login or mail address, and the session lasts', async () => {
+  test('a user reaches the page, by login or mail address, and the session lasts', async () => {
     for (const user of ['ada', 'ADA@corp.test']) {
       const browser = new PlainBrowser(gateway.url)
       const done = await browser.logIn('/hello?x=1', user, password)
@@ -65,7 +65,7 @@ describe('login by a form, over the embedded directory', () => {
     }
   })
 
-  test('the page says what a page must, and every answer is closed to other sites', async () => {
+  test('the page is complete, and every answer is closed to other sites', async () => {
     const browser = new PlainBrowser(gateway.url)
     const page = await browser.get((await browser.get('/hello')).location)
     expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-/)
@@ -81,7 +81,7 @@ describe('login by a form, over the embedded directory', () => {
     }
   })
 
-  test('a higher level asks again, the session stays the same, and its cookie does not', async () => {
+  test('a higher level requires another login, the session stays the same, and its cookie does not', async () => {
     const browser = new PlainBrowser(gateway.url)
     await browser.logIn('/hello', 'ada', password)
     const before = browser.jar.get('hello')
@@ -94,7 +94,7 @@ describe('login by a form, over the embedded directory', () => {
     expect((await browser.get('/hello')).status).toBe(200)
   })
 
-  test('logging out ends the session for every copy of its cookie; the check tells the minutes', async () => {
+  test('logging out ends the session for every copy of its cookie; the check returns the minutes', async () => {
     const browser = new PlainBrowser(gateway.url)
     await browser.logIn('/hello', 'grace', password)
     const copy = browser.at(gateway.url)
@@ -109,7 +109,7 @@ describe('login by a form, over the embedded directory', () => {
     }
   })
 
-  test('a login under way survives a restart', async () => {
+  test('a login in progress survives a restart', async () => {
     const browser = new PlainBrowser(gateway.url)
     const page = await browser.get((await browser.get('/hello/deep')).location)
     await gateway.stop()
@@ -120,7 +120,7 @@ describe('login by a form, over the embedded directory', () => {
     expect((await after.get('/hello')).status).toBe(200)
   })
 
-  test('five wrong passwords lock an account, known or not; others go on', async () => {
+  test('five wrong passwords lock an account, known or not; others continue', async () => {
     for (const user of ['locked', 'nobody-at-all']) {
       const browser = new PlainBrowser(gateway.url)
       const answers: (number | string)[] = []
@@ -137,7 +137,7 @@ describe('login by a form, over the embedded directory', () => {
     expect((await new PlainBrowser(gateway.url).logIn('/hello', 'ada', password)).status).toBe(303)
   })
 
-  test('another name of an account gives no further guesses, and shows nothing of it', async () => {
+  test('another name of an account allows no further guesses, and reveals nothing', async () => {
     for (let i = 0; i < 5; i++) {
       expect((await new PlainBrowser(gateway.url).logIn('/hello', 'guessed', guess)).status).toBe(401)
     }
@@ -165,14 +165,14 @@ describe('login by a form, over the embedded directory', () => {
     expect((await owner.get('/hello')).status).toBe(200)
     expect((await stranger.logIn('/hello', 'victim', password)).status).toBe(429)
 
-    // The browser's own tries are bounded, too.
+    // The browser's own attempts are bounded, too.
     await owner.get('/hello/logout')
     const own = []
     for (let i = 0; i < 6; i++) own.push((await owner.logIn('/hello', 'victim', guess)).status)
     expect(own).toEqual([401, 401, 401, 401, 401, 429])
   })
 
-  test('wrong passwords tried side by side are counted one by one', async () => {
+  test('concurrent wrong passwords are counted one by one', async () => {
     const browser = new PlainBrowser(gateway.url)
     const pages = await Promise.all(
       Array.from({ length: 12 }, async () => {
@@ -188,7 +188,7 @@ describe('login by a form, over the embedded directory', () => {
     expect((await browser.logIn('/hello', 'parallel', password)).status).toBe(429)
   })
 
-  test('fixation, replay, foreign forms and open redirects get nobody in, and nobody away', async () => {
+  test('fixation, replay, foreign forms and open redirects neither log in nor redirect anyone', async () => {
     const attacker = new PlainBrowser(gateway.url)
     const page = await attacker.get((await attacker.get('/hello')).location)
     const victim = new PlainBrowser(gateway.url)
@@ -213,7 +213,7 @@ describe('login by a form, over the embedded directory', () => {
     expect((await browser.get('/hello')).status).toBe(303)
   })
 
-  test('logins stand in the audit and in the metrics, passwords nowhere', async () => {
+  test('logins are in the audit and in the metrics, passwords nowhere', async () => {
     const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
     expect(metrics).toMatch(/gatehouse_logins_total\{chain="login",outcome="signed-in"\} [1-9]/)
     expect(metrics).toMatch(/gatehouse_logins_total\{chain="login",outcome="locked"\} [1-9]/)
@@ -227,7 +227,7 @@ describe('login by a form, over the embedded directory', () => {
 })
 
 describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => {
-  test('a login begun on one goes on at the other, and its session counts on both', async () => {
+  test('a login that starts on one continues on the other, and its session is valid on both', async () => {
     const database = await freshSchema()
     await addUser('ada', '--database', database)
     const environment = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 7).toString('base64') }

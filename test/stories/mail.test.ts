@@ -21,7 +21,7 @@ import { testServerCertificate } from '#testing/test-certificates.ts'
 const run = promisify(execFile)
 const everybody = 'azRules: [{ scope: dn, constraint: o=Tremolo }]'
 
-/** Callers are the people of the directory, once it has them. */
+/** Callers are the users of the directory, once it has them. */
 const linkedLogin = developmentLogin.replace(
   'linkToDirectory: "false"',
   'linkToDirectory: "true"\n        lookupFilter: (uid=${sub})',
@@ -178,7 +178,7 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
     }
   })
 
-  test('451 is tried again and 550 is not, which log and metrics tell', async () => {
+  test('451 is retried and 550 is not, as log and metrics show', async () => {
     const { server, start } = await scene({
       reply: (recipient, attempt) => {
         if (recipient.startsWith('gone')) return { at: 'RCPT', code: 550 }
@@ -204,7 +204,7 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
     expect(gateway.output()).not.toContain('gone@example.com')
   })
 
-  test('what is queued while no gateway runs, or while the mail server is away, is sent later', async () => {
+  test('mails that are queued while no gateway runs, or while the mail server is down, are sent later', async () => {
     const { server, start } = await scene()
     const { database, mails, add } = await outbox()
     const first = await start({ database })
@@ -220,7 +220,7 @@ describe.skipIf(postgresUrl() === '')('the outbox, with gateways on PostgreSQL',
     expect(back.mails).toHaveLength(1)
   })
 
-  test('a gateway that dies in the hand-over leads to no second mail, unless somebody asks for it', async () => {
+  test('a gateway that dies in the hand-over sends no second mail, unless an operator requests it', async () => {
     let dying: GatewayProcess | undefined
     const { server, start } = await scene({
       beforeAcknowledged: async () => {
@@ -272,7 +272,7 @@ async function call(gateway: GatewayProcess, as: string, name: string, attribute
 
 const person = (uid: string) => ({ uid, mail: `${uid}@example.com`, givenName: `<i>${uid}</i>` })
 
-test('a workflow mails the user and whoever asked for it, and what people wrote stays text', async () => {
+test('a workflow mails the user and the requester, and user texts stay text', async () => {
   const { server, start } = await scene()
   const gateway = await start()
   const requestParams = { app: 'R&D <b>', 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }
@@ -327,7 +327,7 @@ describe('the links of an approval mail', () => {
     return { status: response.status, page: await response.text() }
   }
 
-  test('show what is asked, decide once, and are worth nothing afterwards', async () => {
+  test('show the request, decide once, and are worthless afterwards', async () => {
     const { approve, deny } = await asked()
     for (let i = 0; i < 3; i++) {
       const opened = await open(approve)
@@ -342,7 +342,7 @@ describe('the links of an approval mail', () => {
     }
   })
 
-  test('are for one approver, and do not last', async () => {
+  test('are for one approver, and expire', async () => {
     const { gateway, approve, deny } = await asked()
     const known = (link: string) => link.replace('/decide?', '/decide-known?')
     const eve = await gateway.token('--subject', 'eve')

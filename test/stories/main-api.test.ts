@@ -25,7 +25,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   const ask = (more: object = {}, as = 'ada') =>
     put('/workflows', [{ uuid: crypto.randomUUID(), name: 'vault-access', reason: 'on call', ...more }], as)
   const onlyResult = (body: object): unknown => Object.values(body)[0]
-  /** The approval about a subject, once its run has come that far. */
+  /** The approval about a subject, once its run reaches it. */
   async function approvalFor(subject: string, as = 'grace') {
     let found: { approval: string; workflow: string } | undefined
     await until(async () => {
@@ -37,7 +37,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     return found
   }
 
-  test('config, profile, orgs and links are what the caller may see', async () => {
+  test('config, profile, orgs and links show what the caller may see', async () => {
     const config = await get('/config')
     expect(config.status).toBe(200)
     expect(config.headers.get('cache-control')).toBe('no-store')
@@ -56,14 +56,14 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get('/urls/org/operations', 'linus')).body).toMatchObject([{ name: 'console' }])
   })
 
-  test('without a token, and for somebody whom the directory does not know, there is nothing', async () => {
+  test('a caller without a token, or unknown to the directory, gets nothing', async () => {
     expect((await api.sendAsNobody('/config')).status).toBe(401)
     const refused = await get('/config', 'stranger')
     expect(refused.status).toBe(403)
     expect(refused.body.errors).toHaveLength(1)
   })
 
-  test('a profile is changed by its workflow, and answered as it is then', async () => {
+  test('a profile is changed by its workflow, and the answer shows the result', async () => {
     const changed = await put('/user', {
       displayName: { name: 'displayName', value: 'Ada King' },
       team: { value: 'red' },
@@ -86,7 +86,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(attributes).toContainEqual({ name: 'displayName', values: ['Ada King'], dataType: 'string' })
   })
 
-  test('a request is asked for, approved by somebody else, and done', async () => {
+  test('access is requested, approved by another user, and granted', async () => {
     const listed = await get('/workflows/org/root')
     expect(listed.body).toMatchObject([{ name: 'vault-access', label: 'Access to the vault' }])
     const [{ uuid }] = listed.body
@@ -124,7 +124,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get('/favourites')).body.recent).toMatchObject([{ kind: 'workflow', name: 'vault-access' }])
   })
 
-  test('one request is withdrawn while nothing was changed', async () => {
+  test('a request is cancelled while nothing was changed', async () => {
     expect(onlyResult((await ask({ subjects: ['linus'] })).body)).toBe('success')
     const { workflow } = await approvalFor('linus')
     expect((await post(`/requests/${workflow}/cancel`, {}, 'linus')).status).toBe(403)
@@ -135,7 +135,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await post(`/requests/${workflow}/cancel`, {})).status).toBe(409)
   })
 
-  test('D7: neither what is not listed nor what is elsewhere can be asked for, and nothing is started', async () => {
+  test('D7: neither unlisted workflows nor those elsewhere can be requested, and nothing is started', async () => {
     const before = (await get('/admin/runs', 'linus')).body.runs.length
     expect(onlyResult((await ask({ name: 'internal-cleanup' })).body)).toBe('Not Found')
     expect(onlyResult((await ask({ name: 'save-profile' })).body)).toBe('Not Found')
@@ -147,7 +147,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get('/admin/runs', 'linus')).body.runs).toHaveLength(before)
   })
 
-  test('D13: a dynamic workflow is asked for by a reference that nobody else can use', async () => {
+  test('D13: a dynamic workflow is requested by a reference that no other user can use', async () => {
     const rows: { label: string; encryptedParams: string; filterAnnotations: object }[] = (
       await get('/workflows/org/operations', 'linus')
     ).body
@@ -166,7 +166,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     await until(async () => (await get('/user', 'linus')).body.groups.includes('helpdesk'), 20_000)
   })
 
-  test('a deputy decides several at once in the place of somebody who is away', async () => {
+  test('a deputy decides several at once for an absent approver', async () => {
     expect((await post('/delegations', { deputy: 'grace', starts: 'now', ends: 'later' }, 'grace')).status).toBe(400)
     const starts = new Date(Date.now() - 60_000).toISOString()
     const ends = new Date(Date.now() + 3_600_000).toISOString()
@@ -197,7 +197,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get('/favourites', 'grace')).body.favourites).toEqual([])
   })
 
-  test('what happened over time is counted for administrators', async () => {
+  test('administrators see statistics', async () => {
     await ask({ subjects: ['ada'], reason: 'to be counted' })
     const { approval } = await approvalFor('ada')
     expect((await put(`/approvals/${approval}`, { approved: true, reason: 'yes' }, 'grace')).status).toBe(200)
@@ -220,7 +220,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     }
   })
 
-  test('failures have one shape, and bad input starts nothing', async () => {
+  test('failures have one shape, and invalid input starts nothing', async () => {
     const cases: [string, PortalApiRequest, number][] = [
       ['/nothing', {}, 404],
       ['/config', { method: 'POST', body: {} }, 405],

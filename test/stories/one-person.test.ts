@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
-/** A second Main API, for users who log in elsewhere and are known there by their badge number. */
+/** A second Main API, for users who log in elsewhere and are identified there by their badge number. */
 const badgeApplication = (portal: string, chain: string): string =>
   `${chain.replace('name: api', 'name: badge').replace('(uid=$', '(badge=$')}---
 ${portal.split('\n---\n')[0]?.replace('name: portal', 'name: badge-portal').replace('/portal/main', '/badge/main').replace('authChain: api', 'authChain: badge')}
@@ -23,8 +23,8 @@ function configuration(): string {
   return folder
 }
 
-describe('one person with two logins, on SQLite', () => story())
-describe.skipIf(postgresUrl() === '')('one person with two logins, on PostgreSQL', () => story(freshSchema))
+describe('one user with two logins, on SQLite', () => story())
+describe.skipIf(postgresUrl() === '')('one user with two logins, on PostgreSQL', () => story(freshSchema))
 
 function story(databaseUrl?: () => Promise<string>): void {
   const config = configuration()

@@ -152,12 +152,12 @@ afterAll(async () => {
   for (const one of [folder, dataFolder]) await rm(one, { recursive: true, force: true })
 })
 
-/** One person's browser, at both sites. */
+/** One user's browser, at both sites. */
 class Person {
   readonly here = new PlainBrowser(gateway.url)
   readonly there = new PlainBrowser(issuer.url)
 
-  /** As far as the address that the issuer sends the browser back to. */
+  /** Up to the address that the issuer redirects the browser back to. */
   async callback(path: string, login: string): Promise<string> {
     const begun = await this.here.get(path)
     expect([begun.status, begun.location]).toEqual([303, expect.stringContaining(`${issuer.url}/auth?`)])
@@ -171,7 +171,7 @@ class Person {
   }
 }
 
-test('somebody logs in at another issuer and comes back to the page they wanted', async () => {
+test('a user logs in at another issuer and comes back to the requested page', async () => {
   const person = new Person()
   const done = await person.logIn('/hello?x=1', 'ada')
   expect([done.status, done.location]).toEqual([303, '/hello?x=1'])
@@ -180,7 +180,7 @@ test('somebody logs in at another issuer and comes back to the page they wanted'
   expect(gateway.output()).not.toContain(secret)
 })
 
-test('an address that the issuer sent somebody to counts once, in one browser', async () => {
+test('a callback address of the issuer is valid once, in one browser', async () => {
   const person = new Person()
   const callback = await person.callback('/hello', 'ada')
   expect((await new PlainBrowser(gateway.url).get(callback)).status).toBe(400)
@@ -195,14 +195,14 @@ test('an address that the issuer sent somebody to counts once, in one browser', 
   expect((await victim.here.get('/hello')).status).toBe(303)
 })
 
-test('whoever is refused there is refused here', async () => {
+test('a user who is rejected there is rejected here', async () => {
   const person = new Person()
   const refused = await person.logIn('/hello', 'nobody')
   expect([refused.status, refused.location]).toEqual([401, ''])
   expect((await person.here.get('/hello')).status).toBe(303)
 })
 
-test('a logout at the issuer ends the session here, told over the back channel', async () => {
+test('a logout at the issuer ends the session here, over the back channel', async () => {
   const [ada, grace] = [new Person(), new Person()]
   await ada.logIn('/hello', 'ada')
   await grace.logIn('/hello', 'grace')
@@ -221,7 +221,7 @@ test('a logout at the issuer ends the session here, told over the back channel',
   expect((await grace.here.get('/hello')).status).toBe(200)
 })
 
-test('a logout here leads to the issuer, with the id_token that it gave', async () => {
+test('a logout here leads to the issuer, with its id_token', async () => {
   const person = new Person()
   await person.logIn('/hello', 'ada')
   const out = await person.here.get('/hello/logout')
@@ -233,7 +233,7 @@ test('a logout here leads to the issuer, with the id_token that it gave', async 
   expect((await person.there.get(there.href)).status).toBe(200)
 })
 
-test('an outsider who gives the administrator’s mail address at the issuer does not get their session', async () => {
+test('an outsider who enters the administrator’s mail address at the issuer does not get their session', async () => {
   const outsider = new Person()
   const refused = await outsider.logIn('/desk', 'eve~admin@corp.test')
   expect([refused.status, refused.location]).toEqual([401, ''])

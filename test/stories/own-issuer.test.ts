@@ -115,7 +115,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     return browser
   }
 
-  test('the discovery document is what OpenID Connect Discovery 1.0 asks for, and each address answers', async () => {
+  test('the discovery document follows OpenID Connect Discovery 1.0, and each address answers', async () => {
     const response = await fetch(`${issuer}/.well-known/openid-configuration`)
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8'])
     const document = (await response.json()) as Record<string, unknown>
@@ -142,7 +142,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     }
   })
 
-  test('a program on one’s own machine logs in by the browser, at any port, with PKCE', async () => {
+  test('a program on the user’s machine logs in by the browser, at any port, with PKCE', async () => {
     const redirect = 'http://127.0.0.1:40123/callback'
     const { tokens, browser } = await tokensFor(kubectl, { redirect })
     const { payload } = await jwtVerify(tokens.id_token ?? '', createRemoteJWKSet(new URL(`${issuer}/certs`)), {
@@ -155,7 +155,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect([...browser.jar.keys()].filter((name) => name.includes('_session'))).toEqual([])
     const again = await oidc.refreshTokenGrant(kubectl, tokens.refresh_token ?? '')
     expect(decodeJwt(again.id_token ?? '').sub).toBe('ada')
-    // Logged in once is logged in for the other application.
+    // One login serves the other application too.
     const other = await authorize(wiki, { browser })
     expect(other.location).toMatch(/^http:\/\/127\.0\.0\.1:9001\/callback\?code=/)
   })
@@ -177,13 +177,13 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(second.access_token).not.toBe(tokens.access_token)
     await oidc.tokenRevocation(wiki, second.access_token)
     expect(await oidc.tokenIntrospection(wiki, second.access_token)).toMatchObject({ active: false })
-    // A refresh token that is used twice was copied: everything of that grant ends.
+    // A refresh token that is used twice was copied: the whole grant ends.
     const third = second.refresh_token ?? ''
     await expect(oidc.refreshTokenGrant(wiki, first)).rejects.toMatchObject({ error: 'invalid_grant' })
     await expect(oidc.refreshTokenGrant(wiki, third)).rejects.toMatchObject({ error: 'invalid_grant' })
   })
 
-  test('tokens end with the session that they belong to', async () => {
+  test('tokens end with their session', async () => {
     const { tokens, browser } = await tokensFor(wiki)
     expect(await oidc.tokenIntrospection(wiki, tokens.access_token)).toMatchObject({ active: true })
     await browser.get('/k8stoken/logout')
@@ -195,7 +195,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(new URL(back.location).searchParams.get('error')).toBe('login_required')
   })
 
-  test('a code is good once, also for two who bring it side by side', async () => {
+  test('a code is valid once, also for two concurrent clients', async () => {
     const { location, checks } = await authorize(wiki)
     const form = {
       grant_type: 'authorization_code',
@@ -214,7 +214,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     ['a redirect that only begins alike', { redirect_uri: `${wikiCallback}.evil.test` }],
     ['an unknown application', { client_id: 'nobody' }],
     ['a header in the redirect', { redirect_uri: `${wikiCallback}\r\nset-cookie: x=1` }],
-  ])('%s leads nowhere', async (_what, more) => {
+  ])('%s redirects nowhere', async (_what, more) => {
     const { back } = await authorize(wiki, { more })
     expect([back.status, back.location]).toEqual([400, ''])
     expect(back.headers.get('content-security-policy')).not.toMatch(/unsafe/)
@@ -240,12 +240,12 @@ function story(databaseUrl?: () => Promise<string>): void {
   test.each([
     ['no secret', {}],
     ['a wrong one', { client_secret: 'wrong' }],
-  ])('the token endpoint refuses %s', async (_what, more) => {
+  ])('the token endpoint rejects %s', async (_what, more) => {
     const answer = await token({ grant_type: 'refresh_token', refresh_token: 'x', client_id: 'wiki', ...more })
     expect([answer.status, ((await answer.json()) as { error: string }).error]).toEqual([401, 'invalid_client'])
   })
 
-  test('prompt=login asks again, and the answer says when', async () => {
+  test('prompt=login requires another login, and the answer has its time', async () => {
     const { browser, tokens } = await tokensFor(wiki)
     const before = Number(tokens.claims()?.['auth_time'])
     await delay(1100)
@@ -260,7 +260,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(consented.tokens.claims()?.sub).toBe('ada')
   })
 
-  test('an application that wants a stronger login gets one', async () => {
+  test('an application that requires a stronger login gets one', async () => {
     const { browser } = await tokensFor(wiki)
     const query = new URLSearchParams({
       client_id: 'workflows',
@@ -277,7 +277,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await follow(browser, address)).location).toMatch(/^http:\/\/127\.0\.0\.1\/unused\?code=/)
   })
 
-  test('a login begun in one browser cannot be gone on with in another', async () => {
+  test('a login that starts in one browser cannot continue in another', async () => {
     const address = oidc.buildAuthorizationUrl(wiki, { redirect_uri: wikiCallback, scope: 'openid', state: 's' }).href
     const here = new PlainBrowser(gateway.url)
     const step = (await here.get(address)).location
@@ -286,7 +286,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect([answer.status, answer.location]).toEqual([400, ''])
   })
 
-  test('an application may post its request, as OpenID Connect has it', async () => {
+  test('an application may post its request, as in OpenID Connect', async () => {
     const answer = await fetch(`${issuer}/auth`, {
       method: 'POST',
       redirect: 'manual',
@@ -303,7 +303,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     ])
   })
 
-  test('a device is logged in by a code that a person types, on pages without scripts', async () => {
+  test('a device logs in by a code that a user types, on pages without scripts', async () => {
     const begun = await oidc.initiateDeviceAuthorization(kubectl, { scope: 'openid email' })
     expect(begun.verification_uri).toBe(`${issuer}/device`)
     const poll = () =>
@@ -334,7 +334,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await (await poll()).json()).toMatchObject({ error: 'invalid_grant' })
   })
 
-  test('endpoints have no other spelling, by which a token would pass by the audit', async () => {
+  test('endpoints have no other spelling that would bypass the audit', async () => {
     const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'x', client_id: 'kubernetes' })
     for (const path of ['TOKEN', 'token/', 'token%3f', 'token%23', 'DEVICE/AUTH', 'device/auth/']) {
       const { status } = await fetch(`${issuer}/${path}`, { method: 'POST', body, redirect: 'manual' })
@@ -342,9 +342,9 @@ function story(databaseUrl?: () => Promise<string>): void {
     }
   })
 
-  test('an application that has no device grant cannot start one, nor collect a token by one', async () => {
+  test('an application without the device grant can neither start one nor collect a token by one', async () => {
     const refused = { error: 'unauthorized_client' }
-    // What an attacker would do to phish a user: a public client needs no secret.
+    // The way to phish a user: a public client needs no secret.
     const begun = await fetch(`${issuer}/device/auth`, {
       method: 'POST',
       body: new URLSearchParams({ client_id: 'workflows', scope: 'openid' }),
@@ -358,7 +358,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await (await token({ ...grant, client_id: 'kubernetes' })).json()).toMatchObject({ error: 'invalid_grant' })
   })
 
-  test('an application asks for a logout: the person is asked, and the session ends', async () => {
+  test('an application requests a logout: the user confirms it, and the session ends', async () => {
     const { browser, tokens } = await tokensFor(wiki)
     const address = oidc.buildEndSessionUrl(wiki, {
       id_token_hint: tokens.id_token ?? '',
@@ -372,7 +372,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect([done.status, done.location]).toEqual([303, 'http://127.0.0.1:9001/goodbye?state=bye'])
     expect(await oidc.tokenIntrospection(wiki, tokens.access_token)).toMatchObject({ active: false })
     expect((await browser.get('/k8stoken/token/user')).status).toBe(303)
-    // Nobody is logged in any more; the way back is there all the same, and to registered places only.
+    // No user is logged in any more; the way back still works, and leads to registered addresses only.
     expect((await browser.get(address.href)).location).toBe('http://127.0.0.1:9001/goodbye?state=bye')
     address.searchParams.set('post_logout_redirect_uri', 'https://evil.test/')
     expect((await browser.get(address.href)).location).toBe('')
@@ -411,7 +411,7 @@ function story(databaseUrl?: () => Promise<string>): void {
       'idp-issuer-url': issuer,
       'refresh-token': shownTokens['refresh_token'],
     })
-    // D20: reading makes nothing.
+    // D20: reading creates nothing.
     expect((await tokenUser(browser, '/k8stoken/token/user')).body).toEqual(first.body)
     const refreshed = await oidc.refreshTokenGrant(kubectl, shownTokens['refresh_token'] ?? '')
     expect(decodeJwt(refreshed.id_token ?? '').sub).toBe('ada')
@@ -421,7 +421,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     const renewed = await tokenUser(browser, '/k8stoken/token/user', 'POST')
     expect(renewed.body.state).toMatchObject({ idToken: 'valid', refreshToken: 'unused' })
     expect(renewed.body.token['id_token']).not.toBe(shownTokens['id_token'])
-    // Whoever took the first goes on undisturbed.
+    // The owner of the first token continues undisturbed.
     await oidc.refreshTokenGrant(kubectl, refreshed.refresh_token ?? '')
     expect((await tokenUser(browser, '/k8stoken/token/nothing')).status).toBe(404)
     const forged = await browser.post(
@@ -432,7 +432,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(forged.status).toBe(403)
   })
 
-  // A minute passes in one of the stories only.
+  // Only one of the stories waits for a minute.
   const waits = databaseUrl === undefined
   test(`the documented way to call a workflow: a token of one minute${waits ? ', and another after logging out and in' : ''}`, async () => {
     const call = (idToken: string, login = 'ada') =>
@@ -473,7 +473,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await call(second.body.token['id_token'] ?? '')).status).toBe(200)
   }, 120_000)
 
-  test('a key is published before it signs, and what was signed before is verified', async () => {
+  test('a key is published before it signs, and older signatures still verify', async () => {
     const { tokens } = await tokensFor(wiki)
     const before = (await keys()).keys.map(({ kid }) => kid)
     expect(before).toHaveLength(1)
@@ -488,7 +488,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(protectedHeader.kid).toBe(before[0])
   }, 60_000)
 
-  test('the audit has every token, with whose and which application’s it is', async () => {
+  test('the audit has every token, with its user and application', async () => {
     const { stdout } = await execute('bin/gatehouse', ['audit', 'tail', '--json', ...database, '--target', 'wiki'])
     const rows = stdout
       .trim()

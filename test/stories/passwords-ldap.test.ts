@@ -119,7 +119,7 @@ spec:
 ${staffPages}
 `
 
-/** Passes everything on, but for what a test withholds once: a password on its way to the server, or what is answered to it. */
+/** Forwards everything, except what a test withholds once: a password on its way to the server, or the answer to it. */
 async function passwordProxy(slapd: Slapd) {
   const { port } = new URL(slapd.url)
   const state = { withhold: undefined as 'request' | 'answer' | undefined, hasSeen: false }
@@ -197,7 +197,7 @@ describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on
   const change = (person: PortalPerson, currentPassword: string) =>
     person.send('POST', '/account/password', { currentPassword, newPassword: another })
 
-  test('change: the target writes what the insert checks', async () => {
+  test('change: the target writes the password that the insert checks', async () => {
     const [here, elsewhere] = [await signedIn('rosa'), await signedIn('rosa')]
     expect((await change(here, 'wrong horse')).json).toMatchObject({ code: 'WRONG_PASSWORD' })
     expect((await change(here, password)).json).toEqual({ ended: 1 })
@@ -258,7 +258,7 @@ describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on
     )
     await until(async () => proxy.state.hasSeen, 30_000)
     if (withheld === 'answer') await until(() => binds('nils', another), 30_000)
-    // Listened for before the kill: the event may come before the connection is lost.
+    // Registered before the kill: the event may come before the connection is lost.
     const exited = once(gateway.process, 'exit')
     gateway.process.kill('SIGKILL')
     expect(await lost).toBe('lost')

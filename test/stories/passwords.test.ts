@@ -69,7 +69,7 @@ describe('passwords that users set themselves', () => {
   const mailsTo = (login: string, subject: string) =>
     mails.mails.filter((mail) => mail.to.includes(`${login}@corp.test`) && mail.headers.get('subject')?.[0] === subject)
 
-  /** The secret of the user's latest link, once this many have arrived. */
+  /** The secret of the user's latest link, after this many have arrived. */
   async function secretOf(login: string, count = 1): Promise<string> {
     await until(async () => mailsTo(login, 'Set a new password').length >= count, 30_000)
     const text = mailsTo(login, 'Set a new password').at(-1)?.parts[0]?.body ?? ''
@@ -102,7 +102,7 @@ describe('passwords that users set themselves', () => {
     expect(await audited('rosa')).toMatch(/=password, by rosa.*current password[\s\S]*reason: password changed/)
   })
 
-  test('change: what is wrong is refused by a stable code, and nothing is changed', async () => {
+  test('change: invalid input is rejected with a stable code, and nothing changes', async () => {
     const [vera, other] = [await signedIn('vera'), await signedIn('vera')]
     const codes = async (current: string, next: string) => {
       const { status, json: body } = await change(vera, current, next)
@@ -172,7 +172,7 @@ describe('passwords that users set themselves', () => {
     expect(await canSignIn('dora', another)).toBe(true)
   })
 
-  test('reset: everyone is answered the same, and only an active user with a mail address gets a mail', async () => {
+  test('reset: everyone gets the same answer, and only an active user with a mail address gets a mail', async () => {
     const before = mails.mails.length
     const answers = []
     for (const user of ['nobody at all', 'gone', 'mute', 'twin@corp.test', '*', 'lena']) {
@@ -186,7 +186,7 @@ describe('passwords that users set themselves', () => {
     expect(await audited('unknown')).toMatch(/several users match/)
   })
 
-  test('reset: a newer link replaces an older one, of two uses at once one wins, and links are limited', async () => {
+  test('reset: a newer link replaces an older one, one of two concurrent uses wins, and links are limited', async () => {
     const old = await secretOf('lena')
     await request('lena')
     const secret = await secretOf('lena', 2)
@@ -203,7 +203,7 @@ describe('passwords that users set themselves', () => {
     expect(await audited('lena')).toMatch(/more than 3 links in an hour/)
   })
 
-  test('reset: a link whose time has passed, or whose user is another one by now, sets nothing', async () => {
+  test('reset: an expired link, or one of a former user, sets nothing', async () => {
     await request('vera')
     const late = await secretOf('vera')
     inDatabase('update password_changes set expires = 1')
@@ -224,7 +224,7 @@ describe('passwords that users set themselves', () => {
     expect(await canSignIn('twin1', password)).toBe(true)
   })
 
-  test('reset: the link leads to the configured address whatever host is named, and `user passwd` voids it', async () => {
+  test('reset: the link has the configured address for every host, and `user passwd` voids it', async () => {
     await addPerson(config, dataFolder, 'ilse', password, [
       '--attribute',
       'uid=ilse',
@@ -244,7 +244,7 @@ describe('passwords that users set themselves', () => {
     expect(await canSignIn('ilse', 'third horse battery')).toBe(true)
   })
 
-  test('reset: bad input is refused in the format of the API', async () => {
+  test('reset: invalid input is rejected in the format of the API', async () => {
     expect((await post('/password', {})).status).toBe(400)
     expect((await post('/password/set', { token: 'x' })).status).toBe(400)
     expect((await set('x'.repeat(43), another)).status).toBe(404)

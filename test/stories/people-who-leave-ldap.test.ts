@@ -46,7 +46,7 @@ spec:
 ${staffPages}
 `
 
-describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', () => {
+describe.skipIf(inject('slapd') === '')('users who leave an OpenLDAP server', () => {
   let slapd: Slapd
   let gateway: GatewayProcess
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-leaving-ldap-'))
@@ -90,7 +90,7 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
   const logIn = async (browser: PlainBrowser, login: string): Promise<number> =>
     (await browser.logIn('/staff', login, password)).status
 
-  /** Somebody new who is logged in, in one browser or in several. */
+  /** A new user who is logged in, in one browser or in several. */
   async function loggedIn(login: string, browsers = 1) {
     await add(login)
     const status: ((path?: string) => Promise<number>)[] = []
@@ -105,7 +105,7 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
     return { status: own, elsewhere: other }
   }
 
-  /** Asks until the answer is that, which is soon: the directory is asked again after a second. */
+  /** Repeats the request until it gets that answer, which is soon: the directory is read again after a second. */
   const comesTo = (wanted: number, status: () => Promise<number>, millis = 10_000) =>
     until(async () => (await status()) === wanted, millis)
 
@@ -114,7 +114,7 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
     return (await promisify(execFile)('bin/gatehouse', args)).stdout
   }
 
-  test('whose entry is removed is out in all browsers, and so is whoever comes by the same name', async () => {
+  test('a deleted user is logged out in all browsers, and a new user with the same name does not inherit the sessions', async () => {
     const { status, elsewhere } = await loggedIn('ada', 2)
     await remove('ada')
     await comesTo(401, status)
@@ -128,11 +128,11 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
     expect(await audited('ada')).toMatch(/the name is another’s now/)
   })
 
-  test('who is locked by an administrator is out and cannot log in; a lock after wrong passwords ends nothing', async () => {
+  test('a user locked by an administrator is logged out and cannot log in; a lock after wrong passwords ends nothing', async () => {
     const { status } = await loggedIn('grace')
     const lock = (time: string) => change(nameOf('grace'), 'replace', 'pwdAccountLockedTime', time)
     await lock('20300101120000Z')
-    // Longer than what the directory said is believed.
+    // Longer than the directory's answer is cached.
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     expect(await status()).toBe(200)
     await lock('000001010000Z')
@@ -143,13 +143,13 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
     expect(await logIn(new PlainBrowser(gateway.url), 'grace')).toBe(303)
   })
 
-  test('whom the filter of the login does not find any more is out', async () => {
+  test('a user whom the login filter no longer finds is logged out', async () => {
     const { status } = await loggedIn('alan')
     await change(nameOf('alan'), 'replace', 'employeeType', 'guest')
     await comesTo(401, status)
   })
 
-  test('who leaves a group loses what it gave, and nothing else', async () => {
+  test('a user who leaves a group loses its access, and nothing else', async () => {
     const crew = `cn=crew,${slapd.groupsDn}`
     const { status } = await loggedIn('barbara')
     await change(crew, 'add', 'member', nameOf('barbara'))
@@ -159,7 +159,7 @@ describe.skipIf(inject('slapd') === '')('people who leave an OpenLDAP server', (
     expect(await status()).toBe(200)
   })
 
-  test('a server that is down logs nobody out: it is waited for, then told, and all is well when it is back', async () => {
+  test('a server that is down logs no one out: requests wait, then get an error, and continue when it is back', async () => {
     const { status } = await loggedIn('edsger')
     await slapd.kill()
     const failed = /the directory does not answer for a signed-in user/

@@ -13,7 +13,7 @@ import { developmentLogin, staffPages } from '#testing/story-documents.ts'
 const password = 'correct horse battery'
 const execute = promisify(execFile)
 
-/** Beside the example: a SCIM gateway to the people who log in, and a page for one group of them. */
+/** Beside the example: a SCIM gateway to the users who log in, and a page for one of their groups. */
 const scim = `
 apiVersion: openunison.tremolo.io/v1
 kind: Target
@@ -69,8 +69,8 @@ spec:
 ${staffPages}
 `
 
-describe('people who leave, on SQLite', () => story())
-describe.skipIf(postgresUrl() === '')('people who leave, on PostgreSQL', () => story(freshSchema))
+describe('users who leave, on SQLite', () => story())
+describe.skipIf(postgresUrl() === '')('users who leave, on PostgreSQL', () => story(freshSchema))
 
 function story(databaseUrl?: () => Promise<string>): void {
   let gateway: GatewayProcess
@@ -100,7 +100,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     return addPerson(config, dataFolder, login, password, [...database.slice(2), ...given])
   }
 
-  /** Somebody who is logged in, with tokens for kubectl. */
+  /** A logged-in user, with tokens for kubectl. */
   async function loggedIn(login: string) {
     const browser = new PlainBrowser(gateway.url)
     const page = await browser.follow('/k8stoken/token/user', login, password)
@@ -154,7 +154,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     return (await execute('bin/gatehouse', args)).stdout
   }
 
-  test('who is switched off by SCIM is out within the second, with all tokens, and cannot come back', async () => {
+  test('a user deactivated by SCIM is logged out within a second, with all tokens, and cannot log in', async () => {
     const { api, refresh, userInfo } = await loggedIn('ada')
     expect((await api('/staff')).status).toBe(200)
     expect(await refresh()).toBe(200)
@@ -172,7 +172,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await new PlainBrowser(gateway.url).logIn('/staff', 'ada', password)).status).toBe(303)
   })
 
-  test('who is deleted by SCIM loses tokens that no browser asks about, and is not whoever comes by that name', async () => {
+  test('a user deleted by SCIM loses tokens that no browser uses, and a new user with the same name does not inherit them', async () => {
     const { api, refresh, userInfo } = await loggedIn('grace')
     expect(await refresh()).toBe(200)
     await scimCall('DELETE', `/Users/${await idOf('Users', 'userName eq "grace"')}`)
@@ -183,7 +183,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await audited('grace')).toMatch(/the name is another’s now/)
   })
 
-  test('a group that is lost is lost within the second, for rules and for claims', async () => {
+  test('a removed membership takes effect within a second, for rules and for claims', async () => {
     const { api, refresh, userInfo } = await loggedIn('alan')
     expect([(await api('/crew')).status, await refresh()]).toEqual([200, 200])
     expect(await (await userInfo()).json()).toMatchObject({ groups: [expect.stringMatching(/^cn=crew,/)] })

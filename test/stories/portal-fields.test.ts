@@ -3,8 +3,8 @@ import { type GatewayProcess, startGatewayProcess, until } from '#testing/gatewa
 import { type DemoLogin, PortalPerson } from '#testing/portal-story.ts'
 
 /**
- * What each answer has, field by field: those of the specification (Registration, sections 2.1 and 4.1) and of the
- * predecessor's Main and Token APIs. A `?` marks what may be absent; `any` is for values of every type.
+ * The fields of each answer: those of the specification (Registration, sections 2.1 and 4.1) and of OpenUnison's Main
+ * and Token APIs. A `?` marks an optional field; `any` is for values of every type.
  */
 const tables: Readonly<Record<string, string>> = {
   RegisterConfig: `
@@ -206,7 +206,7 @@ const tables: Readonly<Record<string, string>> = {
 | state.renewable | boolean |`,
 }
 
-/** What the predecessor sent, or kept beside what it sent, and nobody gets here. */
+/** Fields that OpenUnison sent or stored beside the others, and that no client gets here. */
 const neverSent =
   /"(?:jitUserWorkflow|workflowName|editJavaScriptFunction|jsUris|password|userPassword|rcSecret|regex|pattern)":/
 
@@ -226,7 +226,7 @@ const fieldsOf = (shape: string): Field[] =>
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Where a value is not of the type, each place by its path. */
+/** The paths of values of another type. */
 function differences(value: unknown, type: string, at = ''): string[] {
   const [, container, of = ''] = /^(array|map) of (.+)$/.exec(type) ?? []
   if (container === 'array') {
@@ -251,7 +251,7 @@ function differences(value: unknown, type: string, at = ''): string[] {
   return holds ? [] : [`${at}: ${type}`]
 }
 
-test('the table finds what is missing, and what is of another type', () => {
+test('the table finds missing fields, and fields of another type', () => {
   expect(fieldsOf('MainConfig')).toHaveLength(26)
   expect(differences({ name: 'a', value: 'b', num: 0 }, 'ListItem')).toEqual([])
   expect(differences({ name: 'a', num: '0' }, 'ListItem')).toEqual(['.value: string', '.num: integer'])
@@ -310,7 +310,7 @@ describe('the portal', () => {
     expect(answer.text).not.toMatch(neverSent)
   })
 
-  test('what is sent is answered with every field, and what is refused too', async () => {
+  test('writes are answered with every field, and rejections too', async () => {
     const attributes = { userName: 'joan', mail: 'joan@example.com', givenName: 'Joan', sn: 'Clarke' }
     const submitted = await person('ada').send('POST', '/register/submit', { attributes, reason: 'new here' })
     expect([submitted.status, differences(submitted.json, 'SubmittedResponse')]).toEqual([200, []])

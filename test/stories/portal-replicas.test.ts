@@ -5,13 +5,13 @@ import { demoPasswords, PortalPerson } from '#testing/portal-story.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
 describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => {
-  test('who logs in on one goes on at the other, with the Main and Token APIs', async () => {
+  test('a login on one replica continues on the other, with the Main and Token APIs', async () => {
     const config = 'examples/quickstart'
     const args = ['--database', await freshSchema()]
     const key = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 9).toString('base64') }
     const a = await startGatewayProcess({ config, args, environment: key })
     onTestFinished(async () => void (await a.stop()))
-    // Both are known by one address, as behind a load balancer.
+    // Both have one public address, as behind a load balancer.
     const b = await startGatewayProcess({ config, args, environment: { ...key, GATEHOUSE_URL: a.url } })
     onTestFinished(async () => void (await b.stop()))
 

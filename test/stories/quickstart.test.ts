@@ -13,11 +13,11 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-/** The lines of the welcome text that are meant to be pasted, in their order. */
+/** The lines of the welcome text to paste, in order. */
 const printedLines = (): string[] =>
   [...gateway.output().matchAll(/^ {2}((?:[A-Z_]+=|curl |bin\/).*)$/gm)].map(([, line = '']) => line)
 
-/** Logins and passwords, as they are printed. */
+/** The printed logins and passwords. */
 const printedLogins = (): [string, string][] =>
   [...gateway.output().matchAll(/^ {2}([a-z]+) +(\w+-\d{4})\b/gm)].map(([, login = '', password = '']) => [
     login,
@@ -57,7 +57,7 @@ test('the printed lines work when pasted one after the other', async () => {
   expect(answers[18]).toContain('decision     allowed')
 })
 
-test('each printed login gets in, and what was asked for is decided by the manager', async () => {
+test('each printed login works, and the manager decides the requests', async () => {
   const logins = printedLogins()
   expect(logins.map(([login]) => login)).toEqual(['ada', 'grace', 'alan'])
   const browsers = new Map<string, PlainBrowser>()

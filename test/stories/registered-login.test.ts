@@ -12,7 +12,7 @@ import { application, peopleInDatabase, registrationUrl } from '#testing/story-d
 const execute = promisify(execFile)
 const password = 'an uncommon tortoise'
 
-/** A form with a password, and a page for those who registered. */
+/** A form with a password, and a page for registered users. */
 const configuration = `
 ${peopleInDatabase}
 ---
@@ -52,8 +52,8 @@ spec:
       filterChain: [{ className: filters.CheckSession, params: { applicationName: pages } }]
 `
 
-describe('who registers with a password logs in with it, on SQLite', () => story())
-describe.skipIf(postgresUrl() === '')('who registers with a password logs in with it, on PostgreSQL', () =>
+describe('a user who registers with a password logs in with it, on SQLite', () => story())
+describe.skipIf(postgresUrl() === '')('a user who registers with a password logs in with it, on PostgreSQL', () =>
   story(freshSchema),
 )
 
@@ -85,7 +85,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     return answer.status
   }
 
-  test('the form takes the password, the login knows it, and nothing shows it', async () => {
+  test('the form accepts the password, the login verifies it, and nothing shows it', async () => {
     expect(await submit({ uid: 'ada', mail: 'ada@corp.test' }, 'another one')).toBe(500)
     expect(await submit({ uid: 'ada', mail: 'ada@corp.test' })).toBe(200)
     const browser = new PlainBrowser(gateway.url)
@@ -104,7 +104,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(`${audit}${gateway.output()}`).not.toContain('argon2')
   })
 
-  test('the page after a logout leads to the only application there is', async () => {
+  test('the page after a logout leads to the only application', async () => {
     const browser = new PlainBrowser(gateway.url)
     await browser.logIn('/check', 'ada', password)
     const out = await browser.get('/check/logout')

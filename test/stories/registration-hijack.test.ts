@@ -19,15 +19,15 @@ import { startSlapd } from '#testing/slapd.ts'
 import { runOn } from '#testing/sql-schema.ts'
 import { application, peopleInDatabase, registrationUrl, tokenMechanism } from '#testing/story-documents.ts'
 
-/** Where accounts are, beside the approver, who is in the embedded database. */
+/** Where accounts are stored, beside the approver, who is in the embedded database. */
 interface Accounts {
   readonly target: string
   readonly yaml: string
   /** For the gateway's own database. */
   readonly database?: string
-  /** What the real newhire gets beside what SCIM says: a password, of which the gateway knows nothing. */
+  /** The password of the real newhire, beside the attributes from SCIM; the gateway does not know it. */
   givePassword(story: { readonly config: string; readonly dataFolder: string }): Promise<void>
-  /** All that is stored about the account: attributes, groups, password. */
+  /** Everything stored about the account: attributes, groups, password. */
   snapshot(story: { readonly dataFolder: string }): Promise<unknown>
 }
 
@@ -328,7 +328,7 @@ async function startStory(accounts: Accounts) {
     expect(`${answer.status} ${text}`).toMatch(/^200 /)
     return (JSON.parse(text) as { workflowId: string }).workflowId
   }
-  /** Once the registration waits for the boss. */
+  /** The approval, once the registration waits for the boss. */
   const approvalOf = async (run: string): Promise<string> => {
     let found: string | undefined
     await until(async () => {
@@ -383,14 +383,14 @@ async function hijack(accounts: Accounts): Promise<void> {
   const audit = await runOn(story.url, 'select * from audit')
   expect(JSON.stringify(audit.filter((row) => JSON.stringify(row).includes('ACCOUNT_EXISTS')))).toContain('newhire')
 
-  // A new user gets an account, and everything that the workflow gives.
+  // A new user gets an account, and everything that the workflow grants.
   const other = await story.register('other', 'other@example.com')
   const answer = await story.send('PUT', `/main/approvals/${await story.approvalOf(other)}`, vote, 'boss')
   expect(`${answer.status} ${await answer.text()}`).toMatch(/^200/)
   expect(await story.ended(other)).toMatchObject({ state: 'completed' })
 }
 
-/** The boss approves a registration at the moment at which SCIM, here or at another gateway, creates the same login. */
+/** The boss approves a registration while SCIM, here or at another gateway, creates the same login. */
 async function race(accounts: Accounts, gateways: 1 | 2 = 1): Promise<void> {
   const story = await startStory(accounts)
   const other = gateways === 1 ? undefined : await story.startAnother()
@@ -414,7 +414,7 @@ async function race(accounts: Accounts, gateways: 1 | 2 = 1): Promise<void> {
     const user = { schemas, userName: login, emails: [{ value: `${login}@example.com` }] }
     const [decided, hired] = await Promise.all([
       story.send('PUT', `/main/approvals/${approval}`, vote, 'boss'),
-      // So that it comes at another point of the run in every round.
+      // Reaches another point of the run in every round.
       delay(millis).then(() => (other ?? story.send)('POST', '/scim/Users', user, 'idp')),
     ])
     const { state, incident } = await story.ended(run)
@@ -447,7 +447,7 @@ describe('a registration of an account that appears before the approval', () => 
   test('in the tables of an application', { timeout: 240_000 }, async () => hijack(await inSqlTables()))
 })
 
-describe('a registration that is approved while SCIM creates the same login: one of both creates the account', () => {
+describe('a registration that is approved while SCIM creates the same login: one of the two creates the account', () => {
   test('in the embedded database', { timeout: 240_000 }, () => race(inOwnDatabase()))
 
   test.skipIf(postgresUrl() === '')('in PostgreSQL, through two gateways', { timeout: 240_000 }, async () => {

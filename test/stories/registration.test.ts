@@ -9,7 +9,7 @@ import { registrationKeys, registrationStory } from '#testing/registration-story
 
 const run = promisify(execFile)
 
-/** The field lists of the specification, section 2.1, as they stand there. */
+/** The field lists of the specification, section 2.1, copied from it. */
 const specification = {
   Config: `
 | frontPage | object |
@@ -54,7 +54,7 @@ type Shape = keyof typeof specification
 const fields = (shape: Shape): { field: string; type: string }[] =>
   Array.from(specification[shape].matchAll(/^\| (\S+) \| (.+) \|$/gm), ([, field = '', type = '']) => ({ field, type }))
 
-/** Fields that an attribute has only where they are configured. */
+/** Fields that an attribute has only if configured. */
 const isAbsent = (value: unknown, field: string): boolean =>
   ['regEx', 'minChars', 'maxChars'].includes(field) && at(value, field) === undefined
 
@@ -71,7 +71,7 @@ function isOfType(value: unknown, type: string): boolean {
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((inner, name) => (inner as Record<string, unknown> | undefined)?.[name], value)
 
-/** What is missing or of another type. */
+/** Missing fields, and fields of another type. */
 const differences = (value: unknown, shape: Shape): string[] =>
   fields(shape).flatMap(({ field, type }) => (isOfType(at(value, field), type) ? [] : [`${field}: ${type}`]))
 
@@ -149,7 +149,7 @@ test('each endpoint answers with the fields of the specification', async () => {
   expect(await (await get('/open/register/openapi.json')).json()).toMatchObject({ openapi: '3.1.0' })
 })
 
-test('other faults are told in the same form, and start nothing', async () => {
+test('other faults are reported in the same format, and start nothing', async () => {
   const { start } = await registrationStory()
   const { gateway, post } = await start()
   const url = `${gateway.url}/open/register/submit`
@@ -173,7 +173,7 @@ test('other faults are told in the same form, and start nothing', async () => {
   expect((await runs(gateway.dataFolder)).trim()).toBe('')
 })
 
-test('a registration waits for its mail to be confirmed, also over a restart', async () => {
+test('a registration waits for the confirmation of its mail, also over a restart', async () => {
   const { start, mails } = await registrationStory()
   const before = await start()
   const password = 'correct horse battery'
@@ -218,7 +218,7 @@ test('a registration waits for its mail to be confirmed, also over a restart', a
   expect(before.gateway.output() + after.gateway.output()).not.toContain('horse')
 })
 
-test('somebody is invited from the command line, and by those who may, and comes in once', async () => {
+test('a user is invited from the command line, and by users that may invite, and registers once', async () => {
   const { start, mails, config } = await registrationStory()
   const { gateway, get, post } = await start()
   const [boss, eve] = [await gateway.token('--subject', 'boss'), await gateway.token('--subject', 'eve')]
@@ -271,7 +271,7 @@ describe.each([
   ['PostgreSQL', freshSchema],
 ])('on %s', (name, database) => {
   test.skipIf(name === 'PostgreSQL' && postgresUrl() === '')(
-    'of a thousand registrations of one login at the same time, exactly one wins',
+    'one of a thousand concurrent registrations of one login wins',
     async () => {
       const { start } = await registrationStory()
       const url = await database()
@@ -281,7 +281,7 @@ describe.each([
         Array.from({ length: 1_000 }, async (_, i) => {
           const { post } = gateways[i % gateways.length] ?? first
           let answer = await post('/asked/register/submit', { attributes: { uid: 'ada' } })
-          // A database that is asked too much says so; whoever is told comes again.
+          // An overloaded database says so; the client tries again.
           for (let again = 0; answer.status === 503 && again < 10; again++) {
             await answer.arrayBuffer()
             await delay(1_000)
@@ -293,7 +293,7 @@ describe.each([
       const refused = `500 ${JSON.stringify({ errors: ['Login is not available'] })}`
       expect(statuses.filter((status) => status.startsWith('200'))).toHaveLength(1)
       expect([...new Set(statuses.filter((status) => !status.startsWith('200')))]).toEqual([refused])
-      // The one that won waits for an approval: nobody else gets the login meanwhile.
+      // The winner waits for an approval: no other user gets the login meanwhile.
       const late = await first.post('/asked/register/submit', { attributes: { uid: 'ada' } })
       expect(await late.json()).toEqual({ errors: ['Login is not available'] })
     },

@@ -32,7 +32,7 @@ const metric = async (name: string): Promise<number> => {
 const applied = () => metric('gatehouse_configuration_reloads_total{outcome="applied"}')
 const refused = () => metric('gatehouse_configuration_reloads_total{outcome="refused"}')
 
-/** As editors do: a new file, moved over the old one. */
+/** Like an editor: moves a new file over the old one. */
 function edit(file: string, change: (text: string) => string): void {
   const path = join(folder, file)
   writeFileSync(`${path}.new`, change(readFileSync(path, 'utf8')))
@@ -64,7 +64,7 @@ test('a configuration change under load drops no request', async () => {
   expect(statuses.get(200)).toBeGreaterThan(50)
 })
 
-test('a broken change leaves the running configuration alone and is reported with its place', async () => {
+test('a broken change does not affect the running configuration and is reported with its position', async () => {
   const before = await refused()
   edit('crm.yaml', (text) => text.replace('workflowName: crm-sync', 'workflowName: crm-snyc'))
   await until(async () => (await refused()) > before, 10_000)
@@ -79,7 +79,7 @@ test('a broken change leaves the running configuration alone and is reported wit
   ).toEqual([])
 })
 
-test('mending it brings the newest configuration to life', async () => {
+test('the newest configuration takes effect once it is fixed', async () => {
   const before = await applied()
   edit('crm.yaml', (text) =>
     text.replace('workflowName: crm-snyc', 'workflowName: crm-sync').replace('(role=crm)', '(role=nobody)'),
@@ -90,7 +90,7 @@ test('mending it brings the newest configuration to life', async () => {
   expect((await get('/scim/people/Users')).status).toBe(200)
 })
 
-test('a target that cannot be created leaves the running configuration alone too', async () => {
+test('a target that cannot be created does not affect the running configuration either', async () => {
   const before = await refused()
   edit('crm-target.js', (text) => `${text}\nthrow new Error('cannot start')\n`)
   gateway.process.kill('SIGHUP')

@@ -20,7 +20,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   const today = new Date().toISOString().slice(0, 10)
   const reason = '=HYPERLINK("http://evil.example","on call")'
 
-  test('who sees an org sees its reports, with what they ask for', async () => {
+  test('a user who sees an org sees its reports, with their parameters', async () => {
     expect(await json('/reports/org/root')).toEqual({
       reports: [
         {
@@ -47,7 +47,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await get('/reports/org/operations')).status).toBe(404)
   })
 
-  test('a request stands in the report of whoever asked, until it is decided', async () => {
+  test("a request is in the requester's report, until it is decided", async () => {
     const asked = [{ uuid: crypto.randomUUID(), name: 'vault-access', reason }]
     expect(await (await put('/workflows', asked, 'ada')).text()).toContain('success')
     let open: { grouping: { header: object; data: Record<string, string>[] }[] } = { grouping: [] }
@@ -72,7 +72,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     ])
   })
 
-  test('administrators see decisions and changes of a time and of a person', async () => {
+  test('administrators see decisions and changes by period and user', async () => {
     const decisions = await json(`/reports/Completed Approvals?beginDate=${today}&endDate=${today}`, 'linus')
     expect(decisions.grouping[0].data).toMatchObject([{ Subject: 'ada', 'Decided By': 'grace', Comment: 'fine' }])
     const none = await json('/reports/Completed Approvals?beginDate=0&endDate=86400000', 'linus')
@@ -89,7 +89,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await json("/reports/Single User Change Log?userKey=' or 1=1 --", 'linus')).grouping).toEqual([])
   })
 
-  test('D21: what the caller may not see is not there, and what is missing is told', async () => {
+  test('D21: reports that the caller may not see do not exist, and missing parameters are reported', async () => {
     const [hidden, absent] = [await get('/reports/Open%20Approvals'), await get('/reports/Nothing')]
     expect([hidden.status, absent.status]).toEqual([404, 404])
     expect(await hidden.json()).toMatchObject({ errors: ['Report not found'] })
@@ -103,7 +103,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await sendAsNobody('/reports/org/root')).status).toBe(401)
   })
 
-  test('D21: files hold no formulas', async () => {
+  test('D21: files contain no formulas', async () => {
     const asked = [{ uuid: crypto.randomUUID(), name: 'vault-access', reason }]
     await put('/workflows', asked, 'ada')
     await until(async () => (await json('/reports/My%20Open%20Requests')).grouping.length > 0, 20_000)

@@ -13,7 +13,7 @@ import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 const run = promisify(execFile)
 const prov = 'urn:ietf:params:scim:event:prov'
 
-/** Two gateways that anybody may use: one pushes its events, the other keeps them to be polled. */
+/** Two gateways that anyone may use: one pushes its events, the other stores them for polling. */
 const gateway = (name: string, more: string): string => `
     - hosts: ['*']
       uri: /${name}
@@ -217,7 +217,7 @@ test('a receiver polls, and gets each event until it acknowledges it', async () 
   expect(await poll({ setErrs: { [other]: { err: 'invalid_request' } }, maxEvents: 0 })).toEqual({ sets: {} })
   expect(await poll({ returnImmediately: true })).toEqual({ sets: {} })
   expect((await send(url, 'POST', '/events/poll', { maxEvents: -1 })).status).toBe(400)
-  // A poll that waits does not hold up the end of the process.
+  // A waiting poll does not delay the end of the process.
   const left = poll({})
   await new Promise((resolve) => setTimeout(resolve, 200))
   const began = Date.now()
@@ -227,7 +227,7 @@ test('a receiver polls, and gets each event until it acknowledges it', async () 
   expect(output()).not.toContain('hunter2')
 })
 
-test('the operator sees why calls failed, by command and by address, also after a restart', async () => {
+test('the operator sees why calls failed, by command and by URL, also after a restart', async () => {
   const { start } = await scene()
   const dataFolder = temporaryFolder()
   const first = await start(dataFolder)
@@ -267,7 +267,7 @@ test('the operator sees why calls failed, by command and by address, also after 
 })
 
 describe.skipIf(postgresUrl() === '')('on PostgreSQL', () => {
-  test('two processes deliver one stream one event at a time, and when one is killed the other goes on', async () => {
+  test('two processes deliver one stream one event at a time, and when one is killed the other continues', async () => {
     const { receiver, start } = await scene()
     await receiver.listen()
     const database = await freshSchema()

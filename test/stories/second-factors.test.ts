@@ -23,7 +23,7 @@ afterAll(async () => {
   await rm(dataFolder, { recursive: true, force: true })
 })
 
-/** The code of the present time step, or of the next one, which is accepted already and was not used. */
+/** The code of the present time step, or of the next one, which is already accepted and unused. */
 const codeOf = (secret: string, steps = 0): string =>
   new TOTP({ secret }).generate({ timestamp: Date.now() + steps * 30_000 })
 
@@ -60,7 +60,7 @@ const api = async <T>(browser: PlainBrowser, method: string, path: string, body?
   return { status: response.status, body: (text === '' ? undefined : JSON.parse(text)) as T }
 }
 
-test('an authenticator app is set up at the first login, asked for at the next, and no code counts twice', async () => {
+test('an authenticator app is set up at the first login, required at the next, and no code counts twice', async () => {
   const { browser, secret, used, codes } = await setUp('ada')
   expect(JSON.parse((await browser.get('/hello/code')).body)).toEqual({ uid: 'ada', level: 20 })
   expect(codes).toHaveLength(10)
@@ -105,7 +105,7 @@ test('guesses are counted and lock the second factor, and nothing else', async (
   expect((await new PlainBrowser(gateway.url).logIn('/hello', 'joan', password)).status).toBe(303)
 })
 
-test('the account API shows and ends sessions, and changes factors after a step-up only', async () => {
+test('the account API shows and ends sessions, and changes factors only after a step-up', async () => {
   const { browser, secret } = await setUp('mary')
   const weak = new PlainBrowser(gateway.url)
   expect((await weak.logIn('/hello', 'mary', password)).location).toBe('/hello')

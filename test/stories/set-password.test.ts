@@ -104,7 +104,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   beforeAll(async () => {
     cpSync('examples/own-issuer', config, { recursive: true })
     writeFileSync(join(config, 'passwords.yaml'), documents)
-    // So that a login of the example finds only its own users.
+    // Makes a login of the example find only its own users.
     const authentication = join(config, 'authentication.yaml')
     writeFileSync(authentication, readFileSync(authentication, 'utf8').replaceAll('root: o=', 'root: ou=staff,o='))
     const url = await databaseUrl?.()
@@ -203,7 +203,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect((await audited(login)).match(/password changed/g)).toHaveLength(1)
   })
 
-  test('a gateway that is killed after the password was written ends the sessions all the same', async () => {
+  test('a gateway that is killed after the password was written still ends the sessions', async () => {
     const [one, two] = [await signedIn('/staff', 'dora'), await signedIn('/staff', 'dora')]
     const grace = await signedIn('/staff', 'grace')
     const found = await api('/scim/Users?filter=userName%20eq%20%22dora%22', 'GET')
@@ -220,7 +220,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     }
     await expect(api(`/scim/Users/${id}`, 'PATCH', patch)).rejects.toThrow()
     await until(async () => gateway.process.signalCode === 'SIGKILL', 20_000)
-    // The lease of the dead process has run out, where others may still be running.
+    // The lease of the dead process has expired, even if others are still running.
     await delay(7_000)
     gateway = await start({})
     expect((await new PlainBrowser(gateway.url).logIn('/staff', 'dora', 'killed horse battery')).status).toBe(303)

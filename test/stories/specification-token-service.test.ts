@@ -13,7 +13,7 @@ const keyPair = generateKeyPairSync('rsa', { modulusLength: 2048 })
 let cluster: SigningCluster
 let gateway: GatewayProcess
 
-/** With the fields of the specification, section 2.6, as it names them. */
+/** With the fields of the specification, section 2.6, by its names. */
 const values = `sts:
   injector: { tokenService: https://gatehouse.example.com }
   endpoints:
@@ -93,7 +93,7 @@ async function issued(endpoint: string): Promise<string> {
   return ((await answer.json()) as { access_token: string }).access_token
 }
 
-describe('the token service, as the specification describes it', () => {
+describe('the token service of the specification', () => {
   test('an endpoint has a path, an audience, an issuer host and a key pair', async () => {
     const { discovery, keys } = await documentsOf('cloud')
     expect(discovery['issuer']).toBe('https://cloud-issuer.example.com')
@@ -128,7 +128,7 @@ describe('the token service, as the specification describes it', () => {
     expect(await statuses('elsewhere')).toEqual([403, 403, 403])
   })
 
-  test('a bound token for another audience is refused, and the answer names the wanted one', async () => {
+  test('a bound token for another audience is rejected, and the answer names the required one', async () => {
     const answer = await exchange('cloud', await cluster.token({ audiences: ['vault'] }))
     expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({

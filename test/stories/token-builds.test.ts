@@ -8,7 +8,7 @@ import { stsCommand } from '#server/commands/sts.ts'
 import { FakeIssuer, rsaKey, signedToken } from '#testing/fake-issuer.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 
-/** Builds of GitHub Actions and GitLab CI get tokens for a cloud by who they are; no cluster and no shared secret is involved. */
+/** Builds of GitHub Actions and GitLab CI get tokens for a cloud by identity, without a cluster or shared secret. */
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-builds-'))
 const [githubKey, gitlabKey] = [rsaKey('38826b17'), rsaKey('4i3sFE7sxqNPOT7')]
 const audience = 'https://gatehouse.example.com'
@@ -180,7 +180,7 @@ it('other builds get none: another branch, a fork, a pull request, and one of th
   expect(answers.slice(4)).toEqual(Array(3).fill([400, bad?.[1]]))
 })
 
-it('explain says the same of a build’s token, and the audit names the build', async () => {
+it('explain agrees about a build’s token, and the audit names the build', async () => {
   const file = join(folder, 'build.jwt')
   writeFileSync(file, await fromGithub())
   const allowed = await run(stsCommand, 'explain', '--config', folder, 'deploy', '--token', file)
@@ -206,12 +206,12 @@ it('explain says the same of a build’s token, and the audit names the build', 
   expect(await run(auditCommand, 'verify', '--data', gateway.dataFolder)).toMatchObject({ code: 0 })
 })
 
-it('an issuer that is away delays its own builds only', async () => {
+it('an unreachable issuer delays only its own builds', async () => {
   const fresh = rsaKey('new')
   gitlab.overrides.set('/issuer/certs', (_request, response) => response.writeHead(503).end())
   gitlab.keys = [fresh]
   expect((await exchange(await fromGithub())).status).toBe(200)
   expect(decodeJwt(await fromGitlab()).iss).toBe(gitlab.url)
-  // Known keys are used for an hour while the issuer is away.
+  // Known keys are used for an hour while the issuer is unreachable.
   expect((await exchange(await fromGitlab())).status).toBe(200)
 })

@@ -20,7 +20,7 @@ const role = 'arn:aws:iam::123456789012:role/cart'
 interface Published {
   readonly fixture: IssuingFixture
   setUp(): Omit<Presented, 'token' | 'now'>
-  /** Puts a fresh token where the client reads it, as a sidecar does. */
+  /** Writes a new token to the client's file, like a sidecar. */
   write(): Promise<string>
 }
 
@@ -71,7 +71,7 @@ describe('Amazon', () => {
     expect(standIn.verdicts).toEqual([[]])
   })
 
-  it('refuses the same token with a line end behind it, which the SDK sends as it is', async () => {
+  it('rejects the same token with a trailing line end, which the SDK sends unchanged', async () => {
     const { setUp, write } = await publish({ preset: 'aws', audience: 'sts.amazonaws.com' })
     standIn = await startStandIn(amazonSts, setUp)
     writeFileSync(tokenFile, `${await write()}\n`)
@@ -97,7 +97,7 @@ describe('Microsoft', () => {
       tokenFilePath: tokenFile,
       disableInstanceDiscovery: true,
       httpClient: {
-        // The library takes no address without TLS, so the stand-in answers in its place.
+        // The library accepts only TLS, so the stand-in answers in its place.
         sendRequest: async (request) => {
           const { pathname, origin } = new URL(request.url)
           const { headers } = request
@@ -168,12 +168,15 @@ describe('a standard client', () => {
 describe('every consumer', () => {
   const consumers = Object.keys(consumerRules) as Consumer[]
 
-  it.each(consumers)('%s takes the tokens of its preset, at the longest life and with every claim', async (preset) => {
-    const { setUp, write } = await publish({ preset, ttlSeconds: 3600 })
-    expect(await refusalsBy(preset, { ...setUp(), token: await write(), now: new Date() })).toEqual([])
-  })
+  it.each(consumers)(
+    '%s accepts the tokens of its preset, with the longest lifetime and every claim',
+    async (preset) => {
+      const { setUp, write } = await publish({ preset, ttlSeconds: 3600 })
+      expect(await refusalsBy(preset, { ...setUp(), token: await write(), now: new Date() })).toEqual([])
+    },
+  )
 
-  it('takes the token of an endpoint without a preset', async () => {
+  it('accepts the token of an endpoint without a preset', async () => {
     const { setUp, write } = await publish({})
     const token = await write()
     for (const consumer of consumers) {
@@ -182,7 +185,7 @@ describe('every consumer', () => {
   })
 })
 
-describe('the stand-ins refuse what the vendors refuse', () => {
+describe('the stand-ins reject what the vendors reject', () => {
   const now = new Date()
   const seconds = Math.floor(now.getTime() / 1000)
   const issuer = 'https://issuer.example.com'
@@ -235,7 +238,7 @@ describe('the stand-ins refuse what the vendors refuse', () => {
     expect(await refusalsBy(consumer, presented)).not.toEqual([])
   })
 
-  it.each(Object.keys(consumerRules) as Consumer[])('%s takes the unchanged one', async (consumer) => {
+  it.each(Object.keys(consumerRules) as Consumer[])('%s accepts the unchanged one', async (consumer) => {
     const token = await new SignJWT({ ...good, ...standing })
       .setProtectedHeader({ alg: 'RS256', kid: 'k' })
       .sign(privateKey)

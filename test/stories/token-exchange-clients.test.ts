@@ -51,7 +51,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The network between client and gateway: the name of the issuer's host leads to the gateway, and TLS ends before it. */
+/** The network between client and gateway: the issuer's host resolves to the gateway, and TLS ends before it. */
 const network = (
   url: string | URL,
   options: { method?: string; headers?: ConstructorParameters<typeof Headers>[0]; body?: unknown },
@@ -100,7 +100,7 @@ describe('openid-client', () => {
     })
   }
 
-  it('gets an access token where it asks for one', async () => {
+  it('gets an access token on request', async () => {
     const config = await discovery(new URL(issuer), 'any-client-id', undefined, None(), {
       [customFetch]: throughNetwork,
     })
@@ -143,7 +143,7 @@ describe('openid-client', () => {
 })
 
 describe('google-auth-library', () => {
-  it('exchanges a token with the client that it has for it', async () => {
+  it('exchanges a token with its own client', async () => {
     const client = new StsCredentials({
       tokenExchangeEndpoint: `${gateway.url}/sts/hosted/token`,
       clientAuthentication: { confidentialClientType: 'basic', clientId: 'any', clientSecret: 'whatever' },
@@ -160,7 +160,7 @@ describe('google-auth-library', () => {
 })
 
 describe('the log of token exchange', () => {
-  it('names the workload, and holds no part of a token', async () => {
+  it('names the workload, and contains no part of a token', async () => {
     const token = await cluster.token({ pod: { name: 'cart-7', uid: 'uid-7' } })
     const form = new URLSearchParams({ grant_type: grant, subject_token: token, subject_token_type })
     const { status } = await fetch(`${gateway.url}/sts/hosted/token`, { method: 'POST', body: form })

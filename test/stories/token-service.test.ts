@@ -66,7 +66,7 @@ const documents = async (endpoint: string) =>
     keys: JSONWebKeySet
   }
 
-/** As an operator reads it. */
+/** The audit as an operator reads it. */
 async function auditOf(target: string): Promise<{ readonly action: string }[]> {
   const lines: string[] = []
   const io = { stdout: (line: string) => void lines.push(line), stderr: (line: string) => void lines.push(line) }
@@ -91,7 +91,7 @@ describe('the token service', () => {
     expect(payload).toMatchObject({ sub: 'k8s:shop:cart', iss: 'https://aws-issuer.example.com' })
   })
 
-  it('C5, C9: gives each endpoint a key of its own', async () => {
+  it('C5, C9: gives each endpoint its own key', async () => {
     const kids = (await Promise.all(['aws', 'hosted'].map(documents))).map(({ keys }) =>
       keys.keys.map(({ kid }) => kid),
     )
@@ -114,7 +114,7 @@ describe('the token service', () => {
     expect(statuses).toEqual([200, 200, 404, 404])
   })
 
-  it('takes the API server’s audience only at the endpoint that says so', async () => {
+  it('accepts the API server’s audience only at the configured endpoint', async () => {
     const issuer = 'https://kubernetes.default.svc.cluster.local'
     const token = await cluster.token({ audiences: [issuer, 'https://kubernetes.default.svc'] })
     const headers = { authorization: `Bearer ${token}` }
@@ -124,7 +124,7 @@ describe('the token service', () => {
     expect([old.status, decodeJwt(given.jwt).aud, closed.status]).toEqual([200, 'https://hosted.example.com', 400])
   })
 
-  it('refuses others with a typed error, and has a row for every decision', async () => {
+  it('rejects others with a typed error, and has a row for every decision', async () => {
     const codes = []
     for (const token of [await cluster.token({ account: 'other' }), await cluster.token({ audiences: ['x'] }), 'x']) {
       const answer = await exchange('aws', token)
@@ -155,7 +155,7 @@ describe('gatehouse sts explain', () => {
     return { code: await stsCommand(['explain', '--config', folder, ...args], io), text: out.join('\n') }
   }
 
-  it('tells why a described workload would get a token, and its claims', async () => {
+  it('shows why a described workload would get a token, and its claims', async () => {
     const { code, text } = await explain('--as', 'namespace=shop', '--as', 'saname=cart', 'aws')
     expect(code).toBe(0)
     expect(text).toMatch(/^rule +pass +filter \(&\(namespace=shop\)\(saname=cart\)\)/m)
@@ -163,12 +163,12 @@ describe('gatehouse sts explain', () => {
     expect(text).toMatch(/sub: "k8s:shop:cart"/)
   })
 
-  it('tells why it would not', async () => {
+  it('shows why it would not', async () => {
     const { code, text } = await explain('--as', 'namespace=shop', '--as', 'saname=other', 'aws')
     expect([code, /^decision +refused: 403 access_denied$/m.test(text)]).toEqual([1, true])
   })
 
-  it('verifies and reviews a token that is shown, and never prints it', async () => {
+  it('verifies and reviews a given token, and never prints it', async () => {
     const token = await cluster.token({ audiences: ['elsewhere'] })
     const file = join(folder, 'token')
     writeFileSync(file, token)

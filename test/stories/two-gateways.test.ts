@@ -34,7 +34,7 @@ test('a user created through one gateway is unknown to the other', async () => {
   expect([await exists('/scim/people', 'only-crm'), await exists('/scim/crm', 'only-crm')]).toEqual([false, true])
 })
 
-test('the same login in both is two people: deleting one leaves the other', async () => {
+test('the same login in both is two users: deleting one keeps the other', async () => {
   expect([await exists('/scim/people', 'alan'), await exists('/scim/crm', 'alan')]).toEqual([true, true])
   expect((await call('DELETE', '/scim/crm/Users/alan', both)).status).toBe(204)
   expect([await exists('/scim/people', 'alan'), await exists('/scim/crm', 'alan')]).toEqual([true, false])
@@ -45,7 +45,7 @@ test('each gateway has its own rules', async () => {
   expect(await call('GET', '/scim/crm/Users', peopleOnly)).toMatchObject({ status: 403, body: { status: '403' } })
 })
 
-test('a group of one is no group of the other', async () => {
+test('a group of one is not a group of the other', async () => {
   const people = (await call('GET', '/scim/people/Groups', both)).body.Resources as { displayName: string }[]
   const crm = (await call('GET', '/scim/crm/Groups', both)).body.Resources as { displayName: string }[]
   expect(people.map((group) => group.displayName).sort()).toEqual([

@@ -13,7 +13,7 @@ import {
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { ScimClient } from '#testing/scim-client.ts'
 
-/** An application with an API of its own behind a SCIM gateway, by the configuration of examples/webhook-target alone. */
+/** An application with its own API behind a SCIM gateway, only by the configuration of examples/webhook-target. */
 let application: CrmApplication
 let gateway: GatewayProcess
 let client: ScimClient
@@ -38,7 +38,7 @@ afterAll(async () => {
 const idOf = async (login: string): Promise<string> =>
   (await client.filter('/Users', `userName eq "${login}"`)).body.Resources[0].id
 
-test('a person is created, under the id that the application gave', async () => {
+test('a user is created, with the id of the application', async () => {
   const created = await client.post('/Users', {
     userName: 'grace',
     displayName: 'Grace "Amazing" Hopper',
@@ -57,7 +57,7 @@ test('a person is created, under the id that the application gave', async () => 
   expect((await client.post('/Users', { userName: 'Grace' })).status).toBe(409)
 })
 
-test('changes go through, a new login as well, and a stale version does not', async () => {
+test('changes pass through, including a new login, and a stale version does not', async () => {
   const id = await idOf('grace')
   const { version } = (await client.get(`/Users/${id}`)).body.meta
   const patched = await client.patch(`/Users/${id}`, [
@@ -75,7 +75,7 @@ test('changes go through, a new login as well, and a stale version does not', as
   expect(stale.status).toBe(412)
 })
 
-test('teams are created and renamed, people join and leave', async () => {
+test('teams are created and renamed, users join and leave', async () => {
   const id = await idOf('admiral')
   const { body: team } = await client.post('/Groups', { displayName: 'compilers' })
   const add = await client.patch(`/Groups/${team.id}`, [{ op: 'add', path: 'members', value: [{ value: id }] }])
@@ -90,7 +90,7 @@ test('teams are created and renamed, people join and leave', async () => {
   expect((await client.get(`/Groups/${team.id}`)).status).toBe(404)
 })
 
-test('filters are answered by the application or in front of it, over all its pages', async () => {
+test('filters are evaluated by the application or in front of it, over all its pages', async () => {
   await Promise.all(
     Array.from({ length: 130 }, (_, n) =>
       client.post('/Users', {
@@ -106,7 +106,7 @@ test('filters are answered by the application or in front of it, over all its pa
   expect(mail.body.Resources).toMatchObject([{ userName: 'many7' }])
 })
 
-test('an application that is killed is found again by itself, and nothing acknowledged is missing', async () => {
+test('the gateway reconnects to a killed application automatically, and no acknowledged change is lost', async () => {
   const results = Array.from({ length: 60 }, (_, n) => client.post('/Users', { userName: `late${n}` }))
   await Promise.all([application.restart(), ...results])
   const acknowledged = (await Promise.all(results)).flatMap(({ status }, n) => (status === 201 ? [`late${n}`] : []))
@@ -115,7 +115,7 @@ test('an application that is killed is found again by itself, and nothing acknow
   expect((await client.post('/Users', { userName: 'after' })).status).toBe(201)
 })
 
-test('deleting deletes behind; an application that is gone is no success, and its secrets are nowhere', async () => {
+test('deleting deletes behind; an unreachable application is not a success, and its secrets appear nowhere', async () => {
   const id = await idOf('admiral')
   expect((await client.delete(`/Users/${id}`)).status).toBe(204)
   expect(await behind.lookupUserByLogin('admiral')).toBeUndefined()

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-/** Adds a person to the embedded directory of a configuration, as an administrator would. */
+/** Adds a user to the embedded directory of a configuration, like an administrator. */
 export async function addPerson(
   config: string,
   dataFolder: string,

@@ -6,7 +6,7 @@ import process from 'node:process'
 import * as z from 'zod'
 import type { KubeClient } from '#testing/kube-client.ts'
 
-/** What a kubelet reads of an admitted pod to run its sidecar. */
+/** The parts of an admitted pod that a kubelet needs to run its sidecar. */
 const admittedSchema = z.object({
   metadata: z.object({ name: z.string(), namespace: z.string(), uid: z.string() }),
   spec: z.object({
@@ -42,20 +42,20 @@ const admittedSchema = z.object({
 
 export interface AdmittedSidecar {
   readonly process: ChildProcess
-  /** Where a file of the pod is on this machine. */
+  /** The path of a pod's file on this machine. */
   place(path: string): string
   log(): string
-  /** What its readiness probe says. */
+  /** The result of its readiness probe. */
   ready(): boolean
-  /** Its credentials anew, as a kubelet replaces them before they expire. */
+  /** Renews its credentials, like a kubelet before they expire. */
   project(): Promise<void>
-  /** Ends it and its children, and forgets its files. */
+  /** Ends it and its children, and removes its files. */
   destroy(): void
 }
 
 /**
- * Does for the sidecar of an admitted pod what a kubelet does: expands `$(NAME)`, projects its service-account tokens by
- * TokenRequest, and runs its command with its variables and nothing else. Its mounts are below a temporary folder.
+ * Runs the sidecar of an admitted pod like a kubelet: expands `$(NAME)`, projects its service-account tokens by
+ * TokenRequest, and runs its command with only its variables. Its mounts are below a temporary folder.
  */
 export async function runAdmittedSidecar(admitted: unknown, cluster: KubeClient): Promise<AdmittedSidecar> {
   const { metadata, spec } = admittedSchema.parse(admitted)
@@ -112,7 +112,7 @@ export async function runAdmittedSidecar(admitted: unknown, cluster: KubeClient)
   }
 }
 
-/** `$(NAME)` is the value of a variable, where there is one, and `$$` is `$`. */
+/** `$(NAME)` is the value of a variable, if it exists, and `$$` is `$`. */
 const expand = (text: string, values: ReadonlyMap<string, string>): string =>
   text.replace(/\$(?:\$|\(([-._A-Za-z0-9]+)\))/g, (whole, name: string | undefined) =>
     name === undefined ? '$' : (values.get(name) ?? whole),

@@ -4,8 +4,8 @@ import { withDatabase } from '#server/commands/installation.ts'
 const attempts = 20
 
 /**
- * Lets the keys of an endpoint be so much older than they are, while a gateway works with them: what happened to them
- * happened earlier. The last look at the documents stays when it was.
+ * Makes the keys of an endpoint older while a gateway uses them: all their events move to the past. The last check of
+ * the documents stays.
  */
 export function ageKeys(dataFolder: string, endpoint: string, seconds: number): Promise<KeyRing> {
   const earlier = (time: number | null): number | null => (time === null ? null : time - seconds * 1000)
@@ -31,7 +31,7 @@ export function ageKeys(dataFolder: string, endpoint: string, seconds: number): 
   })
 }
 
-/** The keys of an endpoint as they stand in the database of a gateway. */
+/** The keys of an endpoint in the database of a gateway. */
 export function storedKeys(dataFolder: string, endpoint: string): Promise<KeyRing> {
   return withDatabase({ data: dataFolder }, async ({ keys }) => {
     const stored = await keys.get(endpoint)

@@ -5,7 +5,7 @@ import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
 import type { ApiAnswer, ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
 
-/** The described APIs, by the part of a path that they begin with. */
+/** The described APIs, by the prefix of their paths. */
 export const describedApis = {
   '/register': registerApi,
   '/main': mainApi,
@@ -16,16 +16,16 @@ export type ApiPrefix = keyof typeof describedApis
 
 export interface ReceivedAnswer {
   readonly method: string
-  /** With its query, as it was sent. */
+  /** With its query, as sent. */
   readonly path: string
   readonly status: number
   readonly type: string | null
   readonly text: string
 }
 
-/** Compares answers with the documents that an API publishes: the answer must be one that is described, in both formats. */
+/** Compares answers with the documents that an API publishes: both formats must describe the answer. */
 export class ApiContract {
-  /** `operation status`, as they were seen. */
+  /** The `operation status` pairs that were seen. */
   readonly seen = new Set<string>()
   readonly #prefix: ApiPrefix
   readonly #api: DescribedApi
@@ -40,7 +40,7 @@ export class ApiContract {
     this.#ajv.addSchema(this.#api.swagger(place), 'swagger')
   }
 
-  /** What differs from the description; empty where nothing does. `mount` is what comes before the prefix. */
+  /** The differences from the description; empty if there are none. `mount` is the part before the prefix. */
   faults({ method, path, status, type, text }: ReceivedAnswer, mount = ''): string[] {
     const below = path.slice(mount.length + this.#prefix.length).split('?', 1)[0] ?? ''
     if (method === 'HEAD' || /^\/(?:swagger|openapi)\.json$/.test(below)) return []
@@ -53,7 +53,7 @@ export class ApiContract {
     return this.#bodyFaults(answer, type, text).map((fault) => `${at}: ${fault}`)
   }
 
-  /** Operations with a status of success that no test has got an answer with, each as `id status`. */
+  /** Successful operations that no test has seen, each as `id status`. */
   unseen(): string[] {
     const successes = this.#api.description.operations.flatMap(({ id, answers }) =>
       Object.keys(answers).flatMap((status) => (status.startsWith('2') ? [`${id} ${status}`] : [])),
@@ -96,14 +96,14 @@ export class ApiContract {
 
 const contracts = new Map<ApiPrefix, ApiContract>()
 
-/** The contract that answers of this test file are compared with. */
+/** The contract of the answers of this test file. */
 export function contractOf(prefix: ApiPrefix): ApiContract {
   const known = contracts.get(prefix) ?? new ApiContract(prefix)
   contracts.set(prefix, known)
   return known
 }
 
-/** Throws where an answer of a described API is not as its documents say. Other paths are none of its business. */
+/** Throws if an answer of a described API does not match its documents. Ignores other paths. */
 export function expectDescribed(answer: ReceivedAnswer, mounts: readonly string[] = ['', '/portal']): void {
   for (const prefix of Object.keys(describedApis) as ApiPrefix[]) {
     for (const mount of mounts) {

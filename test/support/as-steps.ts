@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Target, TargetRequest } from '#sdk/target/target.ts'
 
-/** Each call as a step of its own: a key is never used for another request. */
+/** Each call as its own step: a key is never used for another request. */
 export function asSteps<T extends Target>(target: T): T {
   const isRequest = (value: unknown): value is TargetRequest =>
     typeof value === 'object' && value !== null && 'idempotencyKey' in value

@@ -6,7 +6,7 @@ import process from 'node:process'
 import { createServer as createTlsServer } from 'node:tls'
 import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
-/** The JSON text of each message, without the header of RFC 5424; what is left is the beginning of a frame. */
+/** The JSON text of each message, without the header of RFC 5424; the rest is the beginning of a frame. */
 export function readFrames(bytes: Buffer): { readonly messages: string[]; readonly rest: Buffer } {
   const messages: string[] = []
   let rest = bytes
@@ -22,7 +22,7 @@ export function readFrames(bytes: Buffer): { readonly messages: string[]; readon
   }
 }
 
-/** Takes syslog messages; `store` gets each once it is whole. */
+/** Accepts syslog messages; `store` gets each complete one. */
 export function syslogServer(security: 'tls' | 'none', store: (text: string) => void): Server {
   const take = (socket: Socket): void => {
     let rest: Buffer = Buffer.alloc(0)
@@ -36,7 +36,7 @@ export function syslogServer(security: 'tls' | 'none', store: (text: string) => 
   return security === 'tls' ? createTlsServer(serverIdentity, take) : createServer(take)
 }
 
-/** Takes batches of JSON Lines; `store` gets each line before the answer. */
+/** Accepts batches of JSON Lines; `store` gets each line before the answer. */
 export function batchServer(store: (text: string) => void): Server {
   return createHttpsServer(serverIdentity, (request, response) => {
     const chunks: Buffer[] = []
@@ -51,7 +51,7 @@ export function batchServer(store: (text: string) => void): Server {
 
 const serverIdentity = { key: testServerKey, cert: testServerCertificate }
 
-/** As a process of its own, which can be killed: `audit-receiver.ts syslog|https PORT FILE`. */
+/** A process of its own, which can be killed: `audit-receiver.ts syslog|https PORT FILE`. */
 if (import.meta.main) {
   const [, , kind, port, file = ''] = process.argv
   const store = (text: string): void => appendFileSync(file, `${text}\n`)

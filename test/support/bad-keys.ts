@@ -6,7 +6,7 @@ export interface BadKey {
   readonly what: string
   readonly algorithm: TokenAlgorithm
   readonly text: string
-  /** In the message that refuses it. */
+  /** Part of the error message. */
   readonly reason: string
 }
 
@@ -14,7 +14,7 @@ const pem = (key: KeyObject): string => String(key.export({ type: 'pkcs8', forma
 const rsa = (modulusLength: number): KeyObject => generateKeyPairSync('rsa', { modulusLength }).privateKey
 const ec = (namedCurve: string): KeyObject => generateKeyPairSync('ec', { namedCurve }).privateKey
 
-/** A key of two: the public part is another's, so nobody can verify what it signs. */
+/** A key of two halves: the public part is another's, so no one can verify its signatures. */
 function mixed(): string {
   const [one, other] = [ec('P-256').export({ format: 'jwk' }), ec('P-256').export({ format: 'jwk' })]
   return pem(createPrivateKey({ key: { ...one, x: other.x ?? '', y: other.y ?? '' }, format: 'jwk' }))
@@ -69,5 +69,5 @@ export function badKeys(): readonly BadKey[] {
   ]
 }
 
-/** Not a private key, and not meant as one. */
+/** Not a private key. */
 export const certificateOnly = testServerCertificate

@@ -2,7 +2,7 @@ import type { AuditEntry } from '#domain/audit.ts'
 import type { RunEffects } from '#storage/runs/run-commit.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
-/** A store that a test does without. */
+/** A store that a test does not need. */
 export const absentStore = <S extends object>(what: string): S =>
   new Proxy({} as S, {
     get: () => async () => {
@@ -10,7 +10,7 @@ export const absentStore = <S extends object>(what: string): S =>
     },
   })
 
-/** Knows of runs only what is stored of them while they are executed within their call. */
+/** Knows only the stored part of runs that are executed within their call. */
 export const callStore = (append: (rows: readonly AuditEntry[]) => Promise<void>): RunStore => {
   const write = async ({ audit = [] }: RunEffects): Promise<void> => {
     if (audit.length > 0) await append(audit)

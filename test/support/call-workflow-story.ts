@@ -16,7 +16,7 @@ spec:
   tasks: |-
 ${tasks.trim().replace(/^/gm, '    ')}`
 
-/** Beside the example: a workflow that waits for an approval, and one whose first attempt fails, and one that sets passwords. */
+/** Adds workflows: one waits for an approval, one fails at its first attempt, one sets passwords. */
 const more = `
 apiVersion: openunison.tremolo.io/v2
 kind: Application
@@ -96,18 +96,18 @@ ${workflow(
 
 export interface StoryGateway {
   readonly process: GatewayProcess
-  /** Of a caller with the role that calls need; `admin` has that of administrators. */
+  /** For a caller with the role that calls need; `admin` has the role of administrators. */
   token(subject: string): Promise<string>
   /** `gatehouse` on the same database: exit code and output. */
   command(...args: string[]): Promise<{ readonly code: number; readonly output: string }>
-  /** The options that lead a command to the same database. */
+  /** The options that point a command to the same database. */
   readonly place: readonly string[]
   /** SIGKILL, and a new process on the same data. */
   restartKilled(): Promise<void>
   close(): Promise<void>
 }
 
-/** The example of the call-workflow API, and more workflows, in a process of its own. */
+/** The example of the call-workflow API, with more workflows, in its own process. */
 export async function startCallWorkflow(databaseUrl: string | undefined): Promise<StoryGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-call-'))
   const config = join(folder, 'config')

@@ -23,7 +23,7 @@ export function loadText(text: string, catalog: Catalog, options: Partial<LoadOp
   })
 }
 
-/** What `gatehouse check` would print. */
+/** The output of `gatehouse check`. */
 export function checkText(text: string, catalog: Catalog, options: Partial<LoadOptions> = {}): string[] {
   return loadText(text, catalog, options).issues.map(formatIssue)
 }

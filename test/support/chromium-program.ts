@@ -4,13 +4,13 @@ import { type Browser, chromium } from 'playwright-core'
 
 const places = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
-/** Where Chromium may be: as the environment says, or where distributions put it. */
+/** The possible paths of Chromium: from the environment, or those of distributions. */
 export function chromiumPlaces(): readonly string[] {
   const named = process.env['GATEHOUSE_TEST_CHROMIUM']
   return named === undefined || named === '' ? places : [named]
 }
 
-/** Undefined when it is not installed. */
+/** Undefined if it is not installed. */
 export const findChromium = (): string | undefined => chromiumPlaces().find(isProgram)
 
 function isProgram(path: string): boolean {
@@ -22,7 +22,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Without a window. Closed by whoever started it. */
+/** Without a window. The caller closes it. */
 export function launchChromium(executablePath: string): Promise<Browser> {
   // Chromium's sandbox does not run as root, nor its shared memory in a container.
   const asRoot = process.getuid?.() === 0 ? ['--no-sandbox'] : []

@@ -4,12 +4,12 @@ import { missingPart } from './missing-part.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Where Chromium is; empty when it is not installed. */
+    /** The path of Chromium; empty if it is not installed. */
     chromium: string
   }
 }
 
-/** Vitest's global set-up: looks for a browser, which each suite then starts for itself. */
+/** Vitest's global setup: looks for a browser, which each suite then starts for itself. */
 export default function setup(project: TestProject): void {
   const found = findChromium()
   if (found === undefined) missingPart('Chromium', new Error(`none at ${chromiumPlaces().join(', ')}`))

@@ -5,17 +5,17 @@ import { launchChromium } from '#testing/chromium-program.ts'
 /** Whether there is a browser to test with. */
 export const hasChromium = (): boolean => inject('chromium') !== ''
 
-/** Debian's Chromium, without a window. Closed by whoever started it. */
+/** Debian's Chromium, without a window. The caller closes it. */
 export const startChromium = (): Promise<Browser> => launchChromium(inject('chromium'))
 
 export interface VirtualAuthenticator {
-  /** How many passkeys it holds, and how often they signed. */
+  /** Its number of passkeys, and how often they signed. */
   credentials(): Promise<readonly { readonly credentialId: string; readonly signCount: number }[]>
-  /** From now on its user says no. */
+  /** From now on its user declines. */
   refuse(): Promise<void>
 }
 
-/** A device with a fingerprint reader that says yes, for the pages of one tab. */
+/** A device with a fingerprint reader that confirms, for the pages of one tab. */
 export async function addAuthenticator(page: Page): Promise<VirtualAuthenticator> {
   const session = await page.context().newCDPSession(page)
   await session.send('WebAuthn.enable')

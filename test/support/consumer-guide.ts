@@ -47,23 +47,23 @@ interface GuideValues {
   readonly sts: { readonly endpoints: readonly [GuideEndpoint] }
 }
 
-/** What a test changes of a guide, since its consumer is on this machine. */
+/** The parts of a guide that a test changes, since its consumer is on this machine. */
 export interface Changes {
   readonly settings?: object
   readonly environment?: object
-  /** Also its issuer is, so that the consumer can fetch its documents. */
+  /** Its issuer is on this machine too, so that the consumer can fetch its documents. */
   readonly localIssuer?: boolean
 }
 
 export interface GuideCluster {
   readonly server: KubeApiServer
-  /** Where the documents of local issuers are. */
+  /** The site with the documents of local issuers. */
   readonly site: IssuerSite
   /** Starts the gateway with the endpoints of the guides. */
   start(changes: Readonly<Record<string, Changes>>): Promise<StsGateway>
-  /** What the consumer of a guide was set up with. */
+  /** The settings of a guide's consumer. */
   setUp(guide: string): Omit<Presented, 'token' | 'now'>
-  /** Creates the ServiceAccount and the pod of a guide, and runs the sidecar as it was admitted until the pod is Ready. */
+  /** Creates the ServiceAccount and the pod of a guide, and runs the admitted sidecar until the pod is Ready. */
   workload(guide: string): Promise<GuideWorkload>
   stop(): Promise<void>
 }
@@ -72,7 +72,7 @@ export interface GuideWorkload {
   /** The variables of the guide's container, with its files on this machine. */
   readonly variables: Readonly<Record<string, string>>
   readonly sidecar: AdmittedSidecar
-  /** Runs a module with those variables and no others, and returns what it prints as JSON. */
+  /** Runs a module with only those variables, and returns its output as JSON. */
   node(code: string): Promise<unknown>
 }
 
@@ -175,7 +175,7 @@ export async function startGuideCluster(): Promise<GuideCluster> {
   }
 }
 
-/** The gateway tells the API server of its webhook, which is asked a second or so later. */
+/** The gateway registers its webhook with the API server, which calls it a second or so later. */
 async function untilInjected({ client }: KubeApiServer, pod: object): Promise<AdmittedPod> {
   const path = '/api/v1/namespaces/shop/pods'
   let answer: { spec: { initContainers?: unknown[] } } | undefined

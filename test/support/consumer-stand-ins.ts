@@ -6,9 +6,9 @@ import { type Consumer, type Presented, refusalsBy } from '#testing/token-consum
 
 export interface StandIn {
   readonly url: string
-  /** What was said to each token that came, in order; empty where it was accepted. */
+  /** The verdict on each received token, in order; empty if it was accepted. */
   readonly verdicts: string[][]
-  /** What came with each token. */
+  /** The call of each token. */
   readonly calls: { readonly path: string; readonly form: URLSearchParams }[]
   close(): Promise<void>
 }
@@ -21,9 +21,9 @@ interface Answer {
 
 interface Vendor {
   readonly consumer: Consumer
-  /** The token in what the vendor's client sends; throws when that is not what the vendor's API takes. */
+  /** The token in the request of the vendor's client; throws if the vendor's API would not accept it. */
   token(path: string, form: URLSearchParams): string
-  /** What the client reads before, by its path. */
+  /** A document that the client reads before, by its path. */
   document?(origin: string, path: string): object | undefined
   answer(refusals: readonly string[]): Answer
 }
@@ -122,7 +122,7 @@ export async function decide(
   return { answer: vendor.answer(refusals), refusals }
 }
 
-/** The vendor's endpoint on a socket of this machine; over TLS with the certificate of `test-certificates.ts`, where asked. */
+/** The vendor's endpoint on this machine; optionally over TLS with the certificate of `test-certificates.ts`. */
 export async function startStandIn(
   vendor: Vendor,
   setUp: () => Omit<Presented, 'token' | 'now'>,

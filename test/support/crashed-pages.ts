@@ -2,10 +2,10 @@ import process from 'node:process'
 import type { Reporter, TestModule } from 'vitest/node'
 import { tellFailed } from './failed-tests.ts'
 
-/** As many crashes of a run are taken for the browser's own fault. */
+/** This many crashes of a run are attributed to the browser. */
 const borne = 1
 
-/** Names the tests that were tried again since their page crashed, and fails a run with more of them than are borne. */
+/** Names the tests that were retried after their page crashed, and fails a run with too many of them. */
 export default class CrashedPages implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const crashed = modules

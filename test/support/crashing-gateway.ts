@@ -3,8 +3,9 @@ import { type CrashHook, crashPoints, noCrash } from '#engine/workflow/crash-poi
 import { serveCommand } from '#server/commands/serve.ts'
 
 /**
- * Entry point of a gateway that kills itself, as SIGKILL does, when it passes GATEHOUSE_CHAOS_POINT for the
- * GATEHOUSE_CHAOS_COUNT-th time. Its claims expire after GATEHOUSE_CHAOS_LEASE_MILLIS. Takes the arguments of `gatehouse`.
+ * Entry point of a gateway that kills itself, like SIGKILL, when it passes GATEHOUSE_CHAOS_POINT for the
+ * GATEHOUSE_CHAOS_COUNT-th time. Its claims expire after GATEHOUSE_CHAOS_LEASE_MILLIS. Accepts the arguments of
+ * `gatehouse`.
  */
 function crashHook(): CrashHook {
   const wanted = crashPoints.find((point) => point === process.env['GATEHOUSE_CHAOS_POINT'])

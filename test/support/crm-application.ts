@@ -12,13 +12,13 @@ import { until } from '#testing/gateway-process.ts'
 const folder = 'examples/webhook-target'
 const secret = (name: string): string => readFileSync(`${folder}/secrets/crm/${name}`, 'utf8').trim()
 
-/** What the application and the gateway share. */
+/** The secrets that the application and the gateway share. */
 export const crmSecrets = { bearerToken: secret('token'), signingSecret: secret('signing-secret') }
 
-/** The application of examples/webhook-target as a process of its own. */
+/** The application of examples/webhook-target as its own process. */
 export interface CrmApplication {
   readonly url: string
-  /** What tells the example's configuration where it is. */
+  /** The variables that give the example's configuration its address. */
   readonly environment: Readonly<Record<string, string>>
   /** SIGKILL, and back on the same port and data. */
   restart(): Promise<void>
@@ -59,14 +59,14 @@ export async function startCrmApplication(data = ':memory:', more: readonly stri
   }
 }
 
-/** The parameters of the example, as they stand in its YAML, but for what is given. */
+/** The parameters of the example's YAML, with the given changes. */
 export function crmParams(given: ParamValues): ParamValues {
   const documents = parseAllDocuments(readFileSync(`${folder}/crm.yaml`, 'utf8')).map((document) => document.toJS())
   const { spec } = documents.find(({ kind }) => kind === 'Target') as { spec: { params: ParamValues } }
   return { ...spec.params, ...crmSecrets, ...given }
 }
 
-/** A target by these parameters, which must be in order. */
+/** A target with these parameters, which must be valid. */
 export async function openWebhook(params: ParamValues): Promise<Target> {
   const issues = noIssues()
   const prepared = webhook.prepare(fakeParams(params, Object.keys(crmSecrets)), issues, fakeParseContext())

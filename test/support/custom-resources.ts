@@ -12,7 +12,7 @@ interface Definition {
   }
 }
 
-/** The definitions that are deployed, by the name of their file. */
+/** The deployed definitions, by file name. */
 export const deployedDefinitions = (): ReadonlyMap<string, Definition> =>
   new Map(
     globSync('deploy/crds/*.yaml')
@@ -20,7 +20,7 @@ export const deployedDefinitions = (): ReadonlyMap<string, Definition> =>
       .map((file) => [basename(file), parse(readFileSync(file, 'utf8')) as Definition]),
   )
 
-/** Makes the cluster know all kinds of objects, by the definitions that are deployed. */
+/** Registers all kinds of objects in the cluster, by the deployed definitions. */
 export async function defineAll(cluster: KubeClient): Promise<void> {
   for (const definition of deployedDefinitions().values()) {
     const { group, names, versions } = definition.spec
@@ -28,14 +28,14 @@ export async function defineAll(cluster: KubeClient): Promise<void> {
   }
 }
 
-/** Where objects of this kind are, in the version they say. */
+/** The path of objects of this kind, in their version. */
 export function objectPath(apiVersion: string, kind: string, namespace: string): string {
   const found = [...deployedDefinitions().values()].find(({ spec }) => spec.names.kind === kind)
   if (found === undefined) throw new Error(`no definition of ${kind}`)
   return `/apis/${apiVersion}/namespaces/${namespace}/${found.spec.names.plural}`
 }
 
-/** A kubeconfig of somebody who shows a token. */
+/** A kubeconfig of a user with a token. */
 export const tokenKubeconfig = (cluster: KubeClient, token: string): string => {
   const { url, ca } = cluster.connection
   return JSON.stringify({

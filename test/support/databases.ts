@@ -9,7 +9,7 @@ import type { SqlClient } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
-/** A folder that goes away with the test. */
+/** A folder that is removed after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,5 +1,5 @@
 export interface Instruction {
-  /** In capitals. */
+  /** In upper case. */
   readonly name: string
   readonly text: string
 }
@@ -30,7 +30,7 @@ export function readDockerfile(text: string): Stage[] {
   return stages
 }
 
-/** Whether a .dockerignore keeps a file out of the build: the last pattern that fits it, or a folder above it, decides. */
+/** Whether a .dockerignore excludes a file: the last pattern that matches it, or a folder above it, decides. */
 export function dockerIgnore(text: string): (file: string) => boolean {
   const patterns = text
     .split('\n')
@@ -45,7 +45,7 @@ export function dockerIgnore(text: string): (file: string) => boolean {
   }
 }
 
-/** Stars fit names that start with a dot too, unlike those of a shell. */
+/** Stars match names that start with a dot too, unlike in a shell. */
 function formOf(glob: string): RegExp {
   const parts = glob.split(/(\*\*\/|\*)/).map((part) => {
     if (part === '**/') return '(?:.*/)?'

@@ -25,7 +25,7 @@ const key = randomBytes(32).toString('base64')
 
 const defaultRetries = { attempts: 4, unknownAttempts: 2, firstMillis: 5, mostMillis: 20 }
 
-/** One process that executes stored runs, as the server has it. */
+/** One process that executes stored runs, like the server. */
 export class DurableProcess {
   readonly storage: Storage
   readonly wake: RunWakeUp
@@ -56,7 +56,7 @@ export class DurableProcess {
     this.#fixture = await startWorkflows({ ...options, services: this.services })
   }
 
-  /** `changed` replaces what one worker alone sees of the process. */
+  /** `changed` replaces the process's view of one worker. */
   worker(limits: Partial<WorkerLimits> = {}, changed: Partial<WorkflowServices> = {}): RunWorker {
     const all = { leaseMillis: 2_000, sweepMillis: 50, retries: defaultRetries, drainMillis: 2_000, ...limits }
     const worker = new RunWorker({ ...this.services, ...changed }, (work) => work(this.workflows), all)
@@ -88,11 +88,11 @@ export class DurableProcess {
 export interface DurableOptions {
   readonly log?: Logger
   readonly wake?: RunWakeUp
-  /** What the process has otherwise than others. */
+  /** The differences of this process from others. */
   readonly changed?: (storage: Storage) => Partial<WorkflowServices>
 }
 
-/** Opens the database as one process does. Stores and workers end with the test. */
+/** Opens the database like one process. Stores and workers end with the test. */
 export async function openDurable(
   url: string,
   options: Omit<FixtureOptions, 'services'>,
@@ -119,8 +119,8 @@ export async function openDurable(
 }
 
 /**
- * What a worker whose process dies at a point sees of the store: it claims once, never renews, and from that point on
- * nothing comes back. Without a point it only takes too long.
+ * The store of a worker whose process dies at a point: it claims once, never renews, and nothing returns after that
+ * point. Without a point it only takes too long.
  */
 export function dyingStore(store: RunStore, point?: 'before-target' | 'before-commit' | 'after-commit'): RunStore {
   const never = new Promise<never>(() => {})
@@ -137,7 +137,7 @@ export function dyingStore(store: RunStore, point?: 'before-target' | 'before-co
       }
       if (name === 'commit' && point !== undefined) {
         return async (step: Parameters<RunStore['commit']>[0]) => {
-          // What a step is about to change is committed before the target is called.
+          // The planned change of a step is committed before the target is called.
           const intends = step.data['attempts'] !== undefined
           const done = intends || point === 'after-commit' ? await target.commit(step) : undefined
           return intends && point !== 'before-target' && done !== undefined ? done : await never

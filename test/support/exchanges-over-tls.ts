@@ -6,11 +6,11 @@ import type { CertificateWithKey } from '#sdk/sts/sts-webhook.ts'
 
 export interface ExchangeAnswer {
   readonly status: number | undefined
-  /** The serial number of the certificate that was served. */
+  /** The serial number of the served certificate. */
   readonly serial: string
 }
 
-/** One token exchange over TLS; without an agent over a connection of its own. */
+/** One token exchange over TLS; without an agent over its own connection. */
 export function exchangeOverTls(
   url: string,
   subjectToken: string,
@@ -36,7 +36,7 @@ export function exchangeOverTls(
   })
 }
 
-/** Exchanges without a pause, over kept and over new connections, until it is stopped. */
+/** Exchanges continuously, over kept and over new connections, until it is stopped. */
 export function startExchanges(url: string, subjectToken: string, ca: readonly string[]) {
   const agents = [0, 1].map(() => new Agent({ keepAlive: true, maxSockets: 1 }))
   const answers = { kept: [] as ExchangeAnswer[], new: [] as ExchangeAnswer[] }
@@ -62,10 +62,7 @@ export function startExchanges(url: string, subjectToken: string, ca: readonly s
   return { answers, failures, stop }
 }
 
-/**
- * Replaces the files that a gateway process with `tls` was started with, one after the other, so that for a moment they do
- * not belong together.
- */
+/** Replaces the TLS files of a gateway process one after the other, so that for a short time they do not match. */
 export function replaceCertificate(dataFolder: string, { certificate, privateKey }: CertificateWithKey): void {
   writeFileSync(join(dataFolder, 'listener.pem'), certificate)
   writeFileSync(join(dataFolder, 'listener-key.pem'), privateKey)

@@ -3,12 +3,12 @@ import process from 'node:process'
 import { stripVTControlCharacters } from 'node:util'
 import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 
-/** The file in which `test/run.ts` collects what failed in a run. */
+/** The file in which `test/run.ts` collects failures. */
 export const failedTestsFile = 'GATEHOUSE_TEST_FAILED_TESTS'
 
 const longest = 240
 
-/** Told again at the end of a run of many tiers, a line each; what is long is cut. */
+/** Prints the failures again at the end of a run of many tiers, one line each; long ones are truncated. */
 export function tellFailed(failures: readonly string[]): void {
   const file = process.env[failedTestsFile]
   if (file === undefined) return
@@ -16,7 +16,7 @@ export function tellFailed(failures: readonly string[]): void {
   appendFileSync(file, lines.map((line) => `${line}\n`).join(''))
 }
 
-/** Tells what failed, with the beginning of its reason. */
+/** Reports failures, with the beginning of their reasons. */
 export default class FailedTests implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     tellFailed([

@@ -30,7 +30,7 @@ const gatewayParameters = {
   'label.<name>': text({ about: 'Labels.' }),
 }
 
-/** A gateway: starts workflows with what `maps` lists, and reads back what `reads` lists. */
+/** A gateway: starts workflows with the attributes in `maps`, and reads back those in `reads`. */
 const gateway = defineFilter({
   className: 'filters.Gateway',
   aliases: ['com.example.Gateway'],
@@ -71,7 +71,7 @@ const header = defineFilter({
 
 const runnerParameters = { workflowName: text({ about: 'A workflow.', required: true, reference: 'workflow' }) }
 
-/** Starts a workflow with attributes that nobody can tell. */
+/** Starts a workflow with unknown attributes. */
 const runner = defineFilter({
   className: 'filters.Runner',
   parameters: runnerParameters,
@@ -217,7 +217,7 @@ const tasks = [
   fakeTask('call', { fields: ['name'], calls: ({ name }) => (typeof name === 'string' ? [name] : []) }),
 ]
 
-/** A customTask as the real one parses it: class name and parameters through the context. */
+/** A customTask that is parsed like the real one: class name and parameters through the context. */
 const customTask: TaskModule = {
   taskType: 'customTask',
   fields: {
@@ -235,7 +235,7 @@ const customTask: TaskModule = {
   },
 }
 
-/** Modules of every slot, small enough to see what a configuration does with them. */
+/** Small modules for every slot, which show the effect of a configuration. */
 export const fakeCatalog: Catalog = {
   auditSinks: createRegistry('audit sink', []),
   authMechanisms: createRegistry('mechanism', [token, include]),

@@ -11,15 +11,15 @@ export interface AccountOptions {
   readonly account?: string
   readonly audiences?: readonly string[]
   readonly seconds?: number
-  /** Undefined: bound to a pod of its own; null: to none. */
+  /** Undefined: bound to its own pod; null: to none. */
   readonly pod?: { readonly name: string; readonly uid: string } | null
-  /** What the token says otherwise. */
+  /** Overrides of the token's claims. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly header?: Readonly<Record<string, unknown>>
   readonly key?: KeyObject
 }
 
-/** Making keys takes longer than most tests, so clusters take turns with a few; neighbours never have the same. */
+/** Creating keys takes longer than most tests, so clusters take turns with a few; neighbors never share one. */
 const pool: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }[] = []
 let made = 0
 
@@ -33,7 +33,7 @@ function nextPair() {
 const defaultIssuer = 'https://kubernetes.default.svc.cluster.local'
 
 /**
- * A cluster without a network: it signs tokens, publishes its keys and reviews tokens as an API server does, whose own
+ * A cluster without a network: it signs tokens, publishes its keys and reviews tokens like an API server, whose own
  * audience is its issuer.
  */
 export class FakeCluster {
@@ -41,13 +41,13 @@ export class FakeCluster {
   readonly reviews: { readonly token: string; readonly audiences: readonly string[] }[] = []
   /** The API server does not answer; its keys may be known already. */
   away = false
-  /** Plays a server that does not know audiences. */
+  /** Simulates a server that ignores audiences. */
   ignoresAudiences = false
-  /** Plays what a review says otherwise. */
+  /** Simulates another answer to a review. */
   reviewed: ((review: TokenReview) => TokenReview) | undefined
-  /** Waited for by every review. */
+  /** Every review waits for it. */
   pause: Promise<void> | undefined
-  /** Waited for by everybody who wants its keys. */
+  /** Every request for its keys waits for it. */
   keysPause: Promise<void> | undefined
   readonly #deleted = new Set<string>()
   readonly #keys: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }

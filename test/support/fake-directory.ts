@@ -3,7 +3,7 @@ import { Dn } from '#identity/dn.ts'
 
 const everything = 100_000
 
-/** A directory that answers as the test's own does, in pages by number; no password is right. */
+/** A directory with the test's entries, in pages by number; every password is wrong. */
 export const fakeDirectory = (entries: EntryDirectory): Directory => ({
   search: (search) => entries.search(search),
   page: async ({ after = '0', limit, ...search }) => {

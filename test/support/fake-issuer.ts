@@ -29,7 +29,7 @@ export function signedToken(
 
 export type Respond = (request: IncomingMessage, response: ServerResponse) => void
 
-/** An issuer on a real socket. Paths can be answered otherwise, to play a broken or hostile one. */
+/** An issuer on a real socket. Answers can be replaced by path, to simulate a broken or hostile one. */
 export class FakeIssuer {
   readonly calls: string[] = []
   readonly overrides = new Map<string, Respond>()

@@ -3,7 +3,7 @@ import type { Chores } from '#sdk/job/chores.ts'
 import type { JobContext, JobHost } from '#sdk/job/job.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/fake-module-host.ts'
 
-/** A host for jobs that writes down which chores it was asked for. */
+/** A host for jobs that records the requested maintenance tasks. */
 export function fakeJobHost(options: FakeHostOptions = {}): JobHost & { readonly asked: unknown[] } {
   const asked: unknown[] = []
   const chores: Chores = {

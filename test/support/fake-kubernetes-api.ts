@@ -19,14 +19,14 @@ export interface KnownToken {
 
 const ownAudience = 'https://kubernetes.default.svc'
 
-/** The part of an API server that reviews tokens, on a real socket. `override` plays a broken one. */
+/** The part of an API server that reviews tokens, on a real socket. `override` simulates a broken one. */
 export class FakeKubernetesApi {
   readonly calls: ReviewCall[] = []
   readonly tokens = new Map<string, KnownToken>()
-  /** What is answered to GET, by path. */
+  /** The answers to GET, by path. */
   readonly documents = new Map<string, unknown>()
   override: ((request: IncomingMessage, response: ServerResponse) => void) | undefined
-  /** Plays a server that does not know audiences. */
+  /** Simulates a server that ignores audiences. */
   ignoresAudiences = false
   sockets = 0
   readonly #server: Server

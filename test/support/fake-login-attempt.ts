@@ -5,15 +5,15 @@ import type { LoginGuard } from '#sdk/auth/login.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
 
 export interface FakeLogin {
-  /** What the mechanism left, as the desk keeps it. */
+  /** The mechanism's state, as the engine stores it. */
   state: JsonObject
-  /** What was counted: `begin <account>`, `succeeded`, `failed <reason>`. */
+  /** The counted events: `begin <account>`, `succeeded`, `failed <reason>`. */
   readonly counted: string[]
-  /** Every further try is refused. */
+  /** Every further attempt is rejected. */
   locked: boolean
   begin(request?: FakeRequest): Promise<AuthOutcome>
   proceed(request?: FakeRequest & { readonly pathInfo?: string }): Promise<AuthOutcome>
-  /** A form, posted. */
+  /** Posts a form. */
   post(fields: Readonly<Record<string, string>>): Promise<AuthOutcome>
 }
 
@@ -24,7 +24,7 @@ export interface FakeLoginOptions {
   readonly id?: string
 }
 
-/** One login that waits for one mechanism, without the desk around it. */
+/** One login that waits for one mechanism, without the engine around it. */
 export function fakeLogin(mechanism: AuthMechanism, options: FakeLoginOptions = {}): FakeLogin {
   const { subject, uri = '/auth/step', origin = 'https://portal.test', id = 'L'.repeat(43) } = options
   const step = { id, uri, address: `${uri}?login=${id}` }

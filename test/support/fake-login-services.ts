@@ -17,7 +17,7 @@ import { memoryDatabase } from '#testing/memory-database.ts'
 
 export interface FakeLoginServices extends LoginServices {
   readonly database: SqlClient
-  /** The rows that were written to the audit. */
+  /** The rows in the audit. */
   readonly audited: AuditEntry[]
   /** Records that the password was changed now. */
   changePassword(owner: Identity): Promise<void>
@@ -32,7 +32,7 @@ export function fakeSecretBox(what = 'session'): SecretBox {
   return new SecretBox(async () => [key], { what, damaged: 'INTERNAL' })
 }
 
-/** What logins need, on a database in memory. */
+/** The services that logins need, on a database in memory. */
 export function fakeLoginServices(clock: Clock, store?: SessionStore): FakeLoginServices {
   const database = memoryDatabase(clock)
   const audited: AuditEntry[] = []

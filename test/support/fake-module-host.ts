@@ -33,7 +33,7 @@ import { noRuns } from '#testing/no-runs.ts'
 import { noSessions } from '#testing/no-sessions.ts'
 
 export interface FakeHostOptions {
-  /** What time it is, in milliseconds; the test moves it. */
+  /** The time in milliseconds; the test sets it. */
   readonly now?: () => number
   readonly entries?: readonly InsertEntry[]
   readonly targets?: Readonly<Record<string, Target>>
@@ -61,11 +61,11 @@ export interface FakeHostOptions {
 
 export interface FakeModuleHost extends EngineHost {
   readonly searches: DirectorySearch[]
-  /** What was written into journals, by name. */
+  /** The entries of journals, by name. */
   readonly journals: ReadonlyMap<string, JournalEntry[]>
-  /** What was put into streams, in order. */
+  /** The events of streams, in order. */
   readonly events: (SecurityEvent & { readonly stream: EventStreamOptions })[]
-  /** Where given, appending an event fails with it. */
+  /** If given, appending an event fails with it. */
   eventFailure?: Error
 }
 
@@ -81,7 +81,7 @@ const noPasswords: PasswordAccess = {
   change: async () => missing('passwords'),
 }
 
-/** A host that holds what the test gives it, and remembers the directory searches. */
+/** A host with the test's parts, which records the directory searches. */
 export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
   const searches: DirectorySearch[] = []
   const journals = new Map<string, JournalEntry[]>()

@@ -4,7 +4,7 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 export type ParamValues = Readonly<Record<string, string | readonly string[]>>
 
-/** Parameters as a YAML map would give them; `params` is where they stand. */
+/** Parameters as in a YAML map; `params` is their position. */
 export function fakeParams(given: ParamValues, secrets: readonly string[] = []): Params {
   const values = (name: string): readonly string[] => {
     const value = Object.hasOwn(given, name) ? given[name] : undefined
@@ -39,7 +39,7 @@ export function fakeParseContext(folder = '/configuration'): FakeParseContext {
   }
 }
 
-/** Issues as `level path: message`, in the order they were filed. */
+/** Issues as `level path: message`, in the order they were reported. */
 export const issueTexts = (list: readonly Issue[]): string[] =>
   list.map(({ level, path, message }) => `${level} ${path.join('.')}: ${message}`)
 

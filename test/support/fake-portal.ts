@@ -1,7 +1,7 @@
 import type { UserRef } from '#identity/identity.ts'
 import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/filter/portal.ts'
 
-/** What a portal remembers, for as long as the test lasts. */
+/** The data of a portal, in memory. */
 export class MemoryPortal implements PortalMemory {
   readonly #favourites = new Map<string, MarkedPortalItem[]>()
   readonly #recent = new Map<string, MarkedPortalItem[]>()
@@ -51,7 +51,7 @@ export class MemoryPortal implements PortalMemory {
 
 const same = (a: PortalItem, b: PortalItem): boolean => a.kind === b.kind && a.name === b.name
 
-/** A portal that has what the test gives it. */
+/** A portal with the test's parts. */
 export const fakePortal = (given: Partial<PortalAccess> = {}): PortalAccess => ({
   orgs: [],
   urls: [],

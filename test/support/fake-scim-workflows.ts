@@ -2,13 +2,13 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 import type { People } from '#testing/scim-gateway-fixture.ts'
 
-/** Does what the workflows of a SCIM tutorial do, and remembers every call. */
+/** Simulates the workflows of a SCIM tutorial, and records every call. */
 export class FakeScimWorkflows {
   readonly calls: WorkflowCall[] = []
   readonly #people: People
-  /** Where given, runs instead of the effect. */
+  /** If given, runs instead of the effect. */
   override: ((call: WorkflowCall) => Promise<void>) | undefined
-  /** What others do at the moment when a run begins. */
+  /** Runs at the start of each run, to simulate concurrent changes. */
   before: ((call: WorkflowCall) => void) | undefined
   /** Runs for which the target is down. */
   failing: ((call: WorkflowCall) => boolean) | undefined

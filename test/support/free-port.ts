@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** A TCP port on loopback that nobody uses at this moment. */
+/** A free TCP port on loopback. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

@@ -15,9 +15,9 @@ export interface GatewayProcess {
   readonly metricsUrl: string
   readonly dataFolder: string
   readonly process: ChildProcess
-  /** Everything it has printed so far. */
+  /** Its output so far. */
   output(): string
-  /** A token of the development issuer, as a person would get one. */
+  /** A token of the development issuer, as a user would get one. */
   token(...args: string[]): Promise<string>
   /** SIGTERM, and its exit code. */
   stop(): Promise<number>
@@ -27,19 +27,19 @@ export interface GatewayProcessOptions {
   readonly config: string
   readonly args?: readonly string[]
   readonly environment?: Readonly<Record<string, string>>
-  /** Kept between two starts when given; else a fresh one that is removed at the end. */
+  /** Kept between two starts if given; else a new one that is removed at the end. */
   readonly dataFolder?: string
   /** The same one between two starts; else a free one. */
   readonly port?: number
-  /** Starts `crashing-gateway.ts`, which crashes where the environment says. */
+  /** Starts `crashing-gateway.ts`, which crashes at the point in the environment. */
   readonly crashes?: boolean
   /** Listens with the certificate of `test-certificates.ts`. */
   readonly tls?: boolean
 }
 
 /**
- * Starts `bin/gatehouse serve` and resolves when it is ready; rejects with its output when it ends before. A free port that
- * another process takes first is replaced by another one.
+ * Starts `bin/gatehouse serve` and resolves when it is ready; rejects with its output if it ends before. A port that
+ * another process takes first is replaced.
  */
 export async function startGatewayProcess(options: GatewayProcessOptions): Promise<GatewayProcess> {
   for (let attempt = 1; ; attempt++) {
@@ -114,7 +114,7 @@ function certificateArgs(folder: string): string[] {
   return ['--tls-cert', certificate, '--tls-key', key]
 }
 
-/** Waits until `condition` holds; rejects after `ms`, or with what the condition throws. */
+/** Waits until `condition` is true; rejects after `ms`, or with the error of the condition. */
 export async function until(condition: () => Promise<boolean>, ms: number): Promise<void> {
   const deadline = Date.now() + ms
   while (!(await condition())) {

@@ -6,22 +6,22 @@ import process from 'node:process'
 
 export interface GoProgram {
   readonly name: string
-  /** The folder whose go.mod says which release is built. */
+  /** The folder whose go.mod has the release to build. */
   readonly moduleFolder: string
-  /** The module that the program is part of, and whose version is the program's. */
+  /** The module of the program, whose version is the program's. */
   readonly module: string
   readonly package: string
-  /** Variables that tell the version, which a build from modules does not know. */
+  /** Variables with the version, which a build from modules does not know. */
   variables(version: string, goMod: string): Readonly<Record<string, string>>
   /** Below `~/.cache/gatehouse`. */
   readonly cacheFolder: string
 }
 
 const buildMillis = 40 * 60_000
-/** The first release of Go that fetches a newer one for itself. */
+/** The first release of Go that downloads a newer one itself. */
 const oldestGo = 21
 
-/** A program that is built from its Go modules on first use and kept outside the repository. Throws when it cannot be had. */
+/** A program, built from its Go modules on first use and stored outside the repository. Throws if unavailable. */
 export async function builtProgram(program: GoProgram): Promise<string> {
   const goMod = readModule(program)
   const version = versionIn(goMod, program.module)
@@ -41,7 +41,7 @@ export async function builtProgram(program: GoProgram): Promise<string> {
   return file
 }
 
-/** The release of a module that a go.mod requires, in a line of its own or in a list. */
+/** The release of a module that a go.mod requires, on its own line or in a list. */
 export function versionIn(goMod: string, module: string): string | undefined {
   const line = goMod.split('\n').find((one) =>
     one
@@ -52,7 +52,7 @@ export function versionIn(goMod: string, module: string): string | undefined {
   return /\bv\d+\.\d+\.\d+\b/.exec(line ?? '')?.[0]
 }
 
-/** Where a program is installed, if it is. */
+/** The path of an installed program; undefined if it is not installed. */
 export function installedProgram(name: string): string | undefined {
   const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/local/go/bin', '/usr/local/bin', '/usr/bin']
   return folders.map((folder) => join(folder, name)).find((file) => existsSync(file))

@@ -1,4 +1,4 @@
-/** Bodies of about a megabyte that cost the most to read. */
+/** Bodies of about a megabyte that are the most expensive to read. */
 export const heavyBodies: readonly (() => string)[] = [
   () => '['.repeat(1_000_000),
   () => '{"a":'.repeat(200_000),

@@ -8,7 +8,7 @@ const helm: GoProgram = {
   package: 'helm.sh/helm/v3/cmd/helm',
   cacheFolder: 'helm',
   variables: (version, goMod) => {
-    // The release of Kubernetes that a chart meets where it is rendered without a cluster.
+    // The release of Kubernetes that a chart sees if it is rendered without a cluster.
     const minor = /^v0\.(\d+)/.exec(versionIn(goMod, 'k8s.io/client-go') ?? '')?.[1] ?? ''
     const packages = ['helm.sh/helm/v3/pkg/lint/rules', 'helm.sh/helm/v3/pkg/chartutil']
     return Object.fromEntries([
@@ -21,5 +21,5 @@ const helm: GoProgram = {
   },
 }
 
-/** Helm: the one that is installed, else one that is built on first use. Throws when it cannot be had. */
+/** Helm: the installed one, else one that is built on first use. Throws if it is not available. */
 export const helmBinary = async (): Promise<string> => installedProgram('helm') ?? (await builtProgram(helm))

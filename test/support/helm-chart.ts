@@ -8,11 +8,11 @@ export const chartFolder = 'deploy/helm/gatehouse'
 
 export interface ChartProfile {
   readonly name: string
-  /** Values files, later ones before earlier ones. */
+  /** Values files; later ones override earlier ones. */
   readonly files: readonly string[]
 }
 
-/** What the chart is tried with: nothing, and each file of its folder ci, the one of the token service with its profile. */
+/** The tested values: none, and each file of the chart's folder ci, the one of the token service with its profile. */
 export const chartProfiles: readonly ChartProfile[] = [
   { name: 'default', files: [] },
   ...globSync(`${chartFolder}/ci/*-values.yaml`)
@@ -23,7 +23,7 @@ export const chartProfiles: readonly ChartProfile[] = [
     }),
 ]
 
-/** An object of Kubernetes as the chart writes it. */
+/** A Kubernetes object of the rendered chart. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string
@@ -43,7 +43,7 @@ export class Helm {
     this.#program = program
   }
 
-  /** What it prints; rejects with its complaint. */
+  /** Its output; rejects with its error. */
   async run(...args: string[]): Promise<string> {
     try {
       return (await run(this.#program, args, { timeout: 60_000, maxBuffer: 64 << 20 })).stdout
@@ -68,7 +68,7 @@ export function findObject(objects: readonly Manifest[], kind: string, name?: st
   return found
 }
 
-/** Where the API server has an object. */
+/** The path of an object at the API server. */
 export function objectPath({ apiVersion, kind, metadata }: Manifest, namespace: string): string {
   const plural = plurals[kind] ?? `${kind.toLowerCase()}s`
   const place = clusterWide.test(kind) ? '' : `/namespaces/${metadata.namespace ?? namespace}`

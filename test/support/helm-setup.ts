@@ -4,12 +4,12 @@ import { missingPart } from './missing-part.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The program that renders and installs the chart; undefined when it cannot be had. */
+    /** The program that renders and installs the chart; undefined if it is not available. */
     helm: string | undefined
   }
 }
 
-/** Vitest's global set-up: helm, built where it is not installed. */
+/** Vitest's global setup: helm, built if it is not installed. */
 export default async function setup(project: TestProject): Promise<void> {
   try {
     project.provide('helm', await helmBinary())

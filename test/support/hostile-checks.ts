@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { QueryTarget } from '#modules/shared/targets/query-target.ts'
 
-/** Whether it was done; what is refused must be what may be. */
+/** Whether it succeeded; it may only be rejected for an allowed reason. */
 export async function accepted(work: () => Promise<unknown>, mayBeRefused: boolean): Promise<boolean> {
   try {
     await work()
@@ -15,7 +15,7 @@ export async function accepted(work: () => Promise<unknown>, mayBeRefused: boole
   }
 }
 
-/** The name can be nobody's: nothing is found, or the question is refused. */
+/** No user can have the name: the lookup finds nothing, or is rejected. */
 export async function nobody(look: () => Promise<unknown>): Promise<void> {
   try {
     same(await look(), undefined)
@@ -32,12 +32,12 @@ export async function fails(work: () => Promise<unknown>, codes: readonly string
   if (!codes.some((code) => code === failure)) expect(failure).toBe(codes[0])
 }
 
-/** Vitest's own comparison takes longer than most look-ups, so it is asked where there is a difference to tell. */
+/** Vitest's own comparison takes longer than most lookups, so it only runs if there is a difference to show. */
 export function same(found: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(found, expected)) expect(found).toEqual(expected)
 }
 
-/** A value in a statement comes back as itself. */
+/** Whether a value in a statement comes back unchanged. */
 export async function isReadBack(target: QueryTarget, value: string): Promise<void> {
   const rows = await target.readRows('select :value as value', { value }, 2)
   same(

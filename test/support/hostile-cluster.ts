@@ -2,13 +2,13 @@ import { GatewayError } from '#kernel/errors.ts'
 import { resourcePath } from '#protocols/kubernetes/object-client.ts'
 import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
 
-/** RFC 1123, as the API server has it for most names, and its rule for names of bindings. */
+/** RFC 1123, the API server's rule for most names, and its rule for names of bindings. */
 const isName = (plural: string, name: string): boolean =>
   plural.endsWith('rolebindings') ? !/[/%]/.test(name) : /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)
 
 /**
- * What an API server makes of the requests: objects by the path of the address that is built for them, and their content
- * as the JSON of the body. It holds what no network is needed for, so that each of many values can go through it.
+ * Simulates an API server: objects by the path of their address, and their content as the JSON of the body. It needs no
+ * network, so that many values can pass through it.
  */
 export class HostileCluster implements ClusterObjects {
   readonly #objects = new Map<string, ClusterObject>()
@@ -62,7 +62,7 @@ export class HostileCluster implements ClusterObjects {
   }
 }
 
-/** As a server reads it from the line of the request. */
+/** The path as a server parses it from the request line. */
 function pathOf(resource: ClusterResource, name: string): string {
   const written = resourcePath(resource, name)
   const { pathname, search, hash } = new URL(written, 'https://cluster.test')

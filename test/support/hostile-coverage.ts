@@ -10,9 +10,9 @@ import {
   targetOperations,
 } from '#testing/hostile-operations.ts'
 
-/** What is offered beyond the least, and how many of all values go where in the short form. */
+/** The optional operations of a target, and the number of values per place in the short form. */
 interface TargetRow {
-  /** Those that the row speaks of; what one class has two forms of has two rows. */
+  /** The class of the row; a class with two forms has two rows. */
   readonly className: string
   readonly groups: boolean
   readonly renames: boolean
@@ -29,25 +29,25 @@ interface InsertRow {
 }
 
 /**
- * Each value is in an attribute. A login and the name of a group can hold one, so that every `perName` of them has
- * them to itself. In the full form, with `HOSTILE_VALUES`, every single one does, in every place and operation.
+ * Each value is in an attribute. Only every `perName`-th value is also a login and the name of a group. In the full
+ * form, with `HOSTILE_VALUES`, every value is, in every place and operation.
  */
 export interface Bounds {
   readonly values: number
   readonly perName: number
-  /** Of which each takes a connection of its own to be checked. */
+  /** Each takes its own connection to check. */
   readonly passwords: number
-  /** Made up positions and versions, of which a target reads all it holds, or asks the server, before it refuses them. */
+  /** Invented positions and versions. To reject them, a target reads all its data, or calls the server. */
   readonly positions: number
   readonly versions: number
 }
 
-/** How many of all values there are in the full form; undefined in the short one. */
+/** The number of values in the full form; undefined in the short one. */
 const full = process.env['HOSTILE_VALUES'] === undefined ? undefined : Number(process.env['HOSTILE_VALUES'])
-/** How long one trial may take. */
+/** The time limit of one trial. */
 export const trialMillis = full === undefined ? 600_000 : 14_400_000
 
-/** How long one call may take, in whatever a target is told that by: on a busy machine none is too late. */
+/** The time limit of one call in the target's parameters: no call times out on a busy machine. */
 export const callMillis = 60_000
 
 const bounds = (perName: number, more: Partial<Bounds> = {}): Bounds =>
@@ -56,10 +56,10 @@ const bounds = (perName: number, more: Partial<Bounds> = {}): Bounds =>
     : { values: full, perName: 1, passwords: full, positions: full, versions: full }
 
 const all = { groups: true, renames: true, versions: true, passwords: true } as const
-/** Where another row puts all values through the same code. */
+/** Another row puts all values through the same code. */
 const again = { values: 500 } as const
 
-/** Target x what it offers x how many values. */
+/** Target x its operations x the number of values. */
 export const targetCoverage = {
   'database on SQLite': { ...all, className: 'targets.Database', bounds: bounds(10) },
   'database on PostgreSQL': { ...all, className: 'targets.Database', bounds: bounds(20, again) },
@@ -85,7 +85,7 @@ export const targetCoverage = {
     className: 'targets.Webhook',
     bounds: bounds(20, { positions: 100, versions: 300 }),
   },
-  /** Each write is a run of a workflow there. 10,000 of them are in attributes in a test of their own. */
+  /** Each write is a workflow run there. Another test puts 10,000 of them in attributes. */
   'SCIM on a second gateway': {
     ...all,
     className: 'targets.Scim',
@@ -109,7 +109,7 @@ export const targetCoverage = {
     passwords: false,
     bounds: bounds(1),
   },
-  /** Each look-up of a group lists all users; the rest is in the requests, above. */
+  /** Each lookup of a group lists all users; the requests above cover the rest. */
   'Kubernetes users on an API server': {
     ...all,
     className: 'targets.KubernetesUsers',
@@ -127,7 +127,7 @@ export const targetCoverage = {
     passwords: false,
     bounds: bounds(1),
   },
-  /** Users have no attributes there, so a value is a login or nothing. */
+  /** Users have no attributes there, so a value can only be a login. */
   'Kubernetes role bindings on an API server': {
     ...all,
     className: 'targets.KubernetesRoleBindings',
@@ -161,15 +161,15 @@ export const insertCoverage = {
   target: { className: 'directory.Target', people: false, passwords: false, bounds: bounds(10, again) },
 } as const satisfies Record<string, InsertRow>
 
-/** These hold nobody: nothing can be looked up or written. */
+/** These have no users: nothing can be looked up or written. */
 export const holdNobody = ['targets.Kubernetes'] as const
-/** Other words for the same code, under other names of attributes. */
+/** Aliases of the same code, with other names of attributes. */
 export const sameCode: Readonly<Record<string, string>> = { 'targets.ActiveDirectory': 'targets.Ldap' }
 
 export type TargetRowName = keyof typeof targetCoverage
 export type InsertRowName = keyof typeof insertCoverage
 
-/** Where a value stands in an attribute, of which an entry has many. */
+/** Operations with values in attributes, of which an entry has many. */
 const byValue = new Set<string>([
   ...['create user', 'users equal', 'users substring', 'users and/or/not', 'users page', 'users sorted'],
   ...['change attributes', 'add person', 'read person', 'equal', 'substring', 'and/or/not', 'page', 'list people'],
@@ -183,7 +183,7 @@ function countOf(operation: string, { values, perName, passwords, positions, ver
   return operation.endsWith('of version') ? Math.min(names, versions) : names
 }
 
-/** What the table promises for a row. */
+/** The table's promise for a row. */
 export function promised<O extends string>(
   operations: Readonly<Record<O, string>>,
   methods: ReadonlySet<string>,
@@ -194,7 +194,7 @@ export function promised<O extends string>(
   return Object.fromEntries(offered.map((operation) => [operation, countOf(operation, bounds)])) as Tally<O>
 }
 
-/** The trial did with the target what its row says, and the target offers no more than that. */
+/** The trial covered the operations of the target's row, and the target offers no more. */
 export function expectTargetCovered(name: TargetRowName, target: Target, tally: Tally<TargetOperation>): void {
   const row: TargetRow = targetCoverage[name]
   const methods = offeredMethods(target, targetOperations)

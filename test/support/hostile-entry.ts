@@ -4,27 +4,27 @@ import { other } from '#testing/hostile-values.ts'
 export type Place = 'login' | 'value' | 'group' | 'text of group' | 'password'
 
 export interface TrialOptions {
-  /** An attribute of several values and one of a single value; none where users have none. */
+  /** An attribute with several values and one with a single value; empty if users have none. */
   readonly attributes: readonly [string, string] | readonly []
-  /** An attribute of groups; null where they have none. */
+  /** An attribute of groups; null if they have none. */
   readonly groupAttribute?: string | null
-  /** The groups there are, where none can be made. */
+  /** The existing groups, if none can be created. */
   readonly groups?: readonly [string, ...string[]]
   /** Groups cannot be changed: NOT_SUPPORTED. */
   readonly fixedGroups?: boolean
-  /** What the target may refuse, there. Any other BAD_REQUEST is a failure. */
+  /** The values that the target may reject in each place. Any other BAD_REQUEST is a failure. */
   readonly mayRefuse?: (place: Place, value: string) => boolean
-  /** How many are there at a time, how many calls are under way, and how many values one filter has. */
+  /** The numbers of concurrent entries, of concurrent calls, and of values per filter. */
   readonly batch?: number
   readonly width?: number
   readonly pack?: number
-  /** Characters of a text that stand in a filter as a whole; any number when absent. */
+  /** The most characters of a text that a filter has in full; unlimited if absent. */
   readonly longestInFilter?: number
-  /** Makes the groups where the target cannot, and is not on trial itself. */
+  /** Creates the groups if the target cannot, and is not under test itself. */
   readonly groupMaker?: GroupTarget
 }
 
-/** One value, and what stands where: the value itself, or its number alone where the target refuses the value. */
+/** One value, and its form in each place: the value itself, or only its number if the target rejects the value. */
 export interface Entry {
   /** In the attributes; the first one is also in all other places. */
   readonly values: readonly string[]
@@ -33,13 +33,13 @@ export interface Entry {
   id: string
   many: readonly string[]
   one: string
-  /** The group that is named by the value, its text, and the group that the user is in. */
+  /** The group named by the value, its text, and the group of the user. */
   group: string
   text: string
   home: Entry
 }
 
-/** What no store of text holds, and what is too long for a name. */
+/** Values that no text store accepts, and values that are too long for a name. */
 export const unstorable = (place: Place, value: string): boolean =>
   value.includes('\0') || !value.isWellFormed() || (place !== 'value' && Buffer.byteLength(value) > 512)
 

@@ -35,7 +35,7 @@ export function plainGroup(group: Group | undefined, { text }: FilterNames): Pla
   return { name: group.name, text: held.length > 0 || group.description === undefined ? held : [group.description] }
 }
 
-/** Users and groups with all that is told of them, page by page, none twice. */
+/** Users and groups with all their data, page by page, none twice. */
 export async function everythingIn(target: LookupTarget, names: FilterNames, pageSize: number, sort?: SortOrder) {
   const order = sort === undefined ? {} : { sort }
   const users = await pages(pageSize, (query) => target.searchUsers({ ...query, ...order }))

@@ -2,12 +2,12 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Entry } from '#testing/hostile-entry.ts'
 import type { TargetOperation } from '#testing/hostile-operations.ts'
 
-/** The attributes that values stand in; undefined where there are none. */
+/** The attributes with values; undefined if there are none. */
 export interface FilterNames {
   readonly many: string | undefined
   readonly one: string | undefined
   readonly text: string | undefined
-  /** Of longer texts a filter has the beginning. */
+  /** A filter has only the beginning of longer texts. */
   readonly longest: number
 }
 
@@ -24,7 +24,7 @@ export const equal = (attribute: string, value: string, i: number): Filter => ({
   caseExact: i % 2 === 0,
 })
 
-/** Of long ones the beginning, which has the number. */
+/** The beginning of a long one, which has the number. */
 export function substring(attribute: string, text: string, i: number): Filter {
   const value = beginning(text)
   if (value.length < text.length) return { kind: 'substring', attribute, initial: value, any: [] }
@@ -39,7 +39,7 @@ export function substring(attribute: string, text: string, i: number): Filter {
   return kinds[i % kinds.length] ?? { kind: 'or', filters: [] }
 }
 
-/** True of whom the first two are true of; the rest changes nothing, unless it is read as something else. */
+/** True if the first two are true; the rest changes nothing, unless it is parsed as something else. */
 export const combined = (first: Filter, second: Filter, attribute: string, value: string): Filter => ({
   kind: 'and',
   filters: [
@@ -49,7 +49,7 @@ export const combined = (first: Filter, second: Filter, attribute: string, value
   ],
 })
 
-/** Each is true of the entry alone, by the k-th of its values. */
+/** Each is true for this entry alone, by the k-th of its values. */
 export const userFilters = ({ many = 'userID', one, longest }: FilterNames): Filters => {
   const textOf = (entry: Entry, k: number): string => (many === 'userID' ? entry.login : (entry.many[k] ?? ''))
   return within(longest, [
@@ -66,7 +66,7 @@ export const userFilters = ({ many = 'userID', one, longest }: FilterNames): Fil
   ])
 }
 
-/** By the name of the group, or by the value where no group can have it as its name. */
+/** By the name of the group, or by the value if no group can have it as its name. */
 export function groupFilters({ text, longest }: FilterNames, byValue: boolean): Filters {
   const nameOf = (entry: Entry): string => (byValue ? entry.value : entry.group)
   return within(longest, [

@@ -18,9 +18,9 @@ export interface InsertTrialOptions {
   readonly suffix: Dn
   readonly person: (login: string) => Dn
   readonly group: (name: string) => Dn
-  /** An attribute of several values. */
+  /** An attribute with several values. */
   readonly attribute: string
-  /** Writes to the system behind, as the insert itself cannot. */
+  /** Writes to the system behind, which the insert itself cannot. */
   addGroup(name: string): Promise<unknown>
   removeGroup(name: string): Promise<unknown>
   addPerson(login: string, values: readonly string[], group: string): Promise<unknown>
@@ -43,7 +43,7 @@ const pack = 10
 const pageSize = 45
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
-/** Puts each value through every operation of the insert, as many as its row of the table says. */
+/** Puts each value through every operation of the insert, as many as its row of the table has. */
 export async function hostileInsertTrial(row: InsertRowName, options: InsertTrialOptions): Promise<void> {
   const { insert, suffix, person, group, attribute, width = 8 } = options
   const { values: total, perName, passwords, positions } = insertCoverage[row].bounds
@@ -53,7 +53,7 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
   const each = (entries: readonly Entry[], work: (entry: Entry, i: number) => Promise<void>) =>
     inParallel(entries, width, work)
 
-  /** Asked while few are there, as some inserts read all they hold to see that it is no position of theirs. */
+  /** Called while there are few entries, as some inserts read all of them to reject an unknown position. */
   async function areNoPositions(entries: readonly Entry[]): Promise<void> {
     await each(entries, async ({ value }) => {
       if (counter.count('position') < positions) {
@@ -116,7 +116,7 @@ export async function hostileInsertTrial(row: InsertRowName, options: InsertTria
     })
   }
 
-  /** Where it is taken, it opens the own entry and no other; where it is not, none. */
+  /** If it is accepted, it is the password of this entry and no other; if not, of none. */
   async function password({ login, value }: Entry, next: Entry): Promise<void> {
     const { bind } = insert
     if (bind === undefined || counter.count('check password') >= passwords) return
@@ -261,7 +261,7 @@ const entryOf = (values: readonly string[]): Entry => {
   return { values, value, login: value, group: value, held: values }
 }
 
-/** Whether it was refused, which only what may be is. */
+/** Whether it was rejected, for an allowed reason. */
 const refused = async (work: () => Promise<unknown>, may: boolean): Promise<boolean> => !(await accepted(work, may))
 
 const nothing = (look: () => Promise<readonly unknown[]>): Promise<void> => nobody(async () => (await look())[0])

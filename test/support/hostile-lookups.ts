@@ -11,7 +11,7 @@ import type { Stage } from '#testing/hostile-stage.ts'
 
 export type Everything = Awaited<ReturnType<typeof everythingIn>>
 
-/** None of them is where a search could go on. Some targets read all they hold to see that, so that few should be there. */
+/** None of them is a valid position. Some targets read all their data to see that, so use few entries. */
 export async function areNoPositions(stage: Stage, entries: readonly Entry[]): Promise<void> {
   const { lookups, bounds, did } = stage
   await stage.each(entries, async ({ value }) => {
@@ -101,7 +101,7 @@ async function isGroupFound(stage: Stage, entry: Entry): Promise<void> {
   })
 }
 
-/** By filters, of which each has a pack of values; what was refused is nobody's. */
+/** By filters with a pack of values each; rejected values match no user. */
 export async function areSearched(stage: Stage, entries: readonly Entry[]): Promise<void> {
   const { lookups, given, names, width, pack, bounds, did } = stage
   const { many } = names
@@ -145,7 +145,7 @@ export async function areSearched(stage: Stage, entries: readonly Entry[]): Prom
   }
 }
 
-/** All that is there, page by page and in two orders: every entry as it should be, and the others as they were. */
+/** All entries, page by page and in two orders: each is correct, and the others are unchanged. */
 export async function arePaged(stage: Stage, entries: readonly Entry[], before: Everything): Promise<void> {
   const { lookups, names, given } = stage
   const now = await everythingIn(lookups, names, stage.pageSize)

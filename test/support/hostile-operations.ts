@@ -1,4 +1,4 @@
-/** What a value goes through, and the method that is called for it. Every look-up and write of a target is here. */
+/** The operations for a value, with their methods. Every lookup and write of a target is here. */
 export const targetOperations = {
   'create user': 'createUser',
   'find by login': 'findUser',
@@ -37,7 +37,7 @@ export const targetOperations = {
   'delete group of version': 'deleteGroup',
 } as const
 
-/** The same of a directory insert, and of one that people can be written to. */
+/** The same for a directory insert, and for one with writes. */
 export const insertOperations = {
   'read person': 'search',
   'read group': 'search',
@@ -63,10 +63,10 @@ export type InsertOperation = keyof typeof insertOperations
 
 export type Tally<O extends string> = Partial<Record<O, number>>
 
-/** They end it, or reckon with names and ask nobody. */
+/** They close it, or compute names without a call. */
 const noOperations = new Set(['constructor', 'close', 'loginOf', 'nameOf', 'entryOf', 'personEntry', 'storable'])
 
-/** The methods of an object that are operations. Throws for one that the table has no operation for. */
+/** The methods of an object that are operations. Throws for one without an operation in the table. */
 export function offeredMethods(offering: object, operations: Readonly<Record<string, string>>): ReadonlySet<string> {
   const known = new Set(Object.values(operations))
   const names = new Set<string>()

@@ -10,7 +10,7 @@ import { OperationCount } from '#testing/operation-count.ts'
 
 export type Stage = ReturnType<typeof hostileStage>
 
-/** What all steps of a trial share: the target by what it can, the names of attributes, and how an entry is written. */
+/** The shared parts of a trial: the target by capability, the names of attributes, and how to write an entry. */
 export function hostileStage(row: TargetRowName, target: Target, options: TrialOptions) {
   if (!hasLookups(target)) throw new Error('a target without look-ups cannot be asked what it holds')
   const { request } = targetFixture(target, { attributes: ['a', 'b', 'c'], groups: ['a', 'b', 'c'] })
@@ -35,7 +35,7 @@ export function hostileStage(row: TargetRowName, target: Target, options: TrialO
     target,
     lookups: target,
     groups,
-    /** Makes the groups, be it the target itself. */
+    /** Creates the groups; may be the target itself. */
     maker,
     given,
     names,
@@ -51,7 +51,7 @@ export function hostileStage(row: TargetRowName, target: Target, options: TrialO
     counter,
     mayRefuse,
     did: counter.did.bind(counter) as typeof counter.did,
-    /** Fewer than so many values went through it. */
+    /** Fewer values than promised passed through it. */
     isDue: (operation: TargetOperation, most: number): boolean => counter.count(operation) < most,
     each: (entries: readonly Entry[], work: (entry: Entry, i: number) => Promise<void>) =>
       inParallel(entries, width, work),

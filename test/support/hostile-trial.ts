@@ -12,9 +12,9 @@ import { change, come, go, nest } from '#testing/hostile-writes.ts'
 const sentinels = ['*', '%', 'bystander', "' or 1=1 --", 'O"Brien\\', '_', '*)(uid=*'] as const
 
 /**
- * Puts each value through every operation that the target offers, as many as its row of the table says, in rounds that
- * leave nobody behind. After each operation what comes back is what went in, and whoever else is there is as before,
- * version and all.
+ * Puts each value through every operation of the target, as many as its row of the table has, in rounds that leave no
+ * user behind. After each operation values come back unchanged, and all other users are as before, including their
+ * versions.
  */
 export async function hostileTrial(row: TargetRowName, target: Target, options: TrialOptions): Promise<void> {
   const stage = hostileStage(row, target, options)

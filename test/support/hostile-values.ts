@@ -1,4 +1,4 @@
-/** Pieces that break whatever is made by joining strings, or folds, sorts or cuts letters. */
+/** Pieces that break code that concatenates strings, or folds, sorts or truncates letters. */
 const pieces = [
   `'`,
   `''`,
@@ -111,8 +111,8 @@ const longEvery = 250
 const longest = 65_536
 
 /**
- * The same values for the same seed. No two are alike, nor is one a part of another, even where letter case, spaces and
- * accents do not count, as each has its number in front of it, behind it or within. Some have 64 KiB.
+ * The same values for the same seed. All differ, and none is a part of another, even if letter case, spaces and accents
+ * are ignored, since each contains its number. Some have 64 KiB.
  */
 export function hostileValues(count: number, seed = 1): string[] {
   let state = seed
@@ -133,11 +133,11 @@ export function hostileValues(count: number, seed = 1): string[] {
   })
 }
 
-/** Another value for each, as hostile as the one it is made of. */
+/** A different value for each, as hostile as the original. */
 export const other = (value: string): string =>
   value.replace(/([m-n])(\d{6})\1/, (_, letter, number) => mark(letter === 'n' ? 'm' : 'n', number))
 
-/** Nothing in it is hostile, but the number is the value's. */
+/** A harmless text with the value's number. */
 export const harmless = (value: string): string => /([mn])\d{6}\1/.exec(value)?.[0] ?? 'none'
 
 const mark = (letter: string, number: number | string): string => `${letter}${String(number).padStart(6, '0')}${letter}`

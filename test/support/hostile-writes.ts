@@ -6,7 +6,7 @@ import type { TargetOperation } from '#testing/hostile-operations.ts'
 import type { Stage } from '#testing/hostile-stage.ts'
 import { harmless, other } from '#testing/hostile-values.ts'
 
-/** Groups and users are made; where the target refuses a value, as it may, its number stands there instead. */
+/** Creates groups and users; if the target rejects a value, as it may, its number replaces it. */
 export async function come(stage: Stage, entries: readonly Entry[]): Promise<void> {
   const { target, groups, maker, given, attributes, request, bounds, did, each, may, mayRefuse } = stage
   const makeGroup = async (entry: Entry): Promise<void> => {
@@ -40,7 +40,7 @@ export async function come(stage: Stage, entries: readonly Entry[]): Promise<voi
   })
 }
 
-/** Each user leaves the group of its own value for that of the next. */
+/** Each user moves from the group of its own value to that of the next. */
 export async function change(stage: Stage, entries: readonly Entry[]): Promise<void> {
   const { target, groups, attributes, request, bounds, did, each } = stage
   const isBound = (operation: TargetOperation): boolean =>
@@ -84,7 +84,7 @@ export async function change(stage: Stage, entries: readonly Entry[]): Promise<v
   })
 }
 
-/** The first of the groups gets all others as members, and may not contain itself. */
+/** Adds all other groups to the first as members, which may not contain itself. */
 export async function nest(stage: Stage, entries: readonly Entry[]): Promise<void> {
   const { groups, lookups, request, did, each } = stage
   const [first] = entries

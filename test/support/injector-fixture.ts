@@ -54,7 +54,7 @@ export interface PodParts {
   readonly spec?: Partial<Pod['spec']>
 }
 
-/** A pod that asks for a token of AWS, with one container, unless said otherwise. */
+/** A pod that requests a token of AWS, with one container by default. */
 export function podOf({ labels, annotations, spec }: PodParts = {}): Pod {
   return {
     apiVersion: 'v1',

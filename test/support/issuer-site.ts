@@ -11,21 +11,21 @@ export interface IssuerSite {
   readonly url: string
   /** Sent with every answer. */
   headers: Record<string, string>
-  /** Answers instead of the folder, where it is set. */
+  /** Answers instead of the folder, if it is set. */
   override: ((path: string, answer: ServerResponse) => void) | undefined
-  /** Methods, paths and bodies of what was asked, in order. */
+  /** Methods, paths and bodies of the requests, in order. */
   readonly calls: { method: string; path: string; body: string; authorization: string | undefined }[]
   close(): void
 }
 
-/** A web server that shows a folder, as one does that an issuer's documents are published with, until the test ends. */
+/** A web server for a folder, like one that publishes an issuer's documents, until the test ends. */
 export async function issuerSite(folder: string, path = ''): Promise<IssuerSite> {
   const site = await openIssuerSite(folder, path)
   onTestFinished(() => site.close())
   return site
 }
 
-/** The same until it is closed; over TLS with the certificate of `test-certificates.ts`, where asked. */
+/** The same until it is closed; optionally over TLS with the certificate of `test-certificates.ts`. */
 export async function openIssuerSite(folder: string, path = '', tls = false): Promise<IssuerSite> {
   const listener: RequestListener = async (request, answer) => {
     const chunks: Buffer[] = []

@@ -12,11 +12,11 @@ import { testServerCertificate, testServerKey } from './test-certificates.ts'
 
 export interface KubeApiServer extends KubeConnection {
   readonly client: KubeClient
-  /** Who issues service-account tokens, and whom they are for unless an audience is asked for. */
+  /** The issuer of service-account tokens, and their default audience. */
   readonly issuer: string
-  /** Ends the API server at once, as a crash does. What it stored stays. */
+  /** Ends the API server at once, like a crash. Its data stays. */
   kill(): Promise<void>
-  /** Hangs: it takes connections and answers nothing, until `resume`. */
+  /** Hangs: it accepts connections and answers nothing, until `resume`. */
   pause(): void
   resume(): void
   /** Starts it again, ended or not, with the same data at the same address. */
@@ -122,7 +122,7 @@ const apiServerArgs = (folder: string, port: number, etcdPort: number): string[]
   '--profiling=false',
 ]
 
-/** Keys, certificates and credentials of this server alone; only its own certificate is the one all tests share. */
+/** Keys, certificates and credentials of this server; only its own certificate is shared by all tests. */
 async function writeFiles(folder: string, adminToken: string, url: string): Promise<void> {
   await mkdir(join(folder, 'etcd'), { mode: 0o700 })
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })

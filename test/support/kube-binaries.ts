@@ -27,7 +27,7 @@ const apiServer: GoProgram = {
 
 /**
  * The programs of a real API server: those of `KUBEBUILDER_ASSETS`; else an installed etcd, and an API server that is
- * built from its Go modules on first use and kept outside the repository. Throws when either cannot be had.
+ * built from its Go modules on first use and stored outside the repository. Throws if either is not available.
  */
 export async function kubeBinaries(): Promise<KubeBinaries> {
   const assets = process.env['KUBEBUILDER_ASSETS'] ?? ''

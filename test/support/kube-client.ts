@@ -1,26 +1,26 @@
 import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'node:https'
 
-/** How a test's API server is reached. It can be handed to another process. */
+/** The connection to a test's API server. It can be passed to another process. */
 export interface KubeConnection {
   readonly url: string
   /** The certificate of its authority, in PEM. */
   readonly ca: string
-  /** Of a member of system:masters. */
+  /** The token of a member of system:masters. */
   readonly adminToken: string
-  /** A kubeconfig file of another one, who shows a client certificate. */
+  /** A kubeconfig file of another member, with a client certificate. */
   readonly kubeconfig: string
 }
 
 export interface KubeAnswer<T> {
   readonly status: number
-  /** Taken for what the caller expects. */
+  /** Cast to the type that the caller expects. */
   readonly body: T
 }
 
 export interface TokenWish {
   readonly audiences?: readonly string[]
-  /** At least 600, by the server's own rule. */
+  /** At least 600, a rule of the server. */
   readonly seconds?: number
   readonly boundPod?: { readonly name: string; readonly uid: string }
 }
@@ -30,7 +30,7 @@ export interface AccountName {
   readonly name: string
 }
 
-/** The administrator's hand in a test's cluster. */
+/** An administrator's client of a test's cluster. */
 export class KubeClient {
   readonly connection: KubeConnection
   readonly #agent: Agent
@@ -65,14 +65,14 @@ export class KubeClient {
     })
   }
 
-  /** Throws unless the server did it. */
+  /** Throws unless the call succeeds. */
   async must<T = unknown>(method: string, path: string, body?: object): Promise<T> {
     const answer = await this.call<T>(method, path, body)
     if (answer.status >= 200 && answer.status <= 299) return answer.body
     throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body).slice(0, 500)}`)
   }
 
-  /** What the server says to an object at its address, of known fields only. Nothing is stored. */
+  /** The server's answer to an object at its address, with strict fields. Nothing is stored. */
   dryRun<T = unknown>(path: string, object: object): Promise<KubeAnswer<T>> {
     const query = 'fieldManager=test&force=true&fieldValidation=Strict&dryRun=All'
     return this.call('PATCH', `${path}?${query}`, object, undefined, 'application/apply-patch+yaml')
@@ -86,7 +86,7 @@ export class KubeClient {
     }
   }
 
-  /** One of its own, so that tests do not see one another. */
+  /** Its own namespace, so that tests do not see one another. */
   async namespace(labels: Readonly<Record<string, string>> = {}): Promise<string> {
     const name = `test-${randomUUID().slice(0, 13)}`
     await this.must('POST', '/api/v1/namespaces', { metadata: { name, labels } })
@@ -132,7 +132,7 @@ export class KubeClient {
     }
   }
 
-  /** Makes the kind known, and waits until its objects are served. */
+  /** Registers the kind, and waits until its objects are served. */
   async defineKind(definition: { readonly metadata: { readonly name: string } }, served: string): Promise<void> {
     await this.apply('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition)
     const end = performance.now() + 20_000

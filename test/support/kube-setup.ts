@@ -6,12 +6,12 @@ import { missingPart } from './missing-part.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The API server that all suites share, each in namespaces of its own; undefined when it cannot be had. */
+    /** The API server that all suites share, each in its own namespaces; undefined if it is not available. */
     kube: KubeConnection | undefined
   }
 }
 
-/** Vitest's global set-up: one real API server for the tier. */
+/** Vitest's global setup: one real API server for the tier. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   try {
     const server = await startKubeApiServer(await kubeBinaries())

@@ -8,14 +8,14 @@ import type { Slapd } from '#testing/slapd.ts'
 
 let branches = 0
 
-/** An empty branch of its own, so that tests do not see one another. */
+/** An empty branch, so that tests do not see one another. */
 export async function newBranch(slapd: Slapd): Promise<string> {
   const branch = `ou=branch${branches++},${slapd.baseDn}`
   await asAdmin(slapd, (client) => client.add(branch, { objectClass: ['organizationalUnit'] }))
   return branch
 }
 
-/** What the test does itself, beside the code under test. */
+/** The test's own work, beside the code under test. */
 export async function asAdmin<T>(slapd: Slapd, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ url: slapd.url, timeout: 10_000 })
   try {
@@ -34,7 +34,7 @@ export const addEntry = (slapd: Slapd, dn: string, attributes: Record<string, st
     ),
   )
 
-/** A target on the branch: `account` entries that take any attribute, found by `uid`. */
+/** A target on the branch: `account` entries that accept any attribute, found by `uid`. */
 export async function openLdap(slapd: Slapd, branch: string, more: ParamValues = {}): Promise<LdapTarget> {
   const issues = noIssues()
   const params: ParamValues = {

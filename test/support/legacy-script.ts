@@ -5,7 +5,7 @@ interface TargetDocument {
   readonly spec: { readonly params: readonly { readonly name: string; readonly value: string }[] }
 }
 
-/** The script of the example for targets that were written for the predecessor. */
+/** The script of the example for targets that were written for OpenUnison. */
 export function legacyTargetScript(): string {
   const file = new URL('../../examples/legacy-target/target.yaml', import.meta.url)
   const { spec } = parse(readFileSync(file, 'utf8')) as TargetDocument

@@ -12,7 +12,7 @@ export interface FakeAttempt extends FakeRequest {
   readonly uri?: string
 }
 
-/** A guard that lets everybody try, and remembers how it went. */
+/** A guard that allows every attempt, and records the outcomes. */
 export function openGuard(): LoginGuard & { readonly tries: string[] } {
   const tries: string[] = []
   return {
@@ -49,7 +49,7 @@ export function fakeAttempt({
   }
 }
 
-/** A form as a browser sends it. */
+/** A form post of a browser. */
 export const formPost = (fields: Readonly<Record<string, string>>): FakeRequest => ({
   method: 'POST',
   headers: { 'content-type': 'application/x-www-form-urlencoded' },

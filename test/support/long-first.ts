@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** They take long for their size, by which files are ordered where there was no run before. */
+/** They are slow for their size, by which files are ordered without an earlier run. */
 export const longFiles = [
   'test/kube/sts-rotation.kube.test.ts',
   'src/modules/targets/sql/sql-hostile.conformance.test.ts',
@@ -10,7 +10,7 @@ export const longFiles = [
   'test/browser/portal-scale.browser.test.ts',
 ] as const
 
-/** Begins with the files that take long, so that no tier waits for one of them at its end. */
+/** Starts with the slow files, so that no tier waits for one of them at its end. */
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

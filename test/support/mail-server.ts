@@ -6,7 +6,7 @@ export interface ReceivedMail {
   readonly to: readonly string[]
   readonly encrypted: boolean
   readonly user: string | undefined
-  /** As it came over the wire. */
+  /** The raw bytes. */
   readonly raw: string
   /** By lower-case name, unfolded; one value for each line. */
   readonly headers: ReadonlyMap<string, readonly string[]>
@@ -17,17 +17,17 @@ export interface MailServerOptions {
   readonly port?: number
   readonly security?: 'none' | 'starttls' | 'tls'
   readonly login?: { readonly user: string; readonly password: string }
-  /** The reply to the n-th mail to this recipient, counted from 1; it is taken when there is none. */
+  /** The reply to the n-th mail to this recipient, counted from 1; the mail is accepted if undefined. */
   reply?(recipient: string, attempt: number): { readonly at: 'RCPT' | 'DATA'; readonly code: number } | undefined
-  /** Called after a mail was read whole and before it is acknowledged. */
+  /** Called after a mail was received and before it is acknowledged. */
   beforeAcknowledged?(mail: ReceivedMail): Promise<void>
 }
 
 export interface MailServer {
   readonly port: number
-  /** Those that were taken, in the order in which they came. */
+  /** Accepted mails, in order of arrival. */
   readonly mails: ReceivedMail[]
-  /** How many attempts there were for a recipient. */
+  /** The number of attempts for a recipient. */
   attempts(recipient: string): number
   close(): Promise<void>
 }

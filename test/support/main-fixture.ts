@@ -44,7 +44,7 @@ export const mainParams: ParamValues = {
   'approvals.group': 'Group',
 }
 
-/** A rule that whoever has this group passes. */
+/** A rule that members of this group pass. */
 export const onlyFor = (group: string): Rule => {
   const constraint = `(groups=${group})`
   return { scope: 'filter', constraint, filter: parseFilter(constraint) }
@@ -92,7 +92,7 @@ export const someone = (uid: string, groups: readonly string[] = ['people']): Su
 
 export const ann = someone('ann')
 
-/** A caller of another issuer, without a directory entry, whose token says this login. */
+/** A caller of another issuer, without a directory entry, whose token has this login. */
 export const outsider = (uid: string): Subject => ({
   ...subject(`uid=${uid},ou=outside,o=x`, { uid: [uid], groups: ['people'] }),
   identity: issuerIdentity('https://idp.example.com', uid),
@@ -102,11 +102,11 @@ export interface MainOptions extends Omit<FakeHostOptions, 'portal'> {
   readonly params?: ParamValues
   readonly portal?: Partial<PortalAccess>
   readonly mount?: string
-  /** What the profile's workflow does. */
+  /** The effect of the profile's workflow. */
   readonly run?: (call: WorkflowCall) => Promise<WorkflowResult>
 }
 
-/** The filter with everything around it in memory. */
+/** The filter with all its parts in memory. */
 export async function openMain(options: MainOptions = {}) {
   const issues = noIssues()
   const prepared = main.prepare(fakeParams({ ...mainParams, ...options.params }), issues, fakeParseContext())

@@ -5,7 +5,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { openStorage } from '#storage/open.ts'
 
-/** When the first of them was created; each of the others a millisecond later. */
+/** When the first of them was created; each of the others follows a millisecond later. */
 export const peopleSince = Date.UTC(2026, 0, 31, 8)
 
 export const personName = (n: number): string => `user${number(n)}`
@@ -14,8 +14,8 @@ export const personId = (n: number): string => `0${number(n)}-0000-7000-8000-000
 const number = (n: number): string => String(10_000_000 + n).slice(1)
 
 /**
- * Fills the directory `people` of an empty database with users as the built-in mapping of the SCIM gateway stores them, in
- * a few statements. Every tenth has an email of the type `home`, the others of the type `work`.
+ * Fills the directory `people` of an empty database with users of the SCIM gateway's built-in mapping, in a few
+ * statements. Every tenth has an email of the type `home`, the others of the type `work`.
  */
 export async function insertPeople(place: { readonly url?: string; readonly dataFolder: string }, count: number) {
   const storage = openStorage({ ...place, clock: systemClock, log: silentLogger })

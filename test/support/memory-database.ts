@@ -55,11 +55,11 @@ export class MemoryDatabase extends LazyClient {
   }
 }
 
-/** The rows of a table as they are stored, by their keys. */
+/** The stored rows of a table, by their keys. */
 export const rowsOf = (database: SqlClient, table: string): Promise<Record<string, SqlValue>[]> =>
   database.query({ sql: `select * from ${table} order by 1`, params: [], name: undefined })
 
-/** An empty user directory in a database of its own, which closes with it. */
+/** An empty user directory in its own database, which closes with it. */
 export function memoryUserDirectory(name = 'people'): UserDirectory {
   const database = new MemoryDatabase()
   return new UserDirectoryStore(database, name, systemClock, () => database.close())

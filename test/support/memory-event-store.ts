@@ -12,7 +12,7 @@ const findStream = statement<{ name: string }, StreamRow>(
   `select ${columns(['owner', 'failures', 'retryAt'])} from event_streams where name = :name`,
 )
 
-/** Events in a database of their own, which the test can look into. */
+/** Events in their own database, which the test can read. */
 export function memoryEventStore() {
   const database = memoryDatabase()
   const store = new EventStore(database)

@@ -11,7 +11,7 @@ interface StoredGroup {
   version: number
 }
 
-/** A target in memory that owns groups, with the behaviour the contract asks of every such target. */
+/** A target in memory with groups, which follows the contract of such targets. */
 export class MemoryGroups extends MemoryTarget implements GroupTarget {
   readonly groups = new Map<string, StoredGroup>()
 

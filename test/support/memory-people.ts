@@ -9,11 +9,11 @@ import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.t
 
 const same = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
-/** People and groups of one target, as the virtual directory shows them, and as the test changes them. */
+/** Users and groups of one target, as the virtual directory shows them, and as the test changes them. */
 export class MemoryPeople {
   readonly root = Dn.parse('o=Tremolo')
   readonly directory: VirtualDirectory
-  /** Where given, every question fails with it. */
+  /** If given, every lookup fails with it. */
   failure: Error | undefined
   readonly #membersAreIds: boolean
   #users: User[] = []
@@ -37,7 +37,7 @@ export class MemoryPeople {
     this.directory = new VirtualDirectory(targetBranches(this.root, new Map([['people', lookups]])))
   }
 
-  /** Adds the person, or puts another in its place; groups are made as they are named. */
+  /** Adds or replaces the user; creates the named groups. */
   put(userID: string, groups: readonly string[] = [], attributes: Record<string, string[]> = {}): this {
     this.remove(userID)
     const id = `id of ${userID}`

@@ -11,13 +11,13 @@ interface Answered {
   result?: WorkflowResult
 }
 
-/** Runs that are started and do nothing. A test says what becomes of them. */
+/** Runs that are started and do nothing. A test sets their outcome. */
 export class MemoryRuns implements RunAccess {
   readonly calls: WorkflowCall[] = []
   readonly refused: RefusedCall[] = []
   readonly runs = new Map<string, Run>()
   readonly interventions: (RunIntervention & { readonly action: string; readonly onlyUntouched?: boolean })[] = []
-  /** What a run that is started does before it is answered; may throw. */
+  /** The effect of a started run before its answer; may throw. */
   execute: (call: WorkflowCall) => Promise<WorkflowResult['status']> = async ({ asynchronous }) =>
     asynchronous === true ? 'accepted' : 'completed'
   readonly #answered = new Map<string, Answered>()

@@ -4,7 +4,7 @@ import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { fakeSecretBox } from '#testing/fake-login-services.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 
-/** Second factors on a database in memory, as the engine gives them to modules. */
+/** Second factors on a database in memory, with the engine's interface for modules. */
 export const memorySecondFactors = (database = memoryDatabase()): SecondFactors =>
   new SecondFactors({
     store: new SecondFactorStore(database),

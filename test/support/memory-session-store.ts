@@ -11,7 +11,7 @@ interface StoredData {
 const select = statement<object, { id: string; data: string }>(`select id, data from sessions order by created, id`)
 const update = statement<{ id: string; data: string }>(`update sessions set data = :data where id = :id`)
 
-/** Sessions in a database of their own, which the test can look into and change. */
+/** Sessions in their own database, which the test can read and change. */
 export function memorySessionStore() {
   const database = memoryDatabase()
   return Object.assign(new SessionStore(database), {

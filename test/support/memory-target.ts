@@ -3,7 +3,7 @@ import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { CreateOptions, PasswordTarget, SyncOptions, TargetRequest } from '#sdk/target/target.ts'
 
-/** What a target was asked to do, in order. */
+/** The calls of a target, in order. */
 export interface TargetCall {
   readonly method: 'findUser' | 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword'
   readonly userID: string
@@ -18,8 +18,8 @@ interface Stored {
 }
 
 /**
- * A target in memory with the behaviour the contract asks of every target. `reports: false` makes one that says nothing
- * to the audit; `before` runs ahead of each call and may wait or throw.
+ * A target in memory that follows the contract of targets. `reports: false` makes one that reports nothing to the
+ * audit; `before` runs before each call and may wait or throw.
  */
 export class MemoryTarget implements PasswordTarget {
   readonly renamesUsers: boolean = true
@@ -51,7 +51,7 @@ export class MemoryTarget implements PasswordTarget {
     this.#users.set(userID.toLowerCase(), stored)
   }
 
-  /** What is stored, as plain data; undefined when absent. */
+  /** The stored user, as plain data; undefined if absent. */
   stored(userID: string): { attributes: Record<string, string[]>; groups: string[] } | undefined {
     const user = this.#users.get(userID.toLowerCase())
     return user && { attributes: { ...user.attributes.toObject() }, groups: [...user.groups] }

@@ -5,8 +5,8 @@ import process from 'node:process'
 export const missingPartsFile = 'GATEHOUSE_TEST_MISSING_PARTS'
 
 /**
- * Tells that a real part could not be had here, so that its tests are skipped: by name, at the end of the run. In CI it
- * throws, since there nothing may be skipped.
+ * Reports that a real server is not available here, so that its tests are skipped: by name, at the end of the run. In
+ * CI it throws, since no test may be skipped there.
  */
 export function missingPart(name: string, cause: unknown): void {
   if (process.env['CI'] === 'true') throw new Error(`${name} could not be had`, { cause })

@@ -4,7 +4,7 @@ const absent = async (): Promise<never> => {
   throw new Error('no approvals in this test')
 }
 
-/** For modules that are not to ask for approvals. */
+/** For modules that must not use approvals. */
 export const noApprovals: ApprovalAccess = {
   ofRun: absent,
   list: absent,

@@ -1,6 +1,6 @@
 import type { StepEffects } from '#sdk/workflow/workflow-task.ts'
 
-/** For tasks that are not to ask for any. */
+/** For tasks that must not use effects. */
 export const noEffects: StepEffects = {
   mail: () => {
     throw new Error('no mail in this test')

@@ -4,7 +4,7 @@ const absent = async (): Promise<never> => {
   throw new Error('no stored runs in this test')
 }
 
-/** For modules that are not to ask for runs. */
+/** For modules that must not use runs. */
 export const noRuns: RunAccess = {
   start: absent,
   refuse: absent,

@@ -1,6 +1,6 @@
 import type { SessionAccess } from '#sdk/auth/session.ts'
 
-/** Nobody is logged in. */
+/** No user is logged in. */
 export const noSessions: SessionAccess = {
   ofUser: async () => [],
   end: async () => false,

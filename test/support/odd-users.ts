@@ -5,7 +5,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { User } from '#identity/user.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
 
-/** Values that databases and JavaScript like to disagree about. */
+/** Values that databases and JavaScript often treat differently. */
 const values = [
   '',
   'a',
@@ -95,7 +95,7 @@ const leaf: fc.Arbitrary<Filter> = fc.oneof(
     }),
 )
 
-/** Any filter about such users as `createOddUsers` makes. */
+/** Any filter about users of `createOddUsers`. */
 export const { filter } = fc.letrec<{ filter: Filter }>((tie) => ({
   filter: fc.oneof(
     { maxDepth: 3, withCrossShrink: true },
@@ -111,7 +111,7 @@ const anyAttributes = fc
     maxLength: 3,
   })
   .map((pairs) => Attributes.from(pairs))
-/** Names of users: values of the same kind, as far as they can be one. */
+/** Names of users: values of the same kind that are valid logins. */
 const logins = values.filter((value) => value !== '' && Buffer.byteLength(value) <= 512)
 
 /** Users whose logins and values are hard to compare, in the order of creation. */

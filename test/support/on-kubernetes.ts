@@ -3,7 +3,7 @@ import { afterAll, describe, inject } from 'vitest'
 import { parse } from 'yaml'
 import { KubeClient } from './kube-client.ts'
 
-/** Describes a suite on the tier's API server. It is not run where there is none, which the tier has then told. */
+/** Describes a suite on the tier's API server. It is skipped if there is none, which the tier reports. */
 export function onKubernetes(name: string, suite: (cluster: KubeClient) => void): void {
   const connection = inject('kube')
   describe.skipIf(connection === undefined)(name, () => {
@@ -14,7 +14,7 @@ export function onKubernetes(name: string, suite: (cluster: KubeClient) => void)
   })
 }
 
-/** Makes the cluster know User objects, by the definition that is deployed. */
+/** Registers User objects in the cluster, by the deployed definition. */
 export async function defineUsers(cluster: KubeClient): Promise<void> {
   const definition = parse(readFileSync('deploy/crds/users.yaml', 'utf8')) as { metadata: { name: string } }
   await cluster.defineKind(definition, '/apis/openunison.tremolo.io/v1/users')

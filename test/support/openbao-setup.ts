@@ -4,12 +4,12 @@ import { openBaoBinary } from './openbao.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The server that keeps keys; undefined when it cannot be had. */
+    /** The server that stores keys; undefined if it is not available. */
     openbao: string | undefined
   }
 }
 
-/** Vitest's global set-up: the server that keeps keys, built where it is not there yet. */
+/** Vitest's global setup: the server that stores keys, built on first use. */
 export default async function setup(project: TestProject): Promise<void> {
   try {
     project.provide('openbao', await openBaoBinary())

@@ -12,8 +12,9 @@ import { testServerCertificate, testServerKey } from './test-certificates.ts'
 const moduleFolder = fileURLToPath(new URL('../vault/', import.meta.url))
 
 /**
- * The server that OpenBao was forked from: Vault 1.14, under the MPL, with the engines that the tests use.
- * The API of these engines is that of OpenBao, whose own releases cannot be required by version: their module path lacks a /v2.
+ * The server that OpenBao was forked from: Vault 1.14, under the MPL, with the engines that the tests use. The API of
+ * these engines is the same as in OpenBao, whose own releases cannot be required by version: their module path lacks a
+ * /v2.
  */
 const program = (): GoProgram => ({
   name: `vault-${createHash('sha256')
@@ -27,7 +28,7 @@ const program = (): GoProgram => ({
   variables: () => ({}),
 })
 
-/** Builds it on first use, and keeps it outside the repository. Throws when it cannot be had. */
+/** Builds it on first use, and stores it outside the repository. Throws if it is not available. */
 export const openBaoBinary = (): Promise<string> => builtProgram(program())
 
 export interface OpenBao {
@@ -38,10 +39,10 @@ export interface OpenBao {
   readonly rootToken: string
   /** A call of the API as root, such as `('POST', 'sys/mounts/transit', {type: 'transit'})`; throws unless it is 2xx. */
   call(method: string, path: string, body?: object): Promise<Readonly<Record<string, unknown>>>
-  /** Stops its answers as a network that swallows packets does; `resume` ends that. */
+  /** Stops its answers, like a network that drops packets, until `resume`. */
   pause(): void
   resume(): void
-  /** Ends it at once, as a crash does. Its data stay. */
+  /** Ends it at once, like a crash. Its data stays. */
   kill(): Promise<void>
   /** Starts it again and unseals it, with the same data at the same address. */
   restart(): Promise<void>
@@ -51,7 +52,7 @@ export interface OpenBao {
 
 const startMillis = 60_000
 
-/** A server of its own, initialized and unsealed, in a temporary folder on a free port of loopback. */
+/** An initialized and unsealed server, in a temporary folder on a free port of loopback. */
 export async function startOpenBao({ tls = false }: { readonly tls?: boolean } = {}): Promise<OpenBao> {
   const file = await openBaoBinary()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openbao-'))

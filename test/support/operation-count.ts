@@ -1,6 +1,6 @@
 import type { Tally } from '#testing/hostile-operations.ts'
 
-/** Counts how many hostile values went through each operation. */
+/** Counts how many hostile values passed through each operation. */
 export class OperationCount<O extends string> {
   readonly #counts = new Map<O, number>()
 

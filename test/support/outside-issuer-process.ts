@@ -3,8 +3,8 @@ import process from 'node:process'
 import Provider, { type ClientMetadata } from 'oidc-provider'
 
 /**
- * An issuer of its own, as a process: `?as=LOGIN` at its login page logs that user in, and consent is always given. As at
- * many issuers, people choose their mail address: `LOGIN~ADDRESS`, or `LOGIN~ADDRESS~verified` where it was verified.
+ * An issuer in its own process: `?as=LOGIN` at its login page logs that user in, and consent is always given. As at
+ * many issuers, users choose their mail address: `LOGIN~ADDRESS`, or `LOGIN~ADDRESS~verified` if it was verified.
  */
 interface IssuerSettings {
   readonly port: number
@@ -20,7 +20,7 @@ const provider = new Provider(issuer, {
   claims: { openid: ['sub', 'sid'], email: ['email', 'email_verified'], profile: ['name'] },
   conformIdTokenClaims: false,
   features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
-  // Its own refuses addresses of this machine.
+  // Its own rejects addresses of this machine.
   fetch: (url, { method, headers, body, redirect, signal }: RequestInit = {}) =>
     fetch(url, { method, headers, body, redirect, signal } as RequestInit),
   interactions: { url: (_context, { uid }) => `/login/${uid}` },

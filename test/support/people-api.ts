@@ -9,12 +9,12 @@ interface PersonDocument {
   readonly units?: readonly string[]
 }
 
-/** Says what happens to a request before the API sees it; true when nothing else is to happen. */
+/** Handles a request before the API sees it; returns true if it is done. */
 export type Interference = (request: IncomingMessage, response: ServerResponse, body: string) => boolean
 
 /**
- * An API with other habits than that of examples/webhook-target: people are known by their login, which stands in the
- * path; PUT replaces a whole person, units included; pages go by cursor or number. A test may interfere.
+ * An API that differs from the one of examples/webhook-target: users are identified by their login, which is in the
+ * path; PUT replaces a whole user, units included; pages are by cursor or number. A test may interfere.
  */
 export class PeopleApi {
   readonly people = new Map<string, PersonDocument>()

@@ -16,7 +16,7 @@ const body = (more: string) =>
   `{"login": "{userID}", "name": "{displayName}", "phone": "{phone}",
     "mails": [{"kind": "work", "address": "{mail*}"}, {"kind": "none", "address": "-"}]${more}}`
 
-/** Ways to describe `PeopleApi`, but for its address. */
+/** Configurations for `PeopleApi`, without its address. */
 export const peopleParams = {
   whole: {
     ...person,

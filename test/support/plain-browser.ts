@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-/** What a browser without scripts does: cookies, forms and redirects, one at a time so that tests can look in between. */
+/** A browser without scripts: cookies, forms and redirects, one at a time so that tests can check in between. */
 export class PlainBrowser {
   readonly jar = new Map<string, string>()
   readonly #origin: string
@@ -28,14 +28,14 @@ export class PlainBrowser {
     return this.#send('POST', path, { ...common, ...type, ...headers }, new URLSearchParams(form).toString())
   }
 
-  /** Opens a page, goes where it is sent, and fills in the form that it comes to. */
+  /** Opens a page, follows redirects, and fills in the form at the end. */
   async logIn(path: string, user: string, pwd: string): Promise<Visit> {
     const begun = await this.get(path)
     const page = await this.get(begun.location)
     return this.post(page.action, { user, pwd })
   }
 
-  /** Goes where it is sent on this host, logging in where that is asked for; the last answer leads elsewhere or nowhere. */
+  /** Follows redirects on this host, and logs in if required; the last answer redirects elsewhere or nowhere. */
   async follow(address: string, user: string, pwd: string): Promise<Visit> {
     let visit = await this.get(address)
     for (let i = 0; i < 12; i++) {
@@ -47,7 +47,7 @@ export class PlainBrowser {
     throw new Error('redirected for ever')
   }
 
-  /** Not by `fetch`, which says itself how its requests came to be. */
+  /** Not by `fetch`, which sets its own Sec-Fetch headers. */
   async #send(method: string, path: string, headers: Record<string, string>, body = ''): Promise<Visit> {
     const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ')
     const asked = request(new URL(path, this.#origin), {
@@ -79,8 +79,8 @@ export interface Visit {
   readonly status: number
   readonly headers: Headers
   readonly body: string
-  /** Where it was sent; empty when nowhere. */
+  /** The target of the redirect; empty if there is none. */
   readonly location: string
-  /** Where the page's form goes; empty without one. */
+  /** The address that the page's form posts to; empty without one. */
   readonly action: string
 }

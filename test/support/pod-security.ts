@@ -2,7 +2,7 @@ import type { Pod } from '#protocols/admission/pod.ts'
 
 interface Rule {
   readonly name: string
-  /** What breaks the rule: names of containers or volumes. */
+  /** The names of containers or volumes that break the rule. */
   offenders(pod: Pod): readonly string[]
 }
 

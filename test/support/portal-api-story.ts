@@ -5,19 +5,19 @@ import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-proce
 export interface PortalApiRequest {
   readonly as?: string
   readonly method?: string
-  /** Sent as JSON, unless it is a text already. */
+  /** Sent as JSON, unless it is a text. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface PortalApi {
-  /** The Main API as somebody of the example, Ada where nobody is named. */
+  /** The Main API as a user of the example, Ada by default. */
   send(path: string, request?: PortalApiRequest): Promise<Response>
   /** Without a token. */
   sendAsNobody(path: string): Promise<Response>
 }
 
-/** A gateway with examples/portal-api for the tests of the suite that is being described. */
+/** A gateway with examples/portal-api for the tests of the current suite. */
 export function usePortalApi(databaseUrl?: () => Promise<string>): PortalApi {
   let gateway: GatewayProcess
   const tokens = new Map<string, Promise<string>>()

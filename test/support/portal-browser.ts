@@ -9,7 +9,7 @@ import { type PortalChanges, type PortalConfig, portalConfig } from '#testing/po
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const pictures = '.cache/screenshots'
 
-/** Of everybody in examples/portal. */
+/** The password of every user in examples/portal. */
 export const password = 'correct horse battery'
 
 export const looks = [
@@ -20,21 +20,21 @@ export const looks = [
 
 export interface Visit {
   readonly page: Page
-  /** What the console complained about, and what was refused by the policy of the page. */
+  /** Errors of the console, and violations of the page's policy. */
   readonly complaints: string[]
 }
 
-/** Addresses are paths of the gateway, or whole ones. */
+/** Addresses are paths of the gateway, or full URLs. */
 export interface BrowserSite {
-  /** The whole address of a path, once the gateway runs. */
+  /** The full URL of a path, once the gateway runs. */
   url(path?: string): string
-  /** A browser of somebody's own, signed in at a page of the portal. */
+  /** A new browser, signed in at a page of the portal. */
   visit(address: string, login: string, options?: BrowserContextOptions): Promise<Visit>
-  /** The same for somebody who is not known. */
+  /** The same for an anonymous user. */
   open(address?: string, options?: BrowserContextOptions): Promise<Visit>
 }
 
-/** A gateway and a browser for the tests of the suite that is being described; `end` comes after both have ended. */
+/** A gateway and a browser for the tests of the current suite; `end` runs after both have ended. */
 export function useBrowser(start: () => Promise<GatewayProcess>, end: () => void = () => {}): BrowserSite {
   let gateway: GatewayProcess
   let browser: Browser
@@ -61,11 +61,11 @@ export function useBrowser(start: () => Promise<GatewayProcess>, end: () => void
 }
 
 export interface PortalOptions extends PortalChanges {
-  /** Asked for when the gateway starts. */
+  /** Read when the gateway starts. */
   readonly environment?: () => Readonly<Record<string, string>>
 }
 
-/** The same with examples/portal, changed as a suite needs it. */
+/** The same with examples/portal, changed for a suite. */
 export function usePortal({ environment = () => ({}), ...changes }: PortalOptions = {}): BrowserSite {
   let config: PortalConfig | undefined
   return useBrowser(
@@ -95,7 +95,7 @@ async function openPage(browser: Browser, address: string, options: BrowserConte
   return { page, complaints }
 }
 
-/** Over when the next page is there: in one that is on its way nothing is intercepted that is to be from now on. */
+/** Waits for the next page: a page that is still loading would miss later interceptions. */
 export async function signIn(page: Page, login: string): Promise<void> {
   await page.getByLabel('User name').fill(login)
   await page.getByLabel('Password').fill(password)
@@ -103,20 +103,20 @@ export async function signIn(page: Page, login: string): Promise<void> {
   await page.getByLabel('User name').waitFor({ state: 'detached' })
 }
 
-/** The heading of a page, which is there before what it loads. */
+/** The heading of a page, which appears before its data. */
 export const heading = (page: Page, name: string): Promise<void> =>
   page.getByRole('heading', { level: 1, name }).waitFor()
 
 export const follow = (page: Page, name: string): Promise<void> =>
   page.getByRole('navigation').getByRole('link', { name }).click()
 
-/** Whatever page it is, with everything that it loads. */
+/** Any page, with everything that it loads. */
 export async function settled(page: Page): Promise<void> {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.waitForLoadState('networkidle')
 }
 
-/** From the page with the offers: this one in the cart, with a reason, and nothing sent. */
+/** From the page with the offers: puts this one in the cart, with a reason, and sends nothing. */
 export async function fillCart(page: Page, label: string, reason: string): Promise<void> {
   await page.getByRole('button', { name: `Add ${label} to the cart` }).click()
   await page.getByRole('link', { name: 'Check out' }).click()
@@ -130,7 +130,7 @@ export async function ask(page: Page, label: string, reason: string): Promise<vo
   await page.getByText('1 request submitted').waitFor()
 }
 
-/** Many requests, as the portal sends them. */
+/** Many requests, with the calls of the portal. */
 export async function askForMany(page: Page, api: string, lines: readonly object[]): Promise<void> {
   const headers = { origin: new URL(page.url()).origin, 'x-requested-with': 'portal' }
   for (let sent = 0; sent < lines.length; sent += 100) {
@@ -150,7 +150,7 @@ interface Finding {
   readonly nodes: readonly string[]
 }
 
-/** Things that fade in are not yet as they will be; what turns for ever is not waited for. */
+/** Waits for animations that end; endless ones are ignored. */
 async function still(page: Page): Promise<void> {
   await page.waitForTimeout(350)
   await page.evaluate(`Promise.allSettled(document.getAnimations()
@@ -170,7 +170,7 @@ export async function expectAccessible(page: Page, what: string): Promise<void> 
   expect({ what, grave }).toEqual({ what, grave: [] })
 }
 
-/** For people to look at, outside version control. */
+/** For developers to look at, outside version control. */
 export async function picture(page: Page, name: string): Promise<void> {
   mkdirSync(pictures, { recursive: true })
   await still(page)

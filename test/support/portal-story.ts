@@ -5,11 +5,11 @@ import { expectDescribed } from '#testing/api-contract.ts'
 import type { GatewayProcess } from '#testing/gateway-process.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 
-/** The people of the quickstart: one with an account, a manager, an administrator. */
+/** The users of the quickstart: one with an account, a manager, an administrator. */
 export const demoPasswords = { ada: 'lovelace-1815', grace: 'hopper-1906', alan: 'turing-1912' } as const
 export type DemoLogin = keyof typeof demoPasswords
 
-/** A copy of the quickstart whose registration form takes as many as come; whoever asks for it removes it. */
+/** A copy of the quickstart whose registration form has no limits; the caller removes it. */
 export function unlimitedQuickstart(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-quickstart-'))
   cpSync('examples/quickstart', folder, { recursive: true })
@@ -26,11 +26,11 @@ export interface PortalAnswer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** Undefined where there is no JSON. */
+  /** Undefined without JSON. */
   readonly json: ReturnType<typeof JSON.parse>
 }
 
-/** Somebody who is logged in, and calls the APIs of the portal by cookie as a page of the same site would. */
+/** A logged-in user, who calls the APIs of the portal by cookie like a page of the same site. */
 export class PortalPerson {
   readonly browser: PlainBrowser
   readonly #url: string
@@ -60,7 +60,7 @@ export class PortalPerson {
     return this.send('GET', path)
   }
 
-  /** A body that is a text is sent as it is. */
+  /** A body that is a text is sent unchanged. */
   async send(
     method: string,
     path: string,

@@ -4,7 +4,7 @@ import { missingPart } from './missing-part.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The address of a real PostgreSQL that belongs to this run; empty when none could be started. */
+    /** The address of this run's PostgreSQL; empty if none could be started. */
     postgresUrl: string
   }
 }
@@ -12,7 +12,7 @@ declare module 'vitest' {
 const startMillis = 60_000
 
 /**
- * Vitest's global set-up: one PostgreSQL for the whole run, in a temporary folder, gone at the end. Where none can be
+ * Vitest's global setup: one PostgreSQL for the whole run, in a temporary folder, removed at the end. If none can be
  * started its tests are reported as skipped, by name; in CI the run fails.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

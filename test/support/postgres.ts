@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { inject } from 'vitest'
 
-/** The run's PostgreSQL; empty when there is none. */
+/** The run's PostgreSQL; empty if there is none. */
 export const postgresUrl = (): string => inject('postgresUrl')
 
-/** The address of an empty schema of its own in the run's PostgreSQL. */
+/** The address of an empty schema in the run's PostgreSQL. */
 export async function freshSchema(): Promise<string> {
   const url = postgresUrl()
   const name = `test_${randomBytes(6).toString('hex')}`
@@ -15,7 +15,7 @@ export async function freshSchema(): Promise<string> {
   return address.toString()
 }
 
-/** Runs a statement of the test's own beside the code under test. */
+/** Runs a statement of the test beside the code under test. */
 export async function runSql(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -10,7 +10,7 @@ import { missingPart } from './missing-part.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The Python of a virtual environment that holds the outside judges; empty when none could be made. */
+    /** The Python of a virtual environment with the outside judges; empty if none could be created. */
     judgesPython: string
   }
 }
@@ -20,7 +20,7 @@ const cache = '.cache'
 const installMillis = 300_000
 const run = promisify(execFile)
 
-/** Vitest's global set-up: the outside judges in a virtual environment, made once for each list of versions. */
+/** Vitest's global setup: the outside judges in a virtual environment, created once for each list of versions. */
 export default async function setup(project: TestProject): Promise<void> {
   try {
     project.provide('judgesPython', await judgesPython())
@@ -41,7 +41,7 @@ async function judgesPython(): Promise<string> {
   return join(folder, 'bin', 'python')
 }
 
-/** Only a whole environment gets its name, whichever of two runs at the same time makes it. */
+/** Only a complete environment gets its name, even if two runs create it at the same time. */
 async function install(folder: string): Promise<void> {
   const draft = `${folder}.${process.pid}`
   const options = { timeout: installMillis }

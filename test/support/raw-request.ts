@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
-/** Sends bytes as they are and gives everything that comes back before the connection ends. */
+/** Sends bytes unchanged and returns everything that comes back before the connection ends. */
 export async function rawRequest(port: number, text: string): Promise<string> {
   const socket = connect(port, '127.0.0.1')
   let answer = ''

@@ -16,7 +16,7 @@ import {
 /** The gateway's keys, which commands that write to its audit need, too. */
 export const registrationKeys = { GATEHOUSE_SECRET_KEY: Buffer.alloc(32, 5).toString('base64') }
 
-/** A form with everything, one whose mail addresses are confirmed, and one for those who are logged in. */
+/** A form with everything, one that confirms mail addresses, and one for logged-in users. */
 const configuration = (mailPort: number): string => `
 apiVersion: openunison.tremolo.io/v1
 kind: Notifier
@@ -123,7 +123,7 @@ export interface RegistrationGateway {
   post(path: string, body: unknown, token?: string): Promise<Response>
 }
 
-/** The answer, after it was compared with the document of the form's API. */
+/** The answer, after a comparison with the document of the form's API. */
 async function described(method: string, path: string, response: Response): Promise<Response> {
   const mount = `/${path.split('/')[1]}`
   const type = response.headers.get('content-type')

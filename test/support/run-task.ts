@@ -37,7 +37,7 @@ export interface TaskRunOptions {
   readonly forTarget?: TaskContext['forTarget']
 }
 
-/** Runs one task by itself, and gives back what it asked to follow from it. */
+/** Runs a single task, and returns its requested effects. */
 export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Promise<TaskRun> {
   const { tasks, issues } = parseTasks([spec])
   const [task] = tasks

@@ -3,10 +3,10 @@ import type { SchemaMapping } from '#modules/filters/scim-gateway/schema-mapping
 import { internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
-/** An internal attribute of the built-in mapping, as a system of somebody else's has to make room for it. */
+/** An internal attribute of the built-in mapping, for which another system needs a column or type. */
 export interface ScimAttribute {
   readonly name: string
-  /** Made of letters only, and of no other attribute's. */
+  /** Only letters, and unique. */
   readonly plainName: string
   readonly multiValued: boolean
 }

@@ -59,12 +59,12 @@ spec:
 export interface ScimBehind {
   readonly process: GatewayProcess
   readonly client: ScimClient
-  /** Deletes whoever and whatever is there. */
+  /** Deletes all users and groups. */
   empty(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A gateway process that stands for the SCIM server of somebody else. */
+/** A gateway process that simulates another SCIM server. */
 export async function startScimBehind(): Promise<ScimBehind> {
   const config = mkdtempSync(join(tmpdir(), 'gatehouse-behind-'))
   for (const file of ['authentication.yaml', 'people.yaml', 'values.yaml']) {

@@ -12,7 +12,7 @@ export interface Operation {
   readonly value?: unknown
 }
 
-/** What an identity provider has of a gateway: its address and a token. */
+/** A provider's view of a gateway: its address and a token. */
 export class ScimClient {
   readonly base: string
   readonly token: string
@@ -73,11 +73,11 @@ export class ScimClient {
 export interface ScimServer {
   readonly process: GatewayProcess
   readonly token: string
-  /** The gateway on this path, as the one client that may call it. */
+  /** The gateway on this path, as the client that may call it. */
   client(path: string): ScimClient
 }
 
-/** A process with the gateways of examples/scim, or of a folder like it, on the embedded database or on the one at the address. */
+/** A process with the gateways of examples/scim or a similar folder, on the embedded or the given database. */
 export async function startScimServer(
   databaseUrl?: string,
   dataFolder?: string,

@@ -29,7 +29,7 @@ interface GroupFacts {
   version: number
 }
 
-/** People and groups in memory, with the look-ups of a target. It is written by FakeScimWorkflows only. */
+/** Users and groups in memory, with the lookups of a target. Only FakeScimWorkflows writes to it. */
 export class People implements LookupTarget {
   readonly groupMembersAreIds = false
   readonly userIdIsLogin: boolean
@@ -68,7 +68,7 @@ export class People implements LookupTarget {
     this.groupFacts.set(name, { id: `gid-${name}`, attributes: new Attributes(), version: 1 })
   }
 
-  /** The spelling that the group has. */
+  /** The stored spelling of the group. */
   groupNamed(name: string): string | undefined {
     return [...this.memberships.keys()].find((known) => known.toLowerCase() === name.toLowerCase())
   }
@@ -248,7 +248,7 @@ export type Send = (
 
 export const base = 'https://gw.example.com/api/scim'
 
-/** The gateway as a client sees it: what it throws is answered in its own error format, as the pipeline does. */
+/** The gateway as a client sees it: its errors become answers in its own format, as in the pipeline. */
 export async function openGateway(
   module: FilterModule,
   options: { params?: ParamValues; people?: People; host?: Partial<FilterHost> } = {},

@@ -16,7 +16,7 @@ const run = promisify(execFile)
 /** No machine has this name, so it is not a loopback name either. */
 export const publicHost = 'idm.example.test'
 
-/** Runs `gatehouse scim init` as an administrator does, and reads the address, without its query, and the token from what it prints. */
+/** Runs `gatehouse scim init`, and reads the address, without its query, and the token from its output. */
 export async function runScimInit(client: ScimClientName, out: string): Promise<{ address: string; token: string }> {
   const args = ['scim', 'init', '--client', client, '--url', `https://${publicHost}`, '--out', out]
   const { stdout } = await run('bin/gatehouse', args)
@@ -26,8 +26,8 @@ export async function runScimInit(client: ScimClientName, out: string): Promise<
 }
 
 /**
- * A client that calls a gateway by its public name, which only the Host header says. To a listener without TLS it speaks as
- * the proxy that ends TLS.
+ * A client that calls a gateway by its public name, which is only in the Host header. It calls a listener without TLS
+ * like the proxy that ends TLS.
  */
 export class PublicScimClient extends ScimClient {
   /** The certificate is trusted, though it is for 127.0.0.1 and not for the public name. */
@@ -78,7 +78,7 @@ export interface InitializedScim {
   stop(): Promise<void>
 }
 
-/** What `scim init` writes for one client, served over TLS. */
+/** The output of `scim init` for one client, served over TLS. */
 export async function startInitializedScim(name: ScimClientName): Promise<InitializedScim> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-init-'))
   const { address, token } = await runScimInit(name, folder)

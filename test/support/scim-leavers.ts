@@ -5,7 +5,7 @@ interface Answer {
   readonly status: number
 }
 
-/** One way in which a provider turns the account of a user off. */
+/** One way in which a provider deactivates a user. */
 export interface Leaver {
   readonly client: ScimClientName
   readonly way: string

@@ -2,26 +2,26 @@ import { cp, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Another way to look people up than that of examples/scim, or another system that they are in, all else being the same. */
+/** Other lookups than those of examples/scim, or another system with the users; all else is the same. */
 export interface ScimLookups {
   readonly name: string
-  /** Whether what it takes is on this machine; it is when absent. */
+  /** Whether its requirements are on this machine; true if absent. */
   readonly isThere?: () => boolean
-  /** Whether versions are told, and changes bound to them. */
+  /** Whether it returns versions, and binds changes to them. */
   readonly keepsVersions: boolean
-  /** Starts what it takes, such as a server. */
+  /** Starts its requirements, such as a server. */
   open(): Promise<OpenLookups>
 }
 
 export interface OpenLookups {
-  /** Parameters of the gateways in the place of `lookupTarget: people`, which stays when absent. */
+  /** Parameters of the gateways instead of `lookupTarget: people`, which stays if absent. */
   readonly parameters?: Readonly<Record<string, string>>
-  /** YAML files that are added, or put in the place of those of the example, such as its `people.yaml`. */
+  /** YAML files that are added, or replace those of the example, such as its `people.yaml`. */
   readonly files: Readonly<Record<string, string>>
   close?(): Promise<void>
 }
 
-/** Where a gateway looks when everybody stands below `ou=staff`, named by `userName`, with ids of the system's own. */
+/** Lookup parameters for users below `ou=staff`, named by `userName`, with the system's own ids. */
 export const directoryParameters = {
   lookupFromLDAP: '"true"',
   searchBase: 'ou=staff,o=Tremolo',
@@ -31,7 +31,7 @@ export const directoryParameters = {
   groupIdName: 'entryUUID',
 }
 
-/** The example's own database target, looked into through the virtual directory. */
+/** The example's own database target, read through the virtual directory. */
 export const throughDirectory: ScimLookups = {
   name: 'through the directory',
   keepsVersions: false,
@@ -54,7 +54,7 @@ spec:
   }),
 }
 
-/** The example's `people.yaml` with another target in the place of its own. */
+/** The example's `people.yaml` with another target. */
 export async function peopleIn(
   className: string,
   params: Readonly<Record<string, readonly string[]>>,
@@ -71,7 +71,7 @@ export async function peopleIn(
   return replaced
 }
 
-/** A copy of examples/scim with these look-ups, to be removed by whoever asked for it. */
+/** A copy of examples/scim with these lookups; the caller removes it. */
 export async function scimConfiguration(lookups: OpenLookups): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-scim-config-'))
   await cp('examples/scim', folder, { recursive: true })
@@ -86,7 +86,7 @@ export async function scimConfiguration(lookups: OpenLookups): Promise<string> {
   return folder
 }
 
-/** What a gateway says otherwise already stays. */
+/** A gateway's own parameters take precedence. */
 function withParameters(text: string, parameters: Readonly<Record<string, string>>): string {
   const lines = text.split('\n')
   return lines

@@ -3,7 +3,7 @@ import { type ScimAttribute, scimGroupAttributes, scimUserAttributes } from '#te
 import { directoryParameters, peopleIn, type ScimLookups } from '#testing/scim-lookups.ts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
 
-/** What an ordinary directory has a name for; everything else gets attribute types of its own. */
+/** Attributes with a name in ordinary directories; all others get their own attribute types. */
 const usualNames: Readonly<Record<string, string>> = {
   'name.familyName': 'sn',
   'name.givenName': 'givenName',
@@ -17,7 +17,7 @@ const serverName = ({ name, plainName }: ScimAttribute): string => usualNames[na
 const arc = '1.3.6.1.4.1.55555.1'
 const directoryString = '1.3.6.1.4.1.1466.115.121.1.15'
 
-/** Lists hold JSON, in which letter case counts. */
+/** Lists contain JSON, in which letter case counts. */
 const schema = (): string[] => {
   const all = [...scimUserAttributes, ...scimGroupAttributes]
   const own = new Map(all.filter(({ name }) => !Object.hasOwn(usualNames, name)).map((one) => [serverName(one), one]))
@@ -55,7 +55,7 @@ const people = (slapd: Slapd): Promise<string> =>
 
 const isThere = (): boolean => inject('slapd') !== ''
 
-/** People in OpenLDAP, written and looked up by the target. */
+/** Users in OpenLDAP, written and looked up by the target. */
 export const inLdap: ScimLookups = {
   name: 'in OpenLDAP',
   keepsVersions: true,
@@ -69,7 +69,7 @@ export const inLdap: ScimLookups = {
   },
 }
 
-/** The same, looked up through the virtual directory, of which the server is a part. */
+/** The same, looked up through the virtual directory, which contains the server. */
 export const throughLdapDirectory: ScimLookups = {
   name: 'in OpenLDAP, through the directory',
   keepsVersions: false,

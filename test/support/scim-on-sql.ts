@@ -9,7 +9,7 @@ import { runOn } from '#testing/sql-schema.ts'
 const single = scimUserAttributes.filter(({ multiValued }) => !multiValued)
 const lists = scimUserAttributes.filter(({ multiValued }) => multiValued)
 
-/** An application's tables: a column for each single value, a table for each list. Logins differ by more than letter case. */
+/** An application's tables: a column per single value, a table per list. Logins differ by more than case. */
 async function makeTables(url: string): Promise<void> {
   const key = url.startsWith('sqlite:')
     ? 'integer primary key autoincrement'

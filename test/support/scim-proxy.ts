@@ -8,24 +8,24 @@ export interface ProxiedCall {
   readonly path: string
 }
 
-/** What goes wrong with a call: its answer is lost though it was done, it never arrives, or something else is answered. */
+/** A fault of a call: its answer is lost though it was performed, it never arrives, or another answer replaces it. */
 export type Fault = 'lost' | 'never' | { readonly status: number; readonly headers?: Record<string, string> }
 
 export interface ScimProxy {
   readonly url: URL
   readonly calls: ProxiedCall[]
-  /** Asked for each call. */
+  /** Called for each call. */
   fault: (call: ProxiedCall) => Fault | undefined
-  /** What the service says of itself, changed. */
+  /** Changes the service's description of itself. */
   describe: (config: JsonObject) => JsonObject
-  /** A group as the service tells it, changed. */
+  /** Changes a group in the service's answers. */
   showGroup: (group: JsonObject) => JsonObject
-  /** Every filter is passed over, as careless servers do. */
+  /** Ignores every filter, like careless servers. */
   ignoresFilters: boolean
   close(): void
 }
 
-/** Stands between a client and a real SCIM service. */
+/** A proxy between a client and a real SCIM service. */
 export async function startScimProxy(behind: string): Promise<ScimProxy> {
   const server = createServer((request, response) => {
     pass(request, response).catch(() => response.destroy())

@@ -14,7 +14,7 @@ import type { ParamValues } from '#testing/fake-parse.ts'
 import { openGateway } from '#testing/scim-gateway-fixture.ts'
 import { parseTasks, startWorkflows, type TaskSpec } from '#testing/workflow-fixture.ts'
 
-/** The smallest configuration there is. */
+/** The smallest configuration. */
 export const builtInParams: ParamValues = {
   mapping: 'scim',
   lookupTarget: 'people',
@@ -32,7 +32,7 @@ const tasks: Readonly<Record<string, readonly TaskSpec[]>> = {
   ],
 }
 
-/** A gateway, its workflows and a database target as they run together, on a database of their own. */
+/** A gateway, its workflows and a database target together, on their own database. */
 export async function openStack(
   module: FilterModule,
   options: { params?: ParamValues; workflows?: Readonly<Record<string, readonly TaskSpec[]>> } = {},
@@ -49,7 +49,7 @@ export async function openStack(
   })
   const { targets } = fakeModuleHost({ targets: { people } })
   const openUserDirectory = async (wanted: UserDirectoryOptions) => storage.userDirectory(wanted)
-  /** A gateway with locks of its own, as another process has them. */
+  /** A gateway with its own locks, like another process. */
   const source = {
     tasks: (name: string) => parseTasks(all[name] ?? []).tasks,
     mapping: () => undefined,
@@ -64,7 +64,7 @@ export async function openStack(
     send,
     gateway,
     directory,
-    /** Where gateways remember the users whom a delete workflow only deactivated. */
+    /** The directory in which gateways mark users that a delete workflow only deactivated. */
     marks: () => openUserDirectory({ name: 'scim-deleted/target/people' }),
     workflows,
     audit,

@@ -10,8 +10,8 @@ import { inLdap, throughLdapDirectory } from '#testing/scim-on-ldap.ts'
 import { inPostgresTables, inSqliteTables } from '#testing/scim-on-sql.ts'
 
 /**
- * Where people are, and how stories look them up, beside the target of the example. A further system is a further
- * entry: its name, how it is started, and the configuration that leads there.
+ * The systems with users, and their lookups, beside the target of the example. To add a system, add an entry with its
+ * name, its start and its configuration.
  */
 const otherLookups: readonly ScimLookups[] = [
   throughDirectory,
@@ -26,13 +26,13 @@ export const systemsWithVersions = otherLookups.filter(({ keepsVersions }) => ke
 type Suite = (client: () => ScimClient) => void
 
 /**
- * Runs a suite against one gateway of examples/scim, in a process of its own, on SQLite, and in all systems there are. The
- * gateway of a known client also runs as `scim init` writes it, over TLS and under a name that isn't loopback.
+ * Runs a suite against one gateway of examples/scim, in its own process, on SQLite, and on all other systems. The
+ * gateway of a known client also runs from the output of `scim init`, over TLS and under a name that isn't loopback.
  */
 export function scimStory(name: string, path: string, suite: Suite): void {
   describe(name, () => suite(clientOf(scimServer(), path)))
   const known = scimClientNames.find((client) => scimPath(client) === path)
-  if (known !== undefined) describe(`${name}, as scim init writes it`, () => suite(initializedClient(known)))
+  if (known !== undefined) describe(`${name}, as written by scim init`, () => suite(initializedClient(known)))
   inSystems(name, path, suite, otherLookups)
 }
 
@@ -42,7 +42,7 @@ export function scimStoryOnAll(name: string, path: string, suite: Suite): void {
   onPostgres(name, path, suite)
 }
 
-/** On SQLite and on PostgreSQL, and of the other systems in those that keep versions. */
+/** On SQLite and PostgreSQL, and on the other systems with versions. */
 export function scimStoryWithVersions(name: string, path: string, suite: Suite): void {
   describe(`${name}, on SQLite`, () => suite(clientOf(scimServer(), path)))
   onPostgres(name, path, suite)
@@ -63,7 +63,7 @@ function onPostgres(name: string, path: string, suite: Suite): void {
 
 const startTimeout = 60_000
 
-/** The gateways of examples/scim in one process for all tests of the file or suite that asks for it. */
+/** The gateways of examples/scim in one process for all tests of the calling file or suite. */
 export function scimServer(databaseUrl?: () => Promise<string>, lookups?: ScimLookups): () => ScimServer {
   let server: ScimServer
   let opened: OpenLookups | undefined
@@ -92,5 +92,5 @@ function initializedClient(name: ScimClientName): () => ScimClient {
 
 const clientOf = (server: () => ScimServer, path: string) => (): ScimClient => server().client(path)
 
-/** A name that nobody else in the story has. */
+/** A unique name in the story. */
 export const fresh = (name: string): string => `${name}.${randomBytes(4).toString('hex')}`

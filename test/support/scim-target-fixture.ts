@@ -4,7 +4,7 @@ import type { ScimConfig, ScimTarget } from '#modules/targets/scim/scim-target.t
 import { openScimTarget } from '#modules/targets/scim/scim-target.ts'
 import type { ScimBehind } from '#testing/scim-behind.ts'
 
-/** A target that is the server behind, or what stands at another address in front of it. */
+/** A target for the server behind, or for a proxy in front of it. */
 export const openTargetOn = ({ client }: ScimBehind, more: Partial<ScimConfig> = {}): Promise<ScimTarget> =>
   openScimTarget(
     {
@@ -21,7 +21,7 @@ export const openTargetOn = ({ client }: ScimBehind, more: Partial<ScimConfig> =
 
 export const groupNames = ['group1', 'group2', 'group3'] as const
 
-/** Leaves nothing behind but three empty groups. */
+/** Deletes everything but three empty groups. */
 export async function freshBehind(behind: ScimBehind): Promise<void> {
   await behind.empty()
   for (const displayName of groupNames) await behind.client.post('/Groups', { displayName })

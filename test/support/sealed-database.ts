@@ -8,7 +8,7 @@ import { openStorage, type Storage } from '#storage/open.ts'
 import { runSql } from '#testing/postgres.ts'
 import type { Stores } from '#testing/stores.ts'
 
-/** One database: opened any number of times, with these keys, or directly, as with a database tool. */
+/** One database, which can be opened any number of times, with these keys, or directly, like a database tool. */
 export interface SealedDatabase {
   open(keys?: readonly AuditKey[]): Promise<Storage>
   readonly sql: Stores['sql']

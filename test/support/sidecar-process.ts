@@ -7,7 +7,7 @@ import { probeScript } from '#protocols/admission/sidecar-container.ts'
 export interface Shell {
   readonly name: string
   readonly command: readonly [string, ...string[]]
-  /** Folders of programs, so that a shell runs with the tools of its own kind. */
+  /** Folders of programs, so that a shell runs with its own tools. */
   readonly path: string
 }
 
@@ -16,7 +16,7 @@ const applets = ['base64', 'cat', 'chmod', 'date', 'mkdir', 'mktemp', 'mv', 'od'
 const where = (program: string): string =>
   spawnSync('/bin/sh', ['-c', `command -v ${program}`], { encoding: 'utf8' }).stdout.trim()
 
-/** The shells of this machine, by name; an empty command stands for one that is not installed. */
+/** The shells of this machine, by name; an empty command means that it is not installed. */
 export function findShell(name: 'dash' | 'busybox'): Shell | undefined {
   const program = where(name)
   const curl = where('curl')
@@ -30,13 +30,13 @@ export function findShell(name: 'dash' | 'busybox'): Shell | undefined {
 
 /** The clocks of a node whose time runs `factor` times as fast, and whose date can be set. */
 export interface NodeClock {
-  /** In front of a shell's own programs. */
+  /** Comes before a shell's own programs. */
   readonly path: string
   readonly variables: Readonly<Record<string, string>>
   uptime(): number
-  /** By how many seconds the date is wrong. */
+  /** The error of the date in seconds. */
   setDate(offset: number): void
-  /** The seconds that the sidecar slept for, in order, and the uptime at which it began. */
+  /** The sleeps of the sidecar in seconds, in order, with the uptime at their start. */
   sleeps(): { readonly at: number; readonly seconds: number }[]
   stop(): void
 }
@@ -103,22 +103,22 @@ export interface Sidecar {
   readonly credential: string
   log(): string
   fileOf(target: string): string
-  /** What the probe of the container says. */
+  /** The result of the container's probe. */
   probe(): { readonly ready: boolean; readonly output: string }
-  /** What is beside the token of a target. */
+  /** The status beside the token of a target. */
   statusOf(target: string): { lastSuccess: number; expires: number; failures: number; lastError: string }
   /** The exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals | null>
   /**
-   * Resident memory of the process and its children in bytes. What they share counts once, as in a container, and what
-   * they share with other processes of this machine counts too.
+   * Resident memory of the process and its children in bytes. Shared memory counts once, as in a container, including
+   * memory that is shared with other processes of this machine.
    */
   memory(): number
-  /** Ends it and its children, as the end of a container does. */
+  /** Ends it and its children, like the end of a container. */
   destroy(): void
 }
 
-/** Runs the script as the injected container would: by `sh -c`, with the variables that the injector sets. */
+/** Runs the script like the injected container: by `sh -c`, with the variables that the injector sets. */
 export function startSidecar({ shell, script, targets, variables = {}, clock }: SidecarOptions): Sidecar {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sidecar-'))
   const tokens = join(folder, 'tokens')
@@ -175,7 +175,7 @@ function familyOf(pid: number): number[] {
 
 interface Mapping {
   own: number
-  /** The most that one process sees of what it may share with the others. */
+  /** The most shared memory that one process sees. */
   shared: number
 }
 

@@ -4,25 +4,25 @@ import process from 'node:process'
 /** The full form of a siege, set by `npm run siege`; the stories have shorter ones. */
 export const siegeSeconds = Number(process.env['SIEGE_SECONDS'] ?? 0)
 export const siegeRequests = Number(process.env['SIEGE_REQUESTS'] ?? 0)
-/** In the tier the same requests every time; the full form chooses others unless it is given a seed. */
+/** The tier sends the same requests every time; the full form chooses others unless it gets a seed. */
 export const siegeSeed = Number(process.env['SIEGE_SEED'] ?? 1)
 
 export interface Besieger {
   /** Sent at once. */
   readonly begin: string
-  /** Sent a byte at a time, once a second, until it ends. */
+  /** Sent one byte per second, until it ends. */
   readonly drip: string
 }
 
 const comeBackMillis = 2000
 
-/** Connections that never finish a request. They hold their side open, and come back after the server closed them. */
+/** Connections that never finish a request. They keep their side open, and reconnect after the server closed them. */
 export class Siege {
   readonly #sockets = new Set<Socket>()
   readonly #timers = new Set<NodeJS.Timeout>()
   readonly #port: number
   #over = false
-  /** How often one was connected, and how often the server ended one. */
+  /** The numbers of connections, and of those that the server ended. */
   connected = 0
   ended = 0
 

@@ -3,7 +3,7 @@ import type { AccountOptions } from '#testing/fake-cluster.ts'
 import { FakeCluster } from '#testing/fake-cluster.ts'
 import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
 
-/** An API server on a real socket that signs service-account tokens, publishes its keys and reviews what it signed. */
+/** An API server on a real socket that signs service-account tokens, publishes its keys and reviews its own tokens. */
 export class SigningCluster {
   readonly api: FakeKubernetesApi
   readonly #cluster: FakeCluster
@@ -44,7 +44,7 @@ export class SigningCluster {
     return token
   }
 
-  /** The pod is gone. */
+  /** Simulates the deletion of the pod. */
   forget(token: string): void {
     this.api.tokens.delete(token)
   }

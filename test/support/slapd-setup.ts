@@ -4,12 +4,12 @@ import { slapdTool } from './slapd.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Where OpenLDAP's server is; empty when it is not installed. */
+    /** The path of OpenLDAP's server; empty if it is not installed. */
     slapd: string
   }
 }
 
-/** Vitest's global set-up: looks for OpenLDAP, which each suite then starts for itself. */
+/** Vitest's global setup: looks for OpenLDAP, which each suite then starts for itself. */
 export default function setup(project: TestProject): void {
   try {
     project.provide('slapd', slapdTool('slapd'))

@@ -12,17 +12,17 @@ import { testServerCertificate, testServerKey } from './test-certificates.ts'
 export type SlapdOverlay = 'memberof' | 'ppolicy' | 'refint' | 'unique' | 'sssvlv'
 
 export interface SlapdOptions {
-  /** `ppolicy` and `memberof` when absent. */
+  /** `ppolicy` and `memberof` if absent. */
   readonly overlays?: readonly SlapdOverlay[]
-  /** LDIF that is loaded before the first start, behind the base entry, `ou=people` and `ou=groups`. */
+  /** LDIF that is loaded before the first start, after the base entry, `ou=people` and `ou=groups`. */
   readonly seed?: string
-  /** A file of LDIF, for seeds that are too long to be held. */
+  /** A file of LDIF, for seeds that are too long for memory. */
   readonly seedFile?: string
-  /** LDAPS on a port of its own, and StartTLS on the other. */
+  /** LDAPS on its own port, and StartTLS on the other. */
   readonly tls?: boolean
   /** Lines for the database section of `slapd.conf`, such as limits and access rules. */
   readonly settings?: readonly string[]
-  /** Lines for the head of `slapd.conf`: attribute types and object classes of the test's own. */
+  /** Lines for the head of `slapd.conf`: the test's attribute types and object classes. */
   readonly schema?: readonly string[]
   readonly adminPassword?: string
   /** Commits wait for the disk. */
@@ -41,7 +41,7 @@ export interface Slapd {
   readonly groupsDn: string
   readonly adminDn: string
   readonly adminPassword: string
-  /** Ends it at once, as a crash does. Its data stay. */
+  /** Ends it at once, like a crash. Its data stays. */
   kill(): Promise<void>
   /** Starts it again, ended or not, with the same data at the same address. */
   restart(): Promise<void>
@@ -73,7 +73,7 @@ ou: groups
 
 `
 
-/** Where a program of the slapd package is; throws when it is nowhere. Debian has them outside an ordinary PATH. */
+/** The path of a program of the slapd package, which Debian installs outside the PATH; throws if not found. */
 export function slapdTool(name: 'slapd' | 'slapadd'): string {
   const folders = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/local/sbin', '/usr/local/libexec']
   const found = folders.map((folder) => join(folder, name)).find((file) => existsSync(file))
@@ -81,7 +81,7 @@ export function slapdTool(name: 'slapd' | 'slapadd'): string {
   return found
 }
 
-/** A real OpenLDAP of its own, in a temporary folder, on free ports of loopback. */
+/** A real OpenLDAP in a temporary folder, on free ports of loopback. */
 export async function startSlapd(options: SlapdOptions = {}): Promise<Slapd> {
   const program = slapdTool('slapd')
   const { adminPassword = usualPassword } = options
@@ -98,7 +98,7 @@ export async function startSlapd(options: SlapdOptions = {}): Promise<Slapd> {
   process.once('exit', atExit)
 
   async function start(): Promise<void> {
-    // The limit keeps slapd from reserving a table for a million of open files, which containers allow.
+    // The limit prevents slapd from reserving a table for a million open files, which containers allow.
     const script = 'ulimit -n 2048 2>/dev/null; exec "$@"'
     const args = [program, '-d', '0', '-f', config, '-h', addresses.join(' ')]
     const started = spawn('sh', ['-c', script, 'sh', ...args], { stdio: ['ignore', 'ignore', 'pipe'] })

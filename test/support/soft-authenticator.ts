@@ -10,12 +10,12 @@ export interface SoftAnswer {
   readonly rpId: string
   readonly challenge: string
   readonly type?: string
-  /** What the device counted; its own count when absent. */
+  /** The device's counter; its own count if absent. */
   readonly counter?: number
   readonly userVerified?: boolean
 }
 
-/** A passkey of one's own, whose answers a test can spoil. */
+/** A passkey whose answers a test can spoil. */
 export class SoftAuthenticator {
   readonly id = text(randomBytes(16))
   readonly #privateKey: KeyObject

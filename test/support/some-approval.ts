@@ -1,7 +1,7 @@
 import type { Approval } from '#domain/approval.ts'
 import { formerIdentity, type UserRef } from '#identity/identity.ts'
 
-/** A user known by the login alone. */
+/** A user with only a login. */
 export const byLogin = (login: string): UserRef => ({ login, identity: formerIdentity(login) })
 
 /** An open approval of the run `r`. */

@@ -1,6 +1,6 @@
-/** Documents of configurations that several stories share; a story has its own beside them, after a line `---`. */
+/** Configuration documents that several stories share; a story adds its own after a line `---`. */
 
-/** People in the embedded database: who logs in, and whom workflows write. */
+/** Users in the embedded database, for logins and workflows. */
 export const peopleInDatabase = `apiVersion: openunison.tremolo.io/v1
 kind: DirectoryInsert
 metadata: { name: people }
@@ -17,7 +17,7 @@ kind: AuthenticationMechanism
 metadata: { name: jwt }
 spec: { className: auth.OAuth2JWT, uri: /auth/jwt }`
 
-/** The chain `development`, for callers with a token that `gatehouse token mint` made, and the issuer that it asks. */
+/** The chain `development`, for callers with a token of `gatehouse token mint`, and its issuer. */
 export const developmentLogin = `apiVersion: openunison.tremolo.io/v1
 kind: AuthenticationChain
 metadata: { name: development }
@@ -46,7 +46,7 @@ spec:
       azRules: [{ scope: dn, constraint: o=Tremolo }]
       filterChain: [{ className: filters.DevelopmentIssuer, params: { issuer: "#[GATEHOUSE_URL]/dev-issuer" } }]`
 
-/** Pages for the people of `ou=staff` who logged in by the chain `login`, and for those of its group `crew`. */
+/** Pages for the users of `ou=staff` who logged in by the chain `login`, and for those of its group `crew`. */
 export const staffPages = `apiVersion: openunison.tremolo.io/v2
 kind: Application
 metadata: { name: pages }
@@ -76,7 +76,7 @@ spec:
 
 type Params = Readonly<Record<string, string | readonly string[]>>
 
-/** A URL with a registration form that asks everybody for a login and a mail address, and what is special about it. */
+/** A URL with a registration form that requires a login and a mail address, with further parameters. */
 export const registrationUrl = (uri: string, params: Params, special: object = {}): object => ({
   hosts: ['*'],
   uri,

@@ -12,9 +12,9 @@ export interface StsGatewayOptions {
   readonly sts: Readonly<Record<string, unknown>>
   readonly tls?: boolean
   readonly port?: number
-  /** Where its account may also read and write ConfigMaps. */
+  /** The namespace in which its account may also read and write ConfigMaps. */
   readonly configMapsIn?: string
-  /** A MutatingWebhookConfiguration that is made, without webhooks, for the gateway to fill in. */
+  /** A MutatingWebhookConfiguration that is created, without webhooks, for the gateway to fill in. */
   readonly webhookConfiguration?: string
   /** Targets besides `k8s`, by name. */
   readonly otherClusters?: Readonly<Record<string, KubeClient>>
@@ -22,7 +22,7 @@ export interface StsGatewayOptions {
 
 export interface TokenAnswer {
   readonly status: number
-  /** Of the answer, or the token where it was asked for bare. */
+  /** The body of the answer, or the bare token if requested. */
   readonly body: string
   /** The code; `invalid_grant` for a subject token that is not accepted. */
   readonly error: string | undefined
@@ -36,7 +36,7 @@ export interface StsGateway {
   /** With the same data, at the same address. */
   restart(): Promise<void>
   exchange(endpoint: string, subjectToken: string): Promise<TokenAnswer>
-  /** What the endpoint, or `sts.injector`, decided so far, oldest first. */
+  /** The decisions of the endpoint, or of `sts.injector`, so far, oldest first. */
   audit(endpoint: string): Promise<readonly AuditedDecision[]>
   stop(): Promise<void>
 }
@@ -54,7 +54,7 @@ export function trustingEnvironment(folder: string): Record<string, string> {
   return { NODE_EXTRA_CA_CERTS: file }
 }
 
-/** A gateway process with token endpoints for the cluster, its target `k8s`. Its account there has the rights that the guide names. */
+/** A gateway process with token endpoints for the cluster `k8s`. Its account has the rights in the guide. */
 export async function startStsGateway(cluster: KubeClient, options: StsGatewayOptions): Promise<StsGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sts-kube-'))
   const [config, dataFolder] = [mkdtempSync(join(folder, 'config-')), mkdtempSync(join(folder, 'data-'))]
@@ -92,7 +92,7 @@ export async function startStsGateway(cluster: KubeClient, options: StsGatewayOp
 
 type Rights = Pick<StsGatewayOptions, 'configMapsIn' | 'webhookConfiguration'>
 
-/** Of an account with the rights that the guides name, and no others. */
+/** The token of an account with only the rights in the guides. */
 async function accountToken(cluster: KubeClient, { configMapsIn, webhookConfiguration }: Rights): Promise<string> {
   const account = { namespace: await cluster.namespace(), name: 'gatehouse' }
   await cluster.serviceAccount(account)
@@ -126,7 +126,7 @@ async function accountToken(cluster: KubeClient, { configMapsIn, webhookConfigur
   return cluster.token(account, { seconds: 7200 })
 }
 
-/** A service account with a pod, whose tokens are bound to it. */
+/** A service account with a pod, to which its tokens are bound. */
 export async function podWithAccount(cluster: KubeClient, account: AccountName, podName: string) {
   await cluster.serviceAccount(account)
   const boundPod = await cluster.pod(account, podName)
@@ -134,7 +134,7 @@ export async function podWithAccount(cluster: KubeClient, account: AccountName, 
   return { account, pod: boundPod, tokenFor }
 }
 
-/** The exchange as a sidecar asks for it; the test's own authority is trusted. */
+/** The exchange of a sidecar; the test's own authority is trusted. */
 function exchange(url: string, subjectToken: string): Promise<TokenAnswer> {
   const form = new URLSearchParams({
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',

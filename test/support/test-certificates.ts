@@ -6,7 +6,7 @@ export function freshCertificate(at = new Date()) {
   return { ...made.server, authority: authoritiesOf(made) }
 }
 
-/** A key pair and certificates for servers of tests on 127.0.0.1. They are trusted by nobody else. */
+/** A key pair and certificates for test servers on 127.0.0.1. No one else trusts them. */
 export const testServerKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgBRZlurGmRTDltBkg
 X7A52MC+lyKBZocA9ssjPcyveoyhRANCAARbUEjLEu3+ViGjF1RgVf8taBoOPPgG
@@ -27,7 +27,7 @@ AAEwCgYIKoZIzj0EAwIDSAAwRQIhAI9zxQVkXbp8IAEkQclDDt1iQLu6wzG473dZ
 -----END CERTIFICATE-----
 `
 
-/** Of an authority that signed none of the above. */
+/** The certificate of an authority that signed none of the above. */
 export const unrelatedCertificate = `-----BEGIN CERTIFICATE-----
 MIIBfjCCASWgAwIBAgIUTsJMRsqxV9oiz7odxYq/S++qE/MwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJdW5yZWxhdGVkMCAXDTI2MTExNTAyMTUyMFoYDzIxMjYxMDIy

@@ -1,11 +1,11 @@
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JWK, type JWTPayload, jwtVerify } from 'jose'
 
-/** What a consumer was set up with, and what it sees. */
+/** The settings of a consumer, and its view of a token. */
 export interface Presented {
-  /** As it was received, byte for byte. */
+  /** As received, byte for byte. */
   readonly token: string
   readonly keys: { readonly keys: readonly Readonly<Record<string, unknown>>[] }
-  /** `iss` as the consumer's account has it. */
+  /** `iss` in the consumer's account. */
   readonly issuer: string
   readonly audience: string
   readonly now: Date
@@ -18,7 +18,7 @@ interface Seen extends Presented {
   readonly claims: Claims
 }
 
-/** A rule of a vendor, with what is wrong where it is broken. */
+/** A rule of a vendor, with the reason if it is broken. */
 type Rule = readonly [name: string, holds: (seen: Seen) => boolean]
 
 const bytes = (value: unknown): number => (typeof value === 'string' ? Buffer.byteLength(value) : Number.NaN)
@@ -108,11 +108,11 @@ const anthropic: readonly Rule[] = [
   ],
 ]
 
-/** The rules of each vendor, beyond a good signature, issuer and audience. */
+/** The rules of each vendor, beyond a valid signature, issuer and audience. */
 export const consumerRules = { aws: amazon, azure: microsoft, gcp: google, vault, kubernetes, anthropic } as const
 export type Consumer = keyof typeof consumerRules
 
-/** Every reason for which the vendor would refuse the token; none when it takes it. */
+/** Every reason for which the vendor would reject the token; empty if it accepts it. */
 export async function refusalsBy(consumer: Consumer, presented: Presented): Promise<string[]> {
   if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(presented.token)) return ['not a compact JWT, byte for byte']
   const seen: Seen = {

@@ -14,7 +14,7 @@ export interface TokenAnswer {
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
-  /** Never answered. */
+  /** It never answers. */
   readonly hangs?: true
 }
 
@@ -26,7 +26,7 @@ export interface TokenEndpoint {
 
 const maxBody = 65_536
 
-/** Plays the token endpoint on loopback: what it answers is the test's affair. */
+/** Simulates the token endpoint on loopback; the test decides the answers. */
 export async function startTokenEndpoint(
   answer: (request: TokenRequest) => TokenAnswer,
   options: { readonly tls?: boolean; readonly port?: number } = {},
@@ -73,7 +73,7 @@ export async function startTokenEndpoint(
   }
 }
 
-/** Looks like a token with these claims; nobody has signed it. */
+/** An unsigned text in the form of a token with these claims. */
 export function tokenLike(claims: Readonly<Record<string, unknown>>): string {
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   return `${part({ alg: 'RS256', kid: 'k' })}.${part(claims)}.${'s'.repeat(342)}`

@@ -46,14 +46,14 @@ export const defaultEndpoint: TokenEndpoint = {
 
 export interface IssuingFixtureOptions {
   readonly endpoint?: Partial<TokenEndpoint>
-  /** RFC 4515; those of shop:cart when absent. */
+  /** RFC 4515; those of shop:cart if absent. */
   readonly rules?: readonly string[]
   readonly claims?: readonly MappingRule[]
   readonly clusters?: readonly string[]
   readonly breaker?: Omit<BreakerParts, 'clock'>
 }
 
-/** A moment that does not move by itself; the present by default, for clients that read the real clock. */
+/** A time that only the test moves; the present by default, for clients that read the real clock. */
 export class TestClock {
   millis: number
   constructor(millis = Math.floor(Date.now() / 1000) * 1000) {
@@ -62,7 +62,7 @@ export class TestClock {
   readonly now = (): Date => new Date(this.millis)
 }
 
-/** A token service of one endpoint, with clusters, keys and an audit that the test holds. */
+/** A token service with one endpoint, and with the test's clusters, keys and audit. */
 export async function issuingFixture(options: IssuingFixtureOptions = {}, clock = new TestClock()) {
   const endpoint = { ...defaultEndpoint, ...options.endpoint }
   const names = options.clusters ?? ['k8s']

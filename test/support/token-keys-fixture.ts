@@ -21,7 +21,7 @@ export const tokenIssuer = (more: Partial<TokenIssuer> = {}): TokenIssuer => ({
   ...more,
 })
 
-/** A clock that tests set; it does not run by itself. */
+/** A clock that only tests move. */
 export class SetClock {
   now = Date.UTC(2030, 0, 1)
   readonly read = (): Date => new Date(this.now)
@@ -42,7 +42,7 @@ export interface RingsOptions {
   readonly given?: Map<string, KeyObject | Error>
   readonly issuers?: readonly TokenIssuer[]
   readonly log?: Logger
-  /** Rows of the audit are put here. */
+  /** Collects rows of the audit. */
   readonly rows?: AuditEntry[]
   readonly custodian?: RingParts['custodian']
 }

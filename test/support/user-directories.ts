@@ -24,7 +24,7 @@ export async function openDirectories(
 export const openDirectory = async (url: string, clock?: Clock): Promise<UserDirectory> =>
   (await openDirectories(url, clock))('people')
 
-/** The same directory twice, each with connections of its own. */
+/** The same directory twice, each with its own connections. */
 export const openTwice = async (url: string): Promise<readonly [UserDirectory, UserDirectory]> => [
   await openDirectory(url),
   await openDirectory(url),
@@ -52,7 +52,7 @@ export const texts = (changes: readonly UserChange[]): string[] =>
 export const codes = (results: readonly PromiseSettledResult<unknown>[]): (string | undefined)[] =>
   results.flatMap((result) => (result.status === 'rejected' ? [result.reason?.code] : []))
 
-/** All pages of a search, each found by the position that the previous one returned. */
+/** All pages of a search, each by the position that the previous one returned. */
 export async function followPages(
   directory: UserDirectory,
   search: Omit<UserSearch, 'offset' | 'after'>,

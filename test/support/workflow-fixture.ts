@@ -32,7 +32,7 @@ import { noGrants } from '#testing/no-grants.ts'
 
 export type TaskSpec = Readonly<Record<string, unknown>>
 
-/** Names that tasks referred to, with their places. */
+/** Names that tasks refer to, with their positions. */
 export interface Referred {
   readonly kind: string
   readonly name: string
@@ -45,7 +45,7 @@ export interface ParsedTasks {
   readonly referred: readonly Referred[]
 }
 
-/** Parses tasks written as in YAML, through the modules of the catalogue. */
+/** Parses tasks in YAML form, through the modules of the catalog. */
 export function parseTasks(specs: readonly TaskSpec[], own: OwnTasks = {}): ParsedTasks {
   const issues = new Issues()
   const referred: Referred[] = []
@@ -102,13 +102,13 @@ function paramsOf(value: unknown, path: Path): Params {
   }
 }
 
-/** Task types of the test's own; a function is a task without a preview. */
+/** The test's own task types; a function is a task without a preview. */
 export type OwnTasks = Readonly<Record<string, WorkflowTask['run'] | WorkflowTask>>
 
 export interface FixtureOptions {
   readonly tasks?: OwnTasks
   readonly workflows: Readonly<Record<string, readonly TaskSpec[]>>
-  /** Of workflows that have one. */
+  /** The deadlines of workflows that have one. */
   readonly deadlines?: Readonly<Record<string, TimeSpan>>
   readonly accessEnds?: Readonly<Record<string, AccessEndOffer>>
   readonly targets?: Readonly<Record<string, Target>>
@@ -118,14 +118,14 @@ export interface FixtureOptions {
   readonly log?: Logger
   readonly subjects?: WorkflowServices['subjects']
   readonly append?: (rows: readonly AuditEntry[]) => Promise<void>
-  /** In place of stores and the like that tests do without. */
+  /** Replaces stores and other services that tests don't need. */
   readonly services?: Partial<WorkflowServices>
   readonly approvals?: ApprovalOpener
 }
 
 export interface Fixture {
   readonly workflows: Workflows
-  /** All rows, and how often rows were written. */
+  /** All rows, and the number of writes. */
   readonly audit: { readonly rows: AuditEntry[]; writes: number }
   run(
     name: string,
@@ -133,7 +133,7 @@ export interface Fixture {
   ): ReturnType<WorkflowStarter['run']>
 }
 
-/** Workflows as a configuration has them. A definition is known by its content, and read again from it. */
+/** Workflows of a configuration. A definition is identified by its content, and parsed from it again. */
 export function workflowSet(
   workflows: FixtureOptions['workflows'],
   own?: OwnTasks,
@@ -169,7 +169,7 @@ const noApprovalDesk: ApprovalOpener = {
   },
 }
 
-/** A running set of workflows over the given targets. Throws when the tasks do not parse. */
+/** A running set of workflows over the given targets. Throws if the tasks do not parse. */
 export async function startWorkflows(options: FixtureOptions): Promise<Fixture> {
   const audit = { rows: [] as AuditEntry[], writes: 0 }
   const host = fakeHost(options)
@@ -241,7 +241,7 @@ export interface RecordedLine {
   readonly fields: LogFields
 }
 
-/** Keeps what was logged. */
+/** Records the log. */
 export function recordingLogger(): Logger & { readonly lines: RecordedLine[] } {
   const lines: RecordedLine[] = []
   const write =
@@ -259,7 +259,7 @@ export function recordingLogger(): Logger & { readonly lines: RecordedLine[] } {
   return log
 }
 
-/** Runs the tasks on a user and gives what provisioning then writes to an empty target. */
+/** Runs the tasks on a user and returns what provisioning then writes to an empty target. */
 export async function userAfter(
   specs: readonly TaskSpec[],
   call: Parameters<Fixture['run']>[1] = {},
@@ -276,7 +276,7 @@ export async function userAfter(
   return result.stored(call.userID ?? 'jjackson')
 }
 
-/** `path: message` of every issue that parsing the tasks gives. */
+/** `path: message` of every issue of parsing the tasks. */
 export const issuesOf = (specs: readonly TaskSpec[]): string[] =>
   parseTasks(specs).issues.list.map(({ path, message }) => `${path.join('.')}: ${message}`)
 

@@ -66,5 +66,5 @@ export const confirmPasskey = (sent: ConfirmPasskey): Promise<EnrolledFactor> =>
 export const renewRecoveryCodes = (): Promise<RecoveryCodes> =>
   call<RecoveryCodes>(accountAddress(accountPaths.recoveryCodes), { method: 'POST', body: {} })
 
-/** Where a browser signs in again before it changes second factors. */
+/** The address where a browser signs in again before it changes second factors. */
 export const stepUpAddress = (): string => accountAddress(accountPaths.stepUp)

@@ -39,7 +39,7 @@ export const intervene = ({ id, action, fence, reason }: Intervention): Promise<
 
 export interface JournalFilter {
   readonly failed: boolean
-  /** Such as `1h`. */
+  /** For example `1h`. */
   readonly since: string
 }
 
@@ -52,7 +52,7 @@ export const journalQuery = ({ failed, since }: JournalFilter) =>
     getNextPageParam: ({ next }) => next,
   })
 
-/** What happened in a time, as it is when it is asked for. */
+/** Statistics of a period, as of the time of the query. */
 export const statisticsQuery = (period: string, span: () => Readonly<Record<'by' | 'from' | 'to', string>>) =>
   queryOptions({
     queryKey: ['admin', 'statistics', period],

@@ -13,7 +13,7 @@ import type {
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
-/** The most that can be decided together. */
+/** The most approvals in one decision. */
 export const maxAtOnce = 100
 
 export const approvalsQuery = infiniteQueryOptions({
@@ -33,7 +33,7 @@ export const approvalQuery = (id: string) =>
     queryFn: ({ signal }) => call<ApprovalDetails>(mainAddress([mainPaths.approvals, id]), { signal }),
   })
 
-/** What approving would do; null where that is not shown. Another version may do something else. */
+/** A preview of approving; null if it is not shown. Another version may have another preview. */
 export const changesQuery = (id: string, version: number) =>
   queryOptions({
     queryKey: ['approval-changes', id, version],

@@ -6,7 +6,7 @@ import { signedInAgain } from './session-state.ts'
 
 type ErrorBody = Partial<MainErrors & Pick<AccountErrors, 'stepUp'>>
 
-/** What the gateway refused, in its own words. */
+/** A rejection by the gateway, in its own words. */
 export class ApiError extends Error {
   readonly status: number
   readonly texts: readonly string[]
@@ -27,7 +27,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The gateway was not reached. */
+/** The gateway is unreachable. */
 export class NoConnection extends Error {}
 
 export interface CallOptions {
@@ -38,7 +38,7 @@ export interface CallOptions {
   readonly now?: boolean
 }
 
-/** One call of an API of the gateway; `T` is what the contract says it answers. */
+/** One call of an API of the gateway; `T` is the answer in the contract. */
 export async function call<T>(address: string, options: CallOptions = {}): Promise<T> {
   const text = await (await callForResponse(address, options)).text()
   return (text === '' ? undefined : JSON.parse(text)) as T
@@ -89,7 +89,7 @@ function readErrors(text: string): ErrorBody {
   }
 }
 
-/** An address below an API's mount; every part is made safe, and parameters without a value are left out. */
+/** An address below an API's mount; every part is encoded, and parameters without a value are left out. */
 export function address(
   mount: string,
   parts: readonly string[],

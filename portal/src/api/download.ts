@@ -1,9 +1,9 @@
 import { callForResponse } from './call.ts'
 
-/** How long a browser may take to begin with a file that is in memory already. */
+/** How long a browser may take to start saving a file in memory. */
 const keptMillis = 60_000
 
-/** Fetches a file and gives it to the browser to keep, so that a refusal is told like any other. */
+/** Fetches a file and lets the browser save it, so that errors are shown like any other. */
 export async function download(address: string, fileName: string): Promise<void> {
   const response = await callForResponse(address)
   saveFile(await response.blob(), fileName)

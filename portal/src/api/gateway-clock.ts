@@ -1,9 +1,6 @@
-/**
- * The gateway's clock, as its answers tell it: what ends there ends by its time, and a browser's own clock may be hours
- * off.
- */
+/** The gateway's clock, from its answers: expiry follows its time, and a browser's own clock may be hours off. */
 
-/** Headers tell whole seconds, and nobody minds a few. */
+/** Headers have whole seconds, and a few more don't matter. */
 const tolerance = 5_000
 
 /** How far the gateway is ahead of the browser: 0 as long as they agree. `sent` and `received` are the browser's times. */

@@ -19,7 +19,7 @@ export const mainAddress = (
   query?: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): string => address(settings.apis.main ?? '', parts, query)
 
-/** What hardly changes while somebody looks. */
+/** For data that hardly changes while a user looks at it. */
 const staleMillis = 5 * 60_000
 
 export const configQuery = queryOptions({
@@ -66,7 +66,7 @@ export const searchQuery = (q: string, kind: 'workflow' | 'url' | 'person') =>
     staleTime: staleMillis,
   })
 
-/** Using it makes the session last longer. */
+/** Each use extends the session. */
 export const extendSession = (): Promise<MainConfig> => call<MainConfig>(mainAddress([mainPaths.config]))
 
 export const saveProfile = (change: ProfileChange): Promise<UserData> =>

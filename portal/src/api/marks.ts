@@ -16,7 +16,7 @@ interface Mark {
   readonly on: boolean
 }
 
-/** Shown at once; taken back when the gateway refuses. */
+/** Shown at once; reverted if the gateway rejects it. */
 export function useMark() {
   const client = useQueryClient()
   return useMutation({
@@ -39,7 +39,7 @@ function withMark(items: MarkedItems, { kind, name, label, on }: Mark): MarkedIt
   return { ...items, favourites: on ? [...others, { kind, name, label, at }] : others }
 }
 
-/** Also when the browser leaves for the link. What goes wrong is of no interest to anybody. */
+/** Also sent when the browser leaves for the link. Failures are ignored. */
 export function noteUse(client: QueryClient, use: RecentUse): void {
   call<void>(mainAddress([mainPaths.recent]), { method: 'POST', body: use, now: true })
     .then(() => client.invalidateQueries({ queryKey: marksQuery.queryKey }))

@@ -8,10 +8,10 @@ beforeEach(() => {
 })
 afterEach(() => void vi.unstubAllGlobals())
 
-/** As a page has it that was just loaded. */
+/** Like a page that was just loaded. */
 const load = () => import('./page-owner.ts')
 
-test('a page that is somebody else’s is loaded again once, however many calls find it out', async () => {
+test('a page of another user is reloaded once, however many calls detect it', async () => {
   const { startAnew } = await load()
   expect(reloads).toBe(0)
   const found = [startAnew(), startAnew()]
@@ -22,7 +22,7 @@ test('a page that is somebody else’s is loaded again once, however many calls 
   expect(await Promise.race([...found, Promise.resolve(still)])).toBe(still)
 })
 
-test('a page belongs to the first person it is told of, as headers can tell it', async () => {
+test('a page belongs to the first user it learns of, encoded for headers', async () => {
   const { noteOwner, ownerHeader } = await load()
   expect(ownerHeader()).toEqual({})
   noteOwner('uid=jürgen,o=Tremolo')

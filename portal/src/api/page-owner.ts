@@ -1,17 +1,17 @@
-/** The DN of the person whose page this is, in a form that a header can hold; undefined until it is known. */
+/** The DN of the page's user, encoded for a header; undefined until it is known. */
 let owner: string | undefined
 
-/** The first one who is told stays it, for as long as the page is there. */
+/** The first user stays the owner for the lifetime of the page. */
 export function noteOwner(dn: string): void {
   owner ??= encodeURIComponent(dn)
 }
 
-/** With it, the gateway refuses a call once somebody else has signed in, in another tab. */
+/** With it, the gateway rejects a call after another user has signed in, in another tab. */
 export const ownerHeader = (): Readonly<Record<string, string>> => (owner === undefined ? {} : { 'x-page-of': owner })
 
 let anew: Promise<never> | undefined
 
-/** What is on the page is somebody else's now. Never resolves, since the page goes, once, however many calls find it out. */
+/** The page belongs to another user now. Never resolves, since the page reloads, once for any number of calls. */
 export function startAnew(): Promise<never> {
   anew ??= new Promise(() => window.location.reload())
   return anew

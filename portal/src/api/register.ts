@@ -15,14 +15,14 @@ import { address, call } from './call.ts'
 const registerAddress = (path: string, query?: Readonly<Record<string, string | undefined>>): string =>
   address(settings.apis.register ?? '', path.replace(/^\/register\//, '').split('/'), query)
 
-/** Where nobody is signed in, nobody can sign in again. */
+/** An anonymous user cannot sign in again. */
 const now = settings.apis.main === undefined
 
 export const registerConfigQuery = queryOptions({
   queryKey: ['register', 'config'],
   queryFn: ({ signal }) => call<RegisterConfig>(registerAddress(registerPaths.config), { signal, now }),
   staleTime: 5 * 60_000,
-  // The form does not change below somebody's hands.
+  // The form must not change while a user fills it in.
   refetchOnWindowFocus: false,
 })
 
@@ -43,7 +43,7 @@ export const invitationQuery = (token: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   })
 
-/** A fresh one each time: a solution counts once. */
+/** A new one each time: a solution counts once. */
 export const fetchChallenge = (): Promise<RegisterChallenge> =>
   call<RegisterChallenge>(registerAddress(registerPaths.challenge), { now })
 

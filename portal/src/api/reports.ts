@@ -14,7 +14,7 @@ export const reportListQuery = (org: string) =>
     staleTime: 5 * 60_000,
   })
 
-/** What it says is of the moment it was run, so it is run again only when somebody asks. */
+/** A report shows the time of its run, so only the user runs it again. */
 export const reportQuery = (name: string, values: ReportValues) =>
   queryOptions({
     queryKey: ['report', name, values],

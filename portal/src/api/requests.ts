@@ -6,7 +6,7 @@ import { mainAddress } from './main.ts'
 
 export type About = 'mine' | 'me'
 
-/** How many are asked for at once. */
+/** The number of requests per page. */
 const pageSize = '200'
 
 export const requestsQuery = (about: About, states: readonly RunState[]) =>
@@ -26,7 +26,7 @@ export const requestsQuery = (about: About, states: readonly RunState[]) =>
     getNextPageParam: ({ next }) => next,
   })
 
-/** The latest that went wrong, for the front page. */
+/** The latest failed requests, for the front page. */
 export const troubledQuery = queryOptions({
   queryKey: ['requests', 'troubled'],
   queryFn: ({ signal }) =>

@@ -1,8 +1,8 @@
 import { useSyncExternalStore } from 'react'
 
 /**
- * Whether the person is still signed in. When the session ends, calls wait until there is one again, so that nothing that
- * was typed is lost; the shell meanwhile asks to sign in, in another tab.
+ * Whether the user is still signed in. When the session ends, calls wait for a new one, so that no typed text is lost;
+ * meanwhile the shell asks the user to sign in, in another tab.
  */
 export type SessionState = 'there' | 'ended'
 
@@ -18,13 +18,13 @@ function become(next: SessionState): void {
 
 export const noteSessionEnd = (): void => become('ended')
 
-/** Resolves when somebody has signed in again. */
+/** Resolves when the user has signed in again. */
 export function signedInAgain(): Promise<void> {
   become('ended')
   return new Promise((resolve) => waiting.push(resolve))
 }
 
-/** Lets the calls that wait go on. */
+/** Continues the waiting calls. */
 export function resumeSession(): void {
   const resumed = waiting
   waiting = []

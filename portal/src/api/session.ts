@@ -1,7 +1,7 @@
 import { ApiError, call } from './call.ts'
 import { noteSessionEnd } from './session-state.ts'
 
-/** Minutes until the session ends; -1 where it does not end by itself. Asking is no use of it. */
+/** Minutes until the session ends; -1 if it does not expire. The call does not extend it. */
 export async function minutesLeft(path: string): Promise<number> {
   try {
     return (await call<{ readonly minsLeft: number }>(path, { now: true })).minsLeft

@@ -11,7 +11,7 @@ export const tokenConfigQuery = queryOptions({
   staleTime: 5 * 60_000,
 })
 
-/** Asking changes nothing; what is shown is forgotten when the page is left. */
+/** Reading changes nothing; the shown tokens are dropped when the user leaves the page. */
 export const tokenQuery = queryOptions({
   queryKey: ['token', 'user'],
   queryFn: ({ signal }) => call<TokenUser>(tokenAddress(tokenPaths.user), { signal }),
@@ -19,6 +19,6 @@ export const tokenQuery = queryOptions({
   staleTime: 0,
 })
 
-/** Makes new tokens. */
+/** Creates new tokens. */
 export const renewToken = (): Promise<TokenUser> =>
   call<TokenUser>(tokenAddress(tokenPaths.user), { method: 'POST', body: {} })

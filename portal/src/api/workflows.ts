@@ -9,7 +9,7 @@ import {
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
-/** Rows of dynamic workflows are good for an hour, so they are asked for again well before. */
+/** Rows of dynamic workflows are valid for an hour, so they are fetched again well before. */
 const staleMillis = 10 * 60_000
 
 export const workflowsQuery = (org: string) =>

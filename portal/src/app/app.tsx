@@ -34,7 +34,7 @@ export function App() {
   )
 }
 
-/** The portal, once it is known for whom. */
+/** The portal, after its user is known. */
 function Portal() {
   const config = useQuery(configQuery)
   const user = useQuery(userQuery)
@@ -63,7 +63,7 @@ function Waiting({ error, onRetry }: { readonly error: Error | null; readonly on
   )
 }
 
-/** Around it there is nothing that has colours. */
+/** There are no themed parts around it. */
 function RegistrationFailure({ error, reset }: ErrorComponentProps) {
   return (
     <Themed colours={defaultColours}>

@@ -6,7 +6,7 @@ import { defaultColours, shades, variablesOf } from './theme.ts'
 const part = fc.integer({ min: 0, max: 255 })
 const colour = fc.tuple(part, part, part) as fc.Arbitrary<Colour>
 
-test('colours are read and written', () => {
+test('colors are parsed and formatted', () => {
   expect(readColour('#AC1622')).toEqual([172, 22, 34])
   expect(readColour('#fff')).toEqual(white)
   expect(['red', '#12', '', '#12345g', 'url(#x)'].map(readColour)).toEqual(Array(5).fill(undefined))
@@ -17,12 +17,12 @@ test('colours are read and written', () => {
   )
 })
 
-test('contrast is that of WCAG', () => {
+test('contrast follows WCAG', () => {
   expect(contrast(white, black)).toBeCloseTo(21)
   expect(contrast([118, 118, 118], white)).toBeCloseTo(4.54, 1)
 })
 
-test('whatever is configured, text can be read on the page and on its tint', () => {
+test('with any configuration, text is readable on the page and on its tint', () => {
   fc.assert(
     fc.property(colour, colour, (one, background) => {
       expect(contrast(readable(one, background), background)).toBeGreaterThanOrEqual(4.5)

@@ -17,7 +17,7 @@ export function readColour(written: string): Colour | undefined {
 export const writeColour = (colour: Colour): string =>
   `#${colour.map((part) => Math.round(part).toString(16).padStart(2, '0')).join('')}`
 
-/** `share` of the second, 0 to 1. */
+/** `share` is that of the second, 0 to 1. */
 export const mix = (one: Colour, other: Colour, share: number): Colour => [
   one[0] + (other[0] - one[0]) * share,
   one[1] + (other[1] - one[1]) * share,
@@ -32,16 +32,16 @@ function luminance(colour: Colour): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b
 }
 
-/** As WCAG 2.2 defines it: 1 to 21. */
+/** The contrast of WCAG 2.2: 1 to 21. */
 export function contrast(one: Colour, other: Colour): number {
   const [lighter = 0, darker = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a)
   return (lighter + 0.05) / (darker + 0.05)
 }
 
-/** What WCAG AA asks of text, and a little more since browsers round. */
+/** The contrast that WCAG AA requires for text, and a little more since browsers round. */
 const enough = 4.6
 
-/** The colour, moved away from the background until text in it can be read there. */
+/** The color, moved away from the background until text in it is readable there. */
 export function readable(colour: Colour, background: Colour): Colour {
   const towards = contrast(white, background) > contrast(black, background) ? white : black
   for (let share = 0; share < 1; share += 0.05) {

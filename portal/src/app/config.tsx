@@ -21,7 +21,7 @@ function useKnown(): Known {
 
 export const useConfig = (): MainConfig => useKnown().config
 
-/** The one who is signed in. */
+/** The signed-in user. */
 export const usePerson = (): Person => useKnown().person
 
 export function ConfigProvider({ children, ...known }: Known & { readonly children: ReactNode }) {

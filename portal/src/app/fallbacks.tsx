@@ -9,7 +9,7 @@ export function PagePending() {
   return <Loading rows={5} />
 }
 
-/** Nothing that was typed elsewhere is touched: the page alone is tried again. */
+/** Only the page is tried again; text typed elsewhere stays. */
 export function PageFailure({ error, reset }: ErrorComponentProps) {
   return <Failure error={error instanceof Error ? error : new Error(String(error))} onRetry={reset} />
 }

@@ -9,14 +9,14 @@ import { part } from './part.ts'
 export interface Translation {
   readonly language: Language
   t(key: MessageKey, values?: Values): string
-  /** A message that depends on a number, which stands in it as `{count}`. */
+  /** A message that depends on a number, its `{count}`. */
   tn(key: CountedKey, count: number, values?: Values): string
   /** Day and time. */
   moment(at: string | number): string
   day(at: string | number): string
   relative(at: string | number): string
   number(value: number): string
-  /** Rejects when its texts cannot be had; then it stays as it was. */
+  /** Rejects if its texts can't be loaded; then the language stays the same. */
   setLanguage(language: Language): Promise<void>
 }
 

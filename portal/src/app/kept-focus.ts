@@ -1,10 +1,10 @@
 import { useEffect } from 'react'
 
-/** Rows of long lists come and go while somebody scrolls. */
+/** Elements that come and go while the user scrolls long lists. */
 const passing = '.virtual-row, tr'
 
 /**
- * When what has the focus goes, such as a button with the line that it removes, the title of the page gets it, so that
+ * When the focused element disappears, such as a button with its row, the title of the page gets the focus, so that
  * screen readers do not start from the top.
  */
 export function useKeptFocus(): void {

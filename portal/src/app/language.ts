@@ -1,4 +1,4 @@
-/** The languages that there is a catalogue for, each by its own name. */
+/** The available languages, each by its own name. */
 export const languages = {
   en: 'English',
   de: 'Deutsch',
@@ -11,7 +11,7 @@ export type Language = keyof typeof languages
 
 export const isLanguage = (word: string): word is Language => Object.hasOwn(languages, word)
 
-/** The one that was chosen before, or the first of the browser's that there is. */
+/** The language that the user chose before, or the browser's first available one. */
 export function chooseLanguage(remembered: string | null, preferred: readonly string[]): Language {
   if (remembered !== null && isLanguage(remembered)) return remembered
   for (const tag of preferred) {
@@ -21,6 +21,6 @@ export function chooseLanguage(remembered: string | null, preferred: readonly st
   return 'en'
 }
 
-/** How dates are written: as in the person's own region, where it speaks the language. */
+/** The locale of dates: the user's own region, if it uses the language. */
 export const localeOf = (language: Language, preferred: readonly string[]): string =>
   preferred.find((tag) => tag.split('-')[0]?.toLowerCase() === language) ?? language

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { latest } from './latest.ts'
 
-test('what was asked for last counts, in whatever order the answers come', async () => {
+test('the latest request counts, in any order of answers', async () => {
   const waiting = new Map<string, PromiseWithResolvers<string>>()
   const load = latest((name: string) => {
     const answer = Promise.withResolvers<string>()

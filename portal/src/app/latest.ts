@@ -1,4 +1,4 @@
-/** Answers whoever asked last; undefined to those whose answer, or failure, comes when somebody has asked since. */
+/** Returns the result of the latest call; undefined for earlier calls that finish later. */
 export function latest<A, T>(load: (asked: A) => Promise<T>): (asked: A) => Promise<T | undefined> {
   let asks = 0
   return async (asked) => {

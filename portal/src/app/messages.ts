@@ -9,13 +9,13 @@ export type CountedKey = MessageKey extends infer K ? (K extends `${infer Base}.
 
 export type Values = Readonly<Record<string, string | number>>
 
-/** The text with `{name}` replaced, none of which turns it around; a name without a value stays, so that the mistake is seen. */
+/** The text with `{name}` replaced by isolated values; a name without a value stays, so that the mistake is visible. */
 export const fill = (text: string, values: Values = {}): string =>
   text.replace(/\{(\w+)\}/g, (written, name: string) =>
     Object.hasOwn(values, name) ? isolated(String(values[name])) : written,
   )
 
-/** The message for so many: `.one` or `.other`, as the language has it. */
+/** The message for a number: `.one` or `.other`, by the rules of the language. */
 export function counted(catalogue: Catalogue, rules: Intl.PluralRules, key: CountedKey, count: number): string {
   const one = `${key}.one` as MessageKey
   return rules.select(count) === 'one' && Object.hasOwn(catalogue, one)

@@ -9,7 +9,7 @@ import { useTranslation } from './i18n.tsx'
 import { type PageEntry, shownPages } from './pages.ts'
 import { settings } from './settings.ts'
 
-/** Whether the address belongs to the page; the front page has only its own. */
+/** Whether the address belongs to the page; the front page only matches exactly. */
 const isAt = (pathname: string, to: PageEntry['to']): boolean =>
   to === '/' ? pathname === '/' || pathname === '' : pathname === to || pathname.startsWith(`${to}/`)
 

@@ -20,7 +20,7 @@ export interface PageEntry {
   readonly icon: IconName
 }
 
-/** What stands in the navigation. */
+/** The entries of the navigation. */
 const pages: readonly PageEntry[] = [
   { id: 'front-page', to: '/', title: 'page.home', icon: 'home' },
   { id: 'request-access', to: '/request', title: 'page.request', icon: 'key' },
@@ -37,7 +37,7 @@ const pages: readonly PageEntry[] = [
 type Known = Pick<MainConfig, 'hidePages' | 'enableApprovals' | 'administrator'>
 type Apis = PortalSettings['apis']
 
-/** Pages that are there only under a condition. */
+/** Pages with a condition. */
 const conditions: Readonly<Record<string, (known: Known, apis: Apis) => boolean>> = {
   approvals: ({ enableApprovals }) => enableApprovals,
   token: (_, { token }) => token !== undefined,

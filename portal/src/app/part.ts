@@ -1,7 +1,7 @@
-/** A part of the portal that is loaded when it is needed did not come: the connection is gone, or a new version is there. */
+/** A lazily loaded part of the portal failed to load: there is no connection, or a new version. */
 export class MissingPart extends Error {}
 
-/** Loads a part; whoever shows the failure offers to load the page again, since a browser does not ask twice for a part. */
+/** Loads a part; the error view offers to reload the page, since a browser does not fetch a failed part again. */
 export const part =
   <T>(load: () => Promise<T>): (() => Promise<T>) =>
   async () => {

@@ -3,10 +3,10 @@ import { ApiError } from '../api/call.ts'
 
 const retries = 2
 
-// A button that sends something is off before the browser tells of the next click, which may be waiting already.
+// Disables a submit button before the browser handles the next click, which may already be queued.
 notifyManager.setScheduler(queueMicrotask)
 
-/** What was refused is refused again; only what may pass is tried again. */
+/** A rejection is final; only temporary failures are retried. */
 const mayPass = (error: Error): boolean => !(error instanceof ApiError) || error.status >= 500
 
 export const queryClient = new QueryClient({
@@ -16,7 +16,7 @@ export const queryClient = new QueryClient({
       retry: (failures, error) => failures < retries && mayPass(error),
       retryDelay: (failures) => 500 * 2 ** failures,
     },
-    // A change is made while there is a connection, or fails at once: nothing is done later behind somebody's back.
+    // A change needs a connection, or fails at once: nothing is sent later without the user's knowledge.
     mutations: { networkMode: 'always' },
   },
 })

@@ -4,13 +4,13 @@ import { part } from './part.ts'
 import { settings } from './settings.ts'
 import { Shell } from './shell.tsx'
 
-/** The router reads what looks like a number as one. */
+/** The router parses texts that look like numbers. */
 const text = (value: unknown): string | undefined => {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** What an address may say after its question mark; anything else is left out. */
+/** The known query parameters of an address; others are dropped. */
 const words =
   <const K extends string>(...names: readonly K[]) =>
   (search: Record<string, unknown>): { [name in K]?: string | undefined } => {
@@ -22,7 +22,7 @@ const words =
     return read
   }
 
-/** A page that is there only where its API is. */
+/** A page that exists only if its API does. */
 const where = <P,>(api: string | undefined, page: P): P | typeof NotFound => (api === undefined ? NotFound : page)
 
 const root = createRootRoute({ component: Shell })

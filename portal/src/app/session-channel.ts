@@ -1,6 +1,6 @@
 import { settings } from './settings.ts'
 
-/** Between the tabs of one portal. */
+/** The channel between the tabs of one portal. */
 const name = `gatehouse.session ${settings.base}`
 
 const signedIn = 'signed-in'
@@ -11,14 +11,14 @@ function tell(message: unknown): void {
   channel.close()
 }
 
-/** Gives what ends the listening. */
+/** Returns the function that stops listening. */
 function listen(listener: (message: unknown) => void): () => void {
   const channel = new BroadcastChannel(name)
   channel.onmessage = ({ data }: MessageEvent<unknown>) => listener(data)
   return () => channel.close()
 }
 
-/** Somebody has signed in again. */
+/** Notifies the other tabs that the user has signed in again. */
 export const tellSignedIn = (): void => tell(signedIn)
 
 export const onSignedIn = (listener: () => void): (() => void) =>
@@ -26,15 +26,15 @@ export const onSignedIn = (listener: () => void): (() => void) =>
     if (message === signedIn) listener()
   })
 
-/** Whose session it is by now: all tabs have the same. */
+/** Notifies the other tabs of the session's user, which they share. */
 export const tellPerson = (login: string): void => tell({ login })
 
-/** Calls when a tab has found the session of somebody other than this login. */
+/** Called when a tab finds the session of another login. */
 export const onOtherPerson = (login: string, listener: () => void): (() => void) =>
   listen((message) => {
     const isPerson = typeof message === 'object' && message !== null && 'login' in message
     if (isPerson && message.login !== login) listener()
   })
 
-/** Where a browser is asked to sign in, and tells the other tabs when it has. */
+/** The address where a browser signs in, which then notifies the other tabs. */
 export const signInAddress = `${settings.base}/signed-in`

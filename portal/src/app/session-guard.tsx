@@ -16,13 +16,13 @@ import { settings } from './settings.ts'
 
 interface SessionGuardProps {
   readonly warnMinutes: number
-  /** Whose page this is; undefined until that is known. */
+  /** The page's user; undefined until it is known. */
   readonly login: string | undefined
 }
 
 const checkMillis = 30_000
 
-/** Warns before the session ends and, when it has, helps to sign in without leaving the page. */
+/** Warns before the session ends and then lets the user sign in without leaving the page. */
 export function SessionGuard({ warnMinutes, login }: SessionGuardProps) {
   const state = useSessionState()
   const path = settings.apis.sessionCheck
@@ -58,7 +58,7 @@ function SessionEnded({ opened }: { readonly opened: boolean }) {
   const resume = useCallback(async () => {
     setProblem(undefined)
     try {
-      // Starts anew where somebody else has signed in.
+      // Reloads if another user has signed in.
       await call(mainAddress([mainPaths.user]), { now: true })
     } catch (error) {
       const isEnded = error instanceof ApiError && error.status === 401

@@ -1,4 +1,4 @@
 import type { PortalSettings } from '#contract/portal.ts'
 
-/** What the gateway wrote into the page. */
+/** The settings that the gateway wrote into the page. */
 export const settings: PortalSettings = JSON.parse(document.getElementById('settings')?.textContent ?? '')

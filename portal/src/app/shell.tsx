@@ -11,7 +11,7 @@ import { Navigation } from './navigation.tsx'
 import { PersonMenu } from './person-menu.tsx'
 import { ThemeMenu } from './theme-menu.tsx'
 
-/** What is around every page. */
+/** The frame around every page. */
 export function Shell() {
   const { t } = useTranslation()
   const { headerTitle } = useConfig()

@@ -7,7 +7,7 @@ import {
 import type { MainConfig } from '#contract/main.ts'
 import { black, type Colour, mix, readable, readColour, white, writeColour } from './colours.ts'
 
-/** The colours of a configuration. */
+/** The colors of a configuration. */
 export type PortalColours = Pick<
   MainConfig,
   | 'themePrimaryMain'
@@ -29,14 +29,14 @@ export const defaultColours: PortalColours = {
   errorColor: '#ff1744',
 }
 
-/** Of the pages, light and dark; tints of the primary colour lie on them. */
+/** Backgrounds of pages, light and dark; tints of the primary color are on them. */
 const surfaces = { light: white, dark: [36, 36, 36] as Colour }
-/** Of fields, which what is wrong is written in. */
+/** Backgrounds of fields, on which errors are written. */
 const fields = { light: white, dark: [46, 46, 46] as Colour }
 
 const colour = (written: string, fallback: string): Colour => readColour(written) ?? readColour(fallback) ?? black
 
-/** Ten shades from the three that are configured; the sixth is the main one. */
+/** Ten shades from the three configured ones; the sixth is the main one. */
 export function shades(light: Colour, main: Colour, dark: Colour): MantineColorsTuple {
   const tint = (share: number): string => writeColour(mix(main, white, share))
   return [
@@ -62,7 +62,7 @@ export function themeOf(given: PortalColours): MantineThemeOverride {
     },
     primaryColor: 'primary',
     primaryShade: { light: 6, dark: 6 },
-    // Above it black is easier to read, below it white; both have at least 4.5 there.
+    // Black is more readable above it, white below it; both have at least 4.5 there.
     autoContrast: true,
     luminanceThreshold: 0.179,
     fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans JP", sans-serif',
@@ -73,7 +73,7 @@ export function themeOf(given: PortalColours): MantineThemeOverride {
   })
 }
 
-/** Colours of text that can be read on the pages and on tints, whatever is configured. */
+/** Text colors that are readable on pages and tints, with any configuration. */
 export function variablesOf(given: PortalColours): CSSVariablesResolver {
   const primary = colour(given.themePrimaryMain, defaultColours.themePrimaryMain)
   const error = colour(given.errorColor, defaultColours.errorColor)

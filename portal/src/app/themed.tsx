@@ -10,7 +10,7 @@ interface ThemedProps {
   readonly children: ReactNode
 }
 
-/** What is inside has the colours of a configuration, light or dark. */
+/** Gives its children the colors of a configuration, light or dark. */
 export function Themed({ colours, children }: ThemedProps) {
   const theme = useMemo(() => themeOf(colours), [colours])
   const variables = useMemo(() => variablesOf(colours), [colours])

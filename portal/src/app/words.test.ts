@@ -5,31 +5,31 @@ import { counted, fill } from './messages.ts'
 import { relativeTime } from './moments.ts'
 import { shownPages } from './pages.ts'
 
-test('the language is the one that was chosen, or the first of the browser that there is', () => {
+test("the language is the chosen one, or the browser's first available one", () => {
   expect(chooseLanguage('fr', ['de'])).toBe('fr')
   expect(chooseLanguage('xx', ['pt-BR', 'ja-JP', 'de'])).toBe('ja')
   expect(chooseLanguage(null, ['pt'])).toBe('en')
   expect(chooseLanguage('constructor', [])).toBe('en')
 })
 
-test('dates are those of the region', () => {
+test('dates follow the region', () => {
   expect(localeOf('en', ['de-AT', 'en-GB'])).toBe('en-GB')
   expect(localeOf('ja', ['de-AT'])).toBe('ja')
 })
 
-test('values are filled in; what has none stays to be seen', () => {
+test('values are inserted; a placeholder without one stays visible', () => {
   expect(fill('{a} and {b}', { a: 1 })).toBe('1 and {b}')
   expect(fill('{constructor}', {})).toBe('{constructor}')
   expect(fill('{a}', { a: '{b}', b: 'x' })).toBe('{b}')
 })
 
-test('numbers have the form of the language', () => {
+test('numbers follow the language', () => {
   expect(counted(en, new Intl.PluralRules('en'), 'approvals.approved', 1)).toContain('request ')
   expect(counted(en, new Intl.PluralRules('en'), 'approvals.approved', 2)).toContain('requests')
   expect(counted(en, new Intl.PluralRules('ja'), 'approvals.approved', 1)).toContain('requests')
 })
 
-test('distances are told in the largest unit that fits', () => {
+test('relative times use the largest unit that fits', () => {
   const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
   const hour = 3_600_000
   expect(relativeTime(format, 3 * hour + 5, 0)).toBe('in 3 hours')
@@ -38,7 +38,7 @@ test('distances are told in the largest unit that fits', () => {
   expect(relativeTime(format, 20_000, 0)).toBe('this minute')
 })
 
-test('pages can be hidden, and approvals be off', () => {
+test('pages can be hidden, and approvals can be off', () => {
   const ids = (hidePages: readonly string[], enableApprovals: boolean): string[] =>
     shownPages({ hidePages, enableApprovals, administrator: false }, { main: '/main' }).map(({ id }) => id)
   expect(ids([], true)).toEqual(expect.arrayContaining(['front-page', 'request-access', 'approvals']))

@@ -8,7 +8,7 @@ interface AnswerProps<T> {
   readonly children: (data: T) => ReactNode
 }
 
-/** What was asked for, while it is awaited, when it is there and when it cannot be had. What is there stays. */
+/** The result of a query: its loading, data and error states. Loaded data stays visible. */
 export function Answer<T>({ query, rows, children }: AnswerProps<T>) {
   if (query.data !== undefined) return children(query.data)
   if (query.error !== null) return <Failure error={query.error} onRetry={() => void query.refetch()} />

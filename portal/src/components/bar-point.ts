@@ -1,10 +1,10 @@
-/** What one bar of each series is about, and how long it is. */
+/** The label and lengths of one bar of each series. */
 export interface BarPoint {
   readonly label: string
-  /** Of a series, by its name. Null where there is nothing that could be 0. */
+  /** The value of a series, by its name. Null if there is no value, not even 0. */
   readonly [name: string]: string | number | null
 }
 
-/** The value in words; a dash where there is none. */
+/** The value as text; a dash if there is none. */
 export const valueText = (value: BarPoint[string] | undefined, written: (value: number) => string): string =>
   typeof value === 'number' ? written(value) : '–'

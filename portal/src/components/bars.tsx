@@ -14,19 +14,19 @@ export interface BarsProps {
   readonly label: string
   readonly data: readonly BarPoint[]
   readonly series: readonly BarSeries[]
-  /** Lying bars, for labels that are words. */
+  /** Horizontal bars, for labels that are words. */
   readonly lying?: boolean
-  /** Side by side instead of on top of each other, for what does not add up. */
+  /** Side by side instead of stacked, for values that do not add up. */
   readonly beside?: boolean
-  /** How a value is written, where it is not a whole number. */
+  /** The format of values that are not whole numbers. */
   readonly format?: (value: number) => string
 }
 
 const lyingHeight = (bars: number): number => 60 + bars * 42
-/** A screen reader gets as many as can be listened to. */
+/** The most rows for a screen reader. */
 const maxTold = 60
 
-/** A picture of numbers, which are told as a table to those who do not see it. Loaded when there is one to show. */
+/** A bar chart, with a table of its numbers for screen readers. Loaded on first use. */
 export function Bars({ label, data, series, lying = false, beside = false, format }: BarsProps) {
   const { number } = useTranslation()
   const written = format ?? number
@@ -44,14 +44,14 @@ export function Bars({ label, data, series, lying = false, beside = false, forma
           series={series.map((one) => ({ ...one }))}
           withTooltip
           tooltipAnimationDuration={0}
-          // The axis that a pointer moves along: lying bars have another, which is not found by itself.
+          // The axis that a pointer moves along: horizontal bars use another, which is not detected automatically.
           {...(lying ? { tooltipProps: { axisId: 'left' } } : {})}
           valueFormatter={written}
           gridAxis={lying ? 'y' : 'x'}
           {...(lying ? { yAxisProps: { width: 140 }, xAxisProps: steps } : { yAxisProps: steps })}
-          // They would grow from nothing again at every new answer and every turn of a phone.
+          // They would grow from zero again at every new answer and every rotation of a phone.
           barProps={{ isAnimationActive: false, maxBarSize: 48 }}
-          // A gap of a fixed width leaves nothing for the bars where there are many of them.
+          // A gap of a fixed width leaves no room for many bars.
           barChartProps={{ accessibilityLayer: false, barGap: 0 }}
         />
       </div>
@@ -83,7 +83,7 @@ export function Bars({ label, data, series, lying = false, beside = false, forma
   )
 }
 
-/** Above the picture rather than in it: however many lines it takes, it covers nothing. */
+/** Above the chart rather than in it, so that several lines of it cover nothing. */
 function Legend({ series }: Pick<BarsProps, 'series'>) {
   const theme = useMantineTheme()
   return (

@@ -6,7 +6,7 @@ import { useSay } from './notices.tsx'
 
 interface CopyButtonProps {
   readonly value: string
-  /** What is copied, for those who do not see where the button stands. */
+  /** The copied value's name, for users who do not see the button's context. */
   readonly label: string
 }
 
@@ -38,7 +38,7 @@ export function CopyButton({ value, label }: CopyButtonProps) {
   )
 }
 
-/** Also where pages came without TLS, and browsers have no clipboard for them. */
+/** Also works without TLS, where browsers have no clipboard. */
 async function copyText(value: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(value)

@@ -2,7 +2,7 @@ import { Fragment, type ReactNode } from 'react'
 import { isolated } from '../app/isolated.ts'
 
 export interface Fact {
-  /** Where two may have the same name. */
+  /** Needed if two have the same name. */
   readonly key?: string
   readonly name: string
   readonly value: ReactNode

@@ -1,4 +1,4 @@
-/** Items that belong together, below a heading where they have one. */
+/** Items of a group, below a heading if it has one. */
 export interface ItemGroup<T> {
   readonly key: string
   readonly heading?: string
@@ -9,11 +9,11 @@ export type GridRow<T> =
   | { readonly kind: 'heading'; readonly key: string; readonly heading: string; readonly count: number }
   | { readonly kind: 'items'; readonly key: string; readonly items: readonly T[] }
 
-/** How many columns of at least `minWidth` there is room for. */
+/** The number of columns of at least `minWidth` that fit. */
 export const columnsFor = (width: number, minWidth: number | undefined, gap: number): number =>
   minWidth === undefined ? 1 : Math.max(1, Math.floor((width + gap) / (minWidth + gap)))
 
-/** Groups as rows of so many columns; groups without items are left out. */
+/** Groups as rows with this many columns; empty groups are left out. */
 export function rowsOf<T>(groups: readonly ItemGroup<T>[], columns: number): readonly GridRow<T>[] {
   const rows: GridRow<T>[] = []
   for (const { key, heading, items } of groups) {

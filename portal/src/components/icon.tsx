@@ -46,7 +46,7 @@ interface IconProps {
   readonly filled?: boolean
 }
 
-/** Never the only thing that tells something: hidden from screen readers. */
+/** Hidden from screen readers, so it must not be the only carrier of information. */
 export function Icon({ name, size = 20, filled = false }: IconProps) {
   return (
     <svg

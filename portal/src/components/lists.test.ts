@@ -6,7 +6,7 @@ import { matches } from './matching.ts'
 import { flatten } from './orgs.ts'
 import { iconAddress, safeAddress } from './safe-address.ts'
 
-test('rows have as many items as there are columns, and groups without items are left out', () => {
+test('rows have as many items as there are columns, and empty groups are left out', () => {
   const groups = [
     { key: 'a', heading: 'A', items: [1, 2, 3] },
     { key: 'b', heading: 'B', items: [] },
@@ -21,7 +21,7 @@ test('rows have as many items as there are columns, and groups without items are
   expect([columnsFor(0, 200, 12), columnsFor(424, 200, 12), columnsFor(900, undefined, 12)]).toEqual([1, 2, 1])
 })
 
-test('every word has to be there, without regard to case and accents', () => {
+test('every word must match, ignoring case and accents', () => {
   expect(matches('', 'anything')).toBe(true)
   expect(matches('ZUGANG tresor', 'Tresor', 'der Zugang')).toBe(true)
   expect(matches('acces', 'Accès au coffre')).toBe(true)
@@ -38,7 +38,7 @@ const org = (id: string, showInPortal: boolean, subOrgs: readonly Organization[]
   subOrgs,
 })
 
-test('the tree is flat, without a root that only holds others together, and without what is not for this use', () => {
+test('the tree is flat, without a pure root, and without orgs that are not for this use', () => {
   const tree = org('', true, [org('a', true, [org('b', false, [org('c', true)])]), org('d', true)])
   expect(flatten(tree, 'showInPortal').map(({ id, depth, path }) => [id, depth, path.join('/')])).toEqual([
     ['a', 0, 'A'],
@@ -48,7 +48,7 @@ test('the tree is flat, without a root that only holds others together, and with
   expect(flatten(tree, 'showInReports')).toEqual([])
 })
 
-test('D18: an address that runs something is none', () => {
+test('D18: an address that runs code is rejected', () => {
   const base = 'https://portal.example.com/portal/'
   expect(safeAddress('https://wiki.example.com/', base)).toBe('https://wiki.example.com/')
   expect(safeAddress('/wiki', base)).toBe('https://portal.example.com/wiki')
@@ -59,13 +59,13 @@ test('D18: an address that runs something is none', () => {
   expect(iconAddress('iVBORw0KGgo=')).toBe('data:image/png;base64,iVBORw0KGgo=')
 })
 
-test('a draft that cannot be read is none', () => {
+test('an unreadable draft counts as absent', () => {
   expect(readDraft({ getItem: () => '{"a":1}' }, 'k', {})).toEqual({ a: 1 })
   expect(readDraft({ getItem: () => '{' }, 'k', 'initial')).toBe('initial')
   expect(readDraft({ getItem: () => null }, 'k', 'initial')).toBe('initial')
 })
 
-test('a draft of an older version is filled up, or is none', () => {
+test('a draft of an older version is completed, or counts as absent', () => {
   const kept = (value: unknown) => ({ getItem: () => JSON.stringify(value) })
   expect(readDraft(kept({ a: 'typed' }), 'k', { a: '', b: 'new' })).toEqual({ a: 'typed', b: 'new' })
   expect(readDraft(kept({ a: 1 }), 'k', 'text')).toBe('text')
@@ -74,7 +74,7 @@ test('a draft of an older version is filled up, or is none', () => {
   expect(readDraft(kept(null), 'k', { a: '' })).toEqual({ a: '' })
 })
 
-test('what others typed is forgotten, what somebody typed is not, whatever the logins are', () => {
+test("drafts of other users are removed, and the user's own are not, whatever the logins are", () => {
   const stored = new Map<string, string>([['gatehouse.language', 'de']])
   const storage = {
     get length() {
@@ -90,7 +90,7 @@ test('what others typed is forgotten, what somebody typed is not, whatever the l
   expect([...stored.keys()]).toEqual(['gatehouse.language', draftKey('ada', 'profile')])
 })
 
-test('a tab without room for a draft goes on', () => {
+test('a tab without room for a draft continues', () => {
   const full = {
     setItem: () => {
       throw new DOMException('full', 'QuotaExceededError')

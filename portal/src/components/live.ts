@@ -1,11 +1,11 @@
 import { useIdle } from '@mantine/hooks'
 
-/** Whoever does nothing for so long may be gone. */
+/** A user who does nothing for this long may be away. */
 const patienceMillis = 2 * 60_000
 
 /**
- * How often to ask again for what may change by itself; never while nobody is there, since every call is a use of the
- * session, which is to end when it is not used.
+ * How often to refresh data that may change; never while the user is away, since every call extends the session, which
+ * should expire when unused.
  */
 export function useLive(millis: number): number | false {
   const isIdle = useIdle(patienceMillis, { initialState: false })

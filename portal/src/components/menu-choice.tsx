@@ -6,11 +6,11 @@ interface MenuChoiceProps {
   readonly icon?: IconName
   readonly isChosen: boolean
   readonly onChoose: () => void
-  /** The language of the label, where it is another than the page's. */
+  /** The language of the label, if it differs from the page's. */
   readonly lang?: string
 }
 
-/** One of several in a menu, of which one is chosen. */
+/** One of several choices in a menu, of which one is chosen. */
 export function MenuChoice({ label, icon, isChosen, onChoose, lang }: MenuChoiceProps) {
   return (
     <Menu.Item

@@ -7,7 +7,7 @@ interface Pages {
   readonly fetchNextPage: () => unknown
 }
 
-/** Asks for the next page when its time has come. One that was refused is asked for again by people alone. */
+/** Fetches the next page when needed. After a failure only the user fetches it again. */
 export function useNextPage({ hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage }: Pages) {
   return useCallback(() => {
     if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError) void fetchNextPage()

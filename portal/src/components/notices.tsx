@@ -9,14 +9,14 @@ interface Notice {
   readonly bad: boolean
 }
 
-/** Good news goes by itself; what went wrong stays until it is closed. */
+/** Success messages disappear automatically; errors stay until the user closes them. */
 const shownMillis = 6_000
 
 type Say = (text: string, kind?: 'good' | 'bad') => void
 
 const Context = createContext<Say>(() => undefined)
 
-/** Tells something that needs no answer, to eyes and screen readers. */
+/** Shows a message that needs no answer, also to screen readers. */
 export const useSay = (): Say => use(Context)
 
 export function NoticeProvider({ children }: { readonly children: ReactNode }) {

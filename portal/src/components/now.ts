@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { gatewayNow } from '../api/gateway-clock.ts'
 
-/** The gateway's time, again and again. */
+/** The gateway's time, refreshed regularly. */
 export function useNow(everyMillis: number): number {
   const [now, setNow] = useState(gatewayNow)
   useEffect(() => {

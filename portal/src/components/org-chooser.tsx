@@ -8,13 +8,13 @@ interface OrgChooserProps {
   /** Empty: all of them. */
   readonly chosen: string
   readonly onChoose: (id: string) => void
-  /** Whether all of them is a choice. */
+  /** Whether the user can choose all of them. */
   readonly withAll: boolean
 }
 
 const indent = '\u2003'
 
-/** The tree of organisations; on small screens a list to choose from. */
+/** The tree of organizations; on small screens a select field. */
 export function OrgChooser({ orgs, chosen, onChoose, withAll }: OrgChooserProps) {
   const { t } = useTranslation()
   const all = withAll ? [{ id: '', name: t('orgs.all'), description: '', depth: 0 }] : []

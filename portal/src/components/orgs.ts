@@ -7,11 +7,11 @@ export interface FlatOrg {
   readonly name: string
   readonly description: string
   readonly depth: number
-  /** The names of those above and its own. */
+  /** The names of its ancestors and its own. */
   readonly path: readonly string[]
 }
 
-/** The orgs for one use, those above before those below. A root that only holds others together is not one of them. */
+/** The orgs for one use, parents before children. A root that only groups others is left out. */
 export function flatten(root: Organization, use: OrgUse): readonly FlatOrg[] {
   const found: FlatOrg[] = []
   const visit = (org: Organization, path: readonly string[]): void => {

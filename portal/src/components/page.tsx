@@ -3,18 +3,18 @@ import { type ReactNode, useEffect, useRef } from 'react'
 import { useConfig } from '../app/config.tsx'
 import { isolated } from '../app/isolated.ts'
 
-/** The first page is where the browser starts to read anyway. */
+/** Browsers start reading the first page at its top anyway. */
 let isFirst = true
 
 interface PageProps {
   readonly title: string
   readonly intro?: string
-  /** What stands beside the title. */
+  /** Shown beside the title. */
   readonly actions?: ReactNode
   readonly children: ReactNode
 }
 
-/** A page with its title, which gets the focus when somebody comes from another one. */
+/** A page with its title, which gets the focus when the user comes from another page. */
 export function Page({ title, intro, actions, children }: PageProps) {
   const { headerTitle } = useConfig()
   const heading = useRef<HTMLHeadingElement>(null)

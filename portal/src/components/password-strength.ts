@@ -1,16 +1,16 @@
 import type { PasswordRulesView } from '#contract/register.ts'
 import type { MessageKey, Values } from '../app/messages.ts'
 
-/** What is wrong with a password, as a message of the catalogue. */
+/** A problem of a password, as a message key. */
 export interface PasswordProblem {
   readonly key: MessageKey
   readonly values?: Values
 }
 
-/** From 0, which anybody guesses, to 4. */
+/** From 0, which is easily guessed, to 4. */
 export type Strength = 0 | 1 | 2 | 3 | 4
 
-/** Bits from which on a password is worth more. */
+/** The bits at which the strength increases. */
 const steps = [28, 45, 62, 80] as const
 
 const pools: readonly (readonly [RegExp, number])[] = [
@@ -21,7 +21,7 @@ const pools: readonly (readonly [RegExp, number])[] = [
   [/[^ -~]/, 100],
 ]
 
-/** How hard a password is to guess, roughly: long and varied is good; runs, repetitions and one's own name are not. */
+/** A rough strength of a password: length and variety help; sequences, repetitions and the user's name do not. */
 export function strengthOf(password: string, userValues: Iterable<string>): Strength {
   if (password === '' || repeatsValue(password, userValues)) return 0
   const pool = pools.reduce((sum, [pattern, size]) => sum + (pattern.test(password) ? size : 0), 0)
@@ -29,7 +29,7 @@ export function strengthOf(password: string, userValues: Iterable<string>): Stre
   return steps.filter((step) => bits >= step).length as Strength
 }
 
-/** Characters that do not follow from the one before, as in `aaaa`, `abcd` and `4321`, nor from the text so far. */
+/** Counts characters that follow neither from the previous one, as in `aaaa` and `4321`, nor from the text so far. */
 function surprises(password: string): number {
   const codes = Array.from(password.toLowerCase(), (character) => character.codePointAt(0) ?? 0)
   let count = 0
@@ -47,10 +47,10 @@ function surprises(password: string): number {
   return count
 }
 
-/** Shorter values stand in many good passwords. */
+/** Shorter values appear in many good passwords. */
 const minRepeatedValue = 4
 
-/** The gateway's own rule: the password is one of the values, or one of them with little around it. */
+/** The gateway's own rule: the password is one of the values, or one of them with few other characters. */
 export function repeatsValue(password: string, values: Iterable<string>): boolean {
   const folded = password.toLowerCase()
   for (const value of values) {

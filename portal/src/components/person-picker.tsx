@@ -11,14 +11,14 @@ interface PersonPickerProps {
   readonly label: string
   readonly value: readonly string[]
   readonly onChange: (logins: readonly string[]) => void
-  /** One person takes the place of another. */
+  /** Only one user can be chosen. */
   readonly single?: boolean
-  /** Logins that are not found may be typed. */
+  /** The user may type unknown logins. */
   readonly free?: boolean
   readonly error?: string | undefined
 }
 
-/** People by name or login, looked up while somebody types. */
+/** Users by name or login, looked up while typing. */
 export function PersonPicker({ label, value, onChange, single = false, free = false, error }: PersonPickerProps) {
   const { t } = useTranslation()
   const { canSearchPeople } = useConfig()

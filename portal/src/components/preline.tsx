@@ -1,4 +1,4 @@
 import { isolated } from '../app/isolated.ts'
 
-/** What somebody wrote, in the lines in which it was written. */
+/** A user's text with its line breaks. */
 export const Preline = ({ text }: { readonly text: string }) => <span className="preline">{isolated(text)}</span>

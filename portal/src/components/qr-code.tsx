@@ -6,7 +6,7 @@ interface QrCodeProps {
   readonly path: string
 }
 
-/** Dark on light in every theme, since cameras want it so. */
+/** Dark on light in every theme, since cameras need it. */
 export function QrCode({ size, path }: QrCodeProps) {
   const { t } = useTranslation()
   return (

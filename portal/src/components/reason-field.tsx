@@ -8,10 +8,10 @@ interface ReasonFieldProps {
   readonly error?: string | undefined
 }
 
-/** As long as the API takes. */
+/** The limit of the API. */
 export const maxReason = 2_000
 
-/** Why something is asked for: typed, or chosen where there is a list. */
+/** The reason of a request: typed, or chosen if there is a list. */
 export function ReasonField({ value, onChange, error }: ReasonFieldProps) {
   const { t } = useTranslation()
   const { reasonIsList, reasons, requireReasons } = useConfig()

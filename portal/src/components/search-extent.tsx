@@ -2,7 +2,7 @@ import { Button, Group, Text } from '@mantine/core'
 import { useEffect, useState } from 'react'
 import { useTranslation } from '../app/i18n.tsx'
 
-/** What is known of a list that comes in pages. */
+/** The state of a paged list. */
 export interface PagedList {
   readonly data: { readonly pages: readonly unknown[] } | undefined
   readonly hasNextPage: boolean
@@ -13,16 +13,16 @@ export interface PagedList {
 
 interface SearchExtentProps {
   readonly list: PagedList
-  /** How many were looked through. */
+  /** The number of searched items. */
   readonly loaded: number
 }
 
-/** So many pages are read without being asked. */
+/** This many pages are read automatically. */
 const pagesAtOnce = 5
 
 /**
- * Stands below what was found in a list that comes in pages. The search reads on for a while, says how far it has come, and
- * goes on when it is told to; when all was looked through it has nothing to say.
+ * Shown below the results of a search in a paged list. The search reads some pages, shows its progress, and continues
+ * on request; it disappears when all pages were searched.
  */
 export function SearchExtent({ list, loaded }: SearchExtentProps) {
   const { t, tn } = useTranslation()

@@ -13,7 +13,7 @@ interface StarButtonProps {
   readonly label: string
 }
 
-/** Makes a link or a workflow a favourite, or no longer one. */
+/** Adds a link or a workflow to the favourites, or removes it. */
 export function StarButton({ kind, name, label }: StarButtonProps) {
   const { t } = useTranslation()
   const say = useSay()

@@ -5,7 +5,7 @@ import { useTranslation } from '../app/i18n.tsx'
 import { MissingPart } from '../app/part.ts'
 import { Icon, type IconName } from './icon.tsx'
 
-/** What is there sooner is shown without a flicker. */
+/** Faster results are shown without a flicker. */
 const patienceMillis = 300
 
 interface LoadingProps {
@@ -13,7 +13,7 @@ interface LoadingProps {
   readonly height?: number
 }
 
-/** Where something is about to stand. */
+/** A placeholder for loading content. */
 export function Loading({ rows = 4, height = 64 }: LoadingProps) {
   const { t } = useTranslation()
   const [isLate, setLate] = useState(false)
@@ -39,7 +39,7 @@ interface EmptyProps {
   readonly children?: ReactNode
 }
 
-/** Nothing is here, and what to do about it. */
+/** An empty state, with what to do about it. */
 export function Empty({ icon, title, text, children }: EmptyProps) {
   return (
     <Center py="xl">
@@ -61,7 +61,7 @@ export function Empty({ icon, title, text, children }: EmptyProps) {
   )
 }
 
-/** For people: what went wrong, and in whose words. */
+/** The text of an error for users. */
 export function useFailureText(): (error: Error) => string {
   const { t } = useTranslation()
   return useCallback(

@@ -9,7 +9,7 @@ interface StatusProps {
   readonly text: string
 }
 
-/** How something stands: by word and sign, with colour only on top. */
+/** A state by word and icon, with color only as an addition. */
 export function Status({ tone, icon, text }: StatusProps) {
   return (
     <Group gap={6} wrap="nowrap" className={`status status-${tone}`}>

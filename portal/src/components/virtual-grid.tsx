@@ -9,20 +9,20 @@ interface VirtualGridProps<T> {
   readonly keyOf: (item: T) => string
   readonly render: (item: T) => ReactNode
   readonly label: string
-  /** The height of a row before it is known. */
+  /** The estimated height of a row. */
   readonly estimate: number
-  /** Absent: one column. */
+  /** One column if absent. */
   readonly minWidth?: number
-  /** The end is near: time to ask for more. */
+  /** Called near the end, to fetch more. */
   readonly onEnd?: () => void
 }
 
 const gap = 12
-/** So few are all shown, so that the browser finds them; of more only those around the window. */
+/** Up to this many are all in the document, so that the browser finds them; of more only those around the window. */
 const showAll = 60
 const overscan = 6
 
-/** A list or grid of any length, of which only what is near the window is in the document. */
+/** A list or grid of any length; only the rows near the window are in the document. */
 export function VirtualGrid<T>({ groups, keyOf, render, label, estimate, minWidth, onEnd }: VirtualGridProps<T>) {
   const { ref, width } = useElementSize<HTMLDivElement>()
   const [top, setTop] = useState(0)
@@ -36,7 +36,7 @@ export function VirtualGrid<T>({ groups, keyOf, render, label, estimate, minWidt
     getItemKey: (index) => rows[index]?.key ?? index,
   })
 
-  // What stands above may have grown.
+  // Content above may have grown.
   useLayoutEffect(() => {
     const box = ref.current?.getBoundingClientRect()
     if (box !== undefined) setTop(Math.round(box.top + window.scrollY))

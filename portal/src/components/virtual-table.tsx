@@ -18,16 +18,16 @@ interface VirtualTableProps {
   readonly count: number
   readonly cell: (row: number, column: number) => ReactNode
   readonly sorting?: { readonly column: number; readonly descending: boolean } | undefined
-  /** Absent: it cannot be sorted. */
+  /** Not sortable if absent. */
   readonly onSort?: (column: number) => void
-  /** The end is near: time to ask for more. */
+  /** Called near the end, to fetch more. */
   readonly onEnd?: () => void
 }
 
 const rowHeight = 38
 const overscan = 12
 
-/** A table of any length, of which only the rows in sight are in the document. */
+/** A table of any length; only the visible rows are in the document. */
 export function VirtualTable({ label, columns, count, cell, sorting, onSort, onEnd }: VirtualTableProps) {
   const scroller = useRef<HTMLDivElement>(null)
   const virtualizer = useVirtualizer({
@@ -86,7 +86,7 @@ export function VirtualTable({ label, columns, count, cell, sorting, onSort, onE
   )
 }
 
-/** Stands for the rows that are not in the document. */
+/** Replaces the rows that are not in the document. */
 function Space({ height }: { readonly height: number }) {
   if (height <= 0) return null
   return (

@@ -69,7 +69,7 @@ test('a file gets whole lines and is rotated by size, up to the number of files 
 const line = (letter: string, length = 1): string =>
   JSON.stringify({ text: letter.repeat(length), record: { chain: 0, number: 1, hash: 'h' } })
 
-test('a part of a line that a crash left is cut, and a file that another program moved is begun again', async () => {
+test('the sink cuts a partial line that a crash left, and starts a new file when another program moved the old one', async () => {
   const { path } = folder()
   const file = join(path, 'audit.jsonl')
   writeFileSync(file, `${line('whole')}\n{"par`)
@@ -83,7 +83,7 @@ test('a part of a line that a crash left is cut, and a file that another program
   expect(await blocked.send([record(3)], inTime())).toMatchObject({ kind: 'failed' })
 })
 
-test("the gateway's own files are refused, also by another spelling or through symbolic links", async () => {
+test("the sink rejects the gateway's own files, also in another spelling or through symbolic links", async () => {
   const { path } = folder()
   mkdirSync(join(path, 'keys'))
   mkdirSync(join(path, 'audit'))
@@ -117,7 +117,7 @@ test("the gateway's own files are refused, also by another spelling or through s
   }
 })
 
-test('a link that leads to the database since the check is not followed', async () => {
+test('the sink does not follow a link that points to the database since the check', async () => {
   const { path } = folder()
   const database = join(path, 'gatehouse.db')
   const sink = await sinkOf('auditSinks.File', { file: 'audit/audit.jsonl' }, path)
@@ -152,7 +152,7 @@ test.each(['', '.1', '.2'])(
   },
 )
 
-test('a folder where a rotated file belongs stops the rotation before any file is moved', async () => {
+test('a folder in the place of a rotated file stops the rotation before any file is moved', async () => {
   const { path } = folder()
   const file = join(path, 'audit.jsonl')
   mkdirSync(`${file}.1`)
@@ -204,7 +204,7 @@ test('a message has the form of RFC 5424', async () => {
   expect(bytes).toMatch(/\d+ <108>1 .*"refuse"\}$/)
 })
 
-test('a syslog receiver that dies before it has read everything, or soon after, is noticed', async () => {
+test('the sink notices a syslog receiver that dies before it has read everything, or soon after', async () => {
   const sockets = new Set<Socket>()
   let mode: 'reset' | 'read' = 'reset'
   const server = createServer((socket) => {
@@ -224,7 +224,7 @@ test('a syslog receiver that dies before it has read everything, or soon after, 
   expect(sink.hasLost?.()).toBe(false)
 })
 
-test('https posts batches with a token and a key that repeats with the batch; other answers are failures', async () => {
+test('https posts batches with a token and one idempotency key per batch; other answers are failures', async () => {
   const { path, ca, other } = folder()
   const got: string[] = []
   const server = batchServer((text) => got.push(text))

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { ScimClient, type ScimServer, startScimServer } from '#testing/scim-client.ts'
 
-/** One gateway in front of another: what an identity system tells the first is done at the second, over SCIM. */
+/** One gateway in front of another: the first passes the changes of an identity system to the second, over SCIM. */
 let behind: ScimServer
 let front: GatewayProcess
 let server: ScimClient
@@ -26,7 +26,7 @@ afterAll(async () => {
   rmSync(config, { recursive: true, force: true })
 })
 
-test('a person created in front is created behind, under the same id', async () => {
+test('a user created in front is created behind, with the same id', async () => {
   const created = await client.post('/Users', { userName: 'grace', displayName: 'Grace Hopper', active: true })
   expect(created).toMatchObject({ status: 201, body: { userName: 'grace', displayName: 'Grace Hopper' } })
   const there = await server.filter('/Users', 'userName eq "grace"')
@@ -34,7 +34,7 @@ test('a person created in front is created behind, under the same id', async () 
   expect((await client.post('/Users', { userName: 'GRACE' })).status).toBe(409)
 })
 
-test('changes go through, and what is read is what is behind', async () => {
+test('changes pass through, and reads return the data behind', async () => {
   const { body } = await client.filter('/Users', 'userName eq "grace"')
   const [{ id }] = body.Resources
   const patched = await client.patch(`/Users/${id}`, [{ op: 'Replace', path: 'active', value: 'False' }])
@@ -55,7 +55,7 @@ test('members are added and removed behind', async () => {
   expect(await server.members(group)).toEqual([])
 })
 
-test('groups are made, renamed and deleted behind', async () => {
+test('groups are created, renamed and deleted behind', async () => {
   const created = await client.post('/Groups', { displayName: 'navy' })
   expect(created.status).toBe(201)
   const { id } = created.body
@@ -78,7 +78,7 @@ test('versions are those of the server behind', async () => {
   expect((await server.get(`/Users/${id}`)).body).toMatchObject({ title: 'Admiral', nickName: 'Amazing Grace' })
 })
 
-test('filters that the server behind is not asked for are applied in front, over all its pages', async () => {
+test('filters that the server behind cannot evaluate are applied in front, over all its pages', async () => {
   await Promise.all(
     Array.from({ length: 120 }, (_, n) =>
       server.post('/Users', { userName: `many${n}`, displayName: n % 2 === 0 ? 'Even' : 'Odd' }),
@@ -88,7 +88,7 @@ test('filters that the server behind is not asked for are applied in front, over
   expect(even.body).toMatchObject({ totalResults: 60, itemsPerPage: 10 })
 })
 
-test('deleting deletes behind; a server behind that is gone is no success', async () => {
+test('deleting deletes behind; an unreachable server behind is not a success', async () => {
   const { id } = (await client.filter('/Users', 'userName eq "grace"')).body.Resources[0]
   expect((await client.delete(`/Users/${id}`)).status).toBe(204)
   expect((await server.get(`/Users/${id}`)).status).toBe(404)

@@ -11,12 +11,12 @@ const isFull = siegeSeconds > 0
 const seconds = isFull ? siegeSeconds : 12
 /** The short form has shorter limits, so that each of them expires several times. */
 const args = isFull ? [] : ['--header-seconds', '3', '--request-seconds', '6']
-/** For a probe to be answered, on a machine that is busy with a thousand clients of its own. */
+/** The time for answering a probe, on a machine that is busy with a thousand clients. */
 const probeMillis = 10_000
 const password = 'lovelace-1815'
 
 test(
-  '500 half-open and 500 slow connections keep no other client out, and none of them is left',
+  '500 half-open and 500 slow connections block no other client, and all of them end',
   async () => {
     const gateway = await startGatewayProcess({ config: 'examples/quickstart', args })
     onTestFinished(async () => void (await gateway.stop()))
@@ -94,14 +94,14 @@ test(
     expect(refused?.join()).toMatch(/reason="timeout"/)
     expect(await gateway.stop()).toBe(0)
     expect(gateway.output()).not.toMatch(/"level":50|Unhandled/)
-    // One line of each listener every 30 seconds at most.
+    // At most one line of each listener every 30 seconds.
     const warnings = gateway.output().match(/connections refused/g)?.length ?? 0
     expect(warnings).toBeLessThanOrEqual(2 * (Math.ceil(seconds / 30) + 1))
   },
   (seconds + 180) * 1000,
 )
 
-/** 500 that are half-open, and 500 that are slow in headers or bodies. */
+/** 500 half-open clients, and 500 with slow headers or bodies. */
 function besiegers(token: string): Besieger[] {
   const head = (path: string, type: string) =>
     `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\n`

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
-/** Stands between the gateway and PostgreSQL, so that a test can take the database away and bring it back. */
+/** A proxy between the gateway and PostgreSQL, so that a test can take the database down and bring it back. */
 async function breakable(url: string) {
   const real = new URL(url)
   const sockets = new Set<Socket>()
@@ -44,7 +44,7 @@ async function breakable(url: string) {
 }
 
 test.skipIf(postgresUrl() === '')(
-  'the database goes away in mid-traffic: 503 with a hint, and back to work without a restart',
+  'the database goes down under load: 503 with Retry-After, and recovery without a restart',
   async () => {
     const database = await breakable(await freshSchema())
     const gateway = await startGatewayProcess({ config: 'examples/quickstart', args: ['--database', database.url] })
@@ -79,7 +79,7 @@ test.skipIf(postgresUrl() === '')(
     expect((await fetch(`${gateway.url}/ready`)).status).toBe(503)
     expect((await fetch(`${gateway.url}/check_alive`)).status).toBe(200)
     expect((await send('GET', '/scim/crm/Users/alan')).status).toBe(200)
-    // Its target is up, but what it does could not be audited.
+    // Its target is up, but its changes could not be audited.
     expect(await send('POST', '/scim/crm/Users', { userName: 'mary' })).toMatchObject({ status: 503, hint: '5' })
 
     database.set(true)

@@ -20,7 +20,7 @@ import { SigningCluster } from '#testing/signing-cluster.ts'
 
 const isFull = siegeRequests > 0
 const count = isFull ? siegeRequests : 2000
-/** The bound; longer where the story runs beside many others, possibly on a slow machine. */
+/** The bound; longer if the story runs beside many others, possibly on a slow machine. */
 const slowMillis = isFull ? 2000 : 8000
 const atOnce = 2
 
@@ -52,7 +52,7 @@ spec:
 `
 
 test(
-  `${count} fuzzed requests over all APIs bring about no failure, and none holds up the gateway`,
+  `${count} fuzzed requests over all APIs cause no failure, and none blocks the gateway`,
   async () => {
     console.log(`seed ${siegeSeed}`)
     const config = unlimitedQuickstart()
@@ -94,7 +94,7 @@ test(
     )
     console.log('accepted', Object.fromEntries(accepted))
     expect(faults.slice(0, 20)).toEqual([])
-    // The requests must not all be refused for the same reason.
+    // The requests must not all be rejected for the same reason.
     for (const status of [200, 400, 401, 403, 404]) expect(statuses.get(status) ?? 0).toBeGreaterThan(count / 200)
     // No actor may lose its login on the way.
     for (const actor of actors) expect(accepted.get(actor) ?? 0, actor).toBeGreaterThan(count / 500)
@@ -106,7 +106,7 @@ test(
       .split('\n')
       .filter((line) => /"level":50|Unhandled/.test(line) && !/"NO_APPROVERS"/.test(line))
     expect(failures.slice(0, 5)).toEqual([])
-    // Nothing that was refused has a stack in the log.
+    // No rejected request has a stack in the log.
     const refused = gateway
       .output()
       .split('\n')
@@ -122,7 +122,7 @@ test(
  * listener that `webhook` opens has the same handler.
  */
 test(
-  `${count} fuzzed requests to the token service and the admission webhook bring about no failure`,
+  `${count} fuzzed requests to the token service and the admission webhook cause no failure`,
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-fuzzed-sts-'))
     const cluster = await SigningCluster.start()
@@ -180,7 +180,7 @@ test(
       patched,
     )
     expect(faults.slice(0, 20)).toEqual([])
-    // Tokens are issued for the real one, as often as the limits allow, and for no other; pods get their sidecar.
+    // Only the real workload gets tokens, as often as the limits allow; pods get their sidecar.
     expect(issued.others).toBe(0)
     expect(issued.real).toBeGreaterThan(5)
     expect(patched).toBeGreaterThan(count / 200)
@@ -219,7 +219,7 @@ interface Answer {
   readonly body: string
 }
 
-/** Registration and profile answer 500 with what is wrong with the form; what a target cannot do is 501. */
+/** Registration and profile answer 500 with the problems of the form; a target without the feature answers 501. */
 function isSpecified({ path, method }: FuzzedRequest, { status, body }: Answer): boolean {
   if (status === 501) return true
   const isForm = /^\/+register\/submit/.test(path) || (/^\/+main\/user/.test(path) && method === 'PUT')
@@ -240,7 +240,7 @@ async function credentials(gateway: GatewayProcess): Promise<Record<Actor, Recor
   }
 }
 
-/** Not by `fetch`, which refuses methods and paths that hostile clients send. */
+/** Not by `fetch`, which rejects methods and paths that hostile clients send. */
 async function send(
   url: string,
   agent: Agent,

@@ -4,8 +4,8 @@ import { type GatewayProcess, startGatewayProcess, until } from '#testing/gatewa
 import { type DemoLogin, type PortalAnswer, PortalPerson, unlimitedQuickstart } from '#testing/portal-story.ts'
 
 /**
- * Missing, null, empty, too long, wrong type, unknown, twice and hostile: each value of each write of the portal's APIs,
- * alone and together. What is specified is answered, and nothing is started.
+ * Missing, null, empty, too long, wrong type, unknown, twice and hostile: each value of each write of the portal's
+ * APIs, alone and together. The answer is as specified, and nothing is started.
  */
 interface Field {
   readonly at: readonly (string | number)[]
@@ -13,7 +13,7 @@ interface Field {
   readonly optional?: true
   /** It may be absent, but not null or empty. */
   readonly mayBeMissing?: true
-  /** People write what they like. */
+  /** Any text is valid. */
   readonly free?: true
 }
 
@@ -120,7 +120,7 @@ const hostileTexts = [
   '\u202eadmin',
   'ada\u0000',
 ]
-/** Refused where people may write anything else. */
+/** Rejected even in free text. */
 const unkeptTexts = ['a\u0000b', '\ud800']
 const wrongTypes: readonly unknown[] = [0, -1.5, true, [], {}, ['ada'], { $ne: '' }, { toString: 'x' }]
 const missing = Symbol('missing')
@@ -137,7 +137,7 @@ function valuesFor({ optional, mayBeMissing, free, at }: Field): [label: string,
 
 const label = (value: Value): string => (value === missing ? 'missing' : (JSON.stringify(value) ?? '').slice(0, 40))
 
-/** A copy with another value at that place. */
+/** A copy with another value at that path. */
 function withValue(body: unknown, [first, ...rest]: readonly (string | number)[], value: Value): unknown {
   if (first === undefined) return value
   if (Array.isArray(body)) {
@@ -178,7 +178,7 @@ describe('the portal', () => {
     expect(runsBefore).toBe(1)
   }, 120_000)
   afterAll(async () => {
-    // Whatever was tried: nothing was started or decided, nothing failed inside, and everything still works.
+    // No attempt started or decided anything or failed inside, and everything still works.
     expect(await runs()).toBe(runsBefore)
     expect((await person('grace').get('/main/delegations')).json.delegations).toEqual([])
     const decided = await person('grace').send('PUT', `/main/approvals/${approval}`, { approved: false, reason: 'no' })
@@ -207,14 +207,14 @@ describe('the portal', () => {
 
   const tryWrite = async ({ as, method, path, statuses }: Write, body: string): Promise<string[]> => {
     const answer = await person(as).send(method, filledIn(path), filledIn(body))
-    // Where little is to be said, bodies are bounded long before that.
+    // Small requests have a much smaller limit of the body.
     const faults = faultsOf(answer, body.length > 16_000 ? [...statuses, 413] : statuses)
     return faults.length === 0 ? [] : [`${body.slice(0, 120)}: ${faults.join(', ')}: ${answer.text.slice(0, 200)}`]
   }
 
   describe.each(Object.entries(writes))('%s', (_name, write) => {
     test.each(write.fields.map((field) => [field.at.join('.') || 'body', field] as const))(
-      'no bad value of %s is taken',
+      'every bad value of %s is rejected',
       async (_at, field) => {
         const faults: string[] = []
         for (const [, value] of valuesFor(field)) {
@@ -224,7 +224,7 @@ describe('the portal', () => {
       },
     )
 
-    test('nor are all of them bad at once', async () => {
+    test('rejects all bad values at once', async () => {
       const faults: string[] = []
       const leaves = write.fields.filter(({ at }) => !write.fields.some((other) => isBelow(other.at, at)))
       for (const value of [missing, null, '', 'x'.repeat(20_000), 0, {}, ['ada'], unkeptTexts[0]]) {
@@ -234,7 +234,7 @@ describe('the portal', () => {
       expect(faults).toEqual([])
     })
 
-    test('nor what is unknown, given twice, not JSON, or another shape', async () => {
+    test('rejects unknown, repeated, malformed and misshapen bodies', async () => {
       const text = JSON.stringify(write.body)
       const object = text.indexOf('{')
       const inside = text.slice(object + 1)
@@ -261,7 +261,7 @@ describe('the portal', () => {
       expect(faults).toEqual([])
     })
 
-    test('nor other types, methods and sizes, nor a change that another site could have made', async () => {
+    test('rejects other types, methods and sizes, and a change that another site could have made', async () => {
       const { as, method, path } = write
       const body = filledIn(JSON.stringify(write.body))
       const own = { 'x-requested-with': 'test' }
@@ -312,7 +312,7 @@ describe('the portal', () => {
     '/register/values?name=team&search=X',
     '/register/invitation?token=X',
     '/token/X',
-  ])('reading %s with whatever is there', async (template) => {
+  ])('reading %s with hostile values', async (template) => {
     const faults: string[] = []
     for (const value of [...hostileTexts, 'x'.repeat(3_000), '-1', '1e9', 'NaN', ' ', '%', '\u00e9']) {
       const path = template.replaceAll('X', encodeURIComponent(value))
@@ -323,7 +323,7 @@ describe('the portal', () => {
     expect(faults).toEqual([])
   })
 
-  test('new tokens are not made within a session, whatever is sent', async () => {
+  test('no request creates new tokens within a session', async () => {
     for (const body of ['{}', 'null', '[]', '{"trustName":"workflows","user":"grace"}']) {
       const answer = await person('ada').send('POST', '/token/user', body)
       expect([body, faultsOf(answer, [400, 403])]).toEqual([body, []])

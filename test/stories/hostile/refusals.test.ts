@@ -13,7 +13,7 @@ beforeAll(async () => {
   token = await gateway.token('--subject', 'idp', '--claim', 'role=crm')
 })
 afterAll(async () => {
-  // Whatever was tried, it still serves, nothing failed inside, and it ends in order.
+  // It still serves, nothing failed inside, and it ends in order.
   expect((await call('GET', '/scim/people/Users/nobody')).status).toBe(404)
   expect(await gateway.stop()).toBe(0)
   expect(gateway.output()).not.toMatch(/"status":500|Unhandled/)
@@ -55,7 +55,7 @@ describe('HTTP', () => {
     ['a length of 10 GB', post('Content-Length: 10000000000', '{}'), 413],
     ['an unknown coding', post('Transfer-Encoding: xchunked', '{}'), 400],
     ['a blank before the colon', post('Transfer-Encoding : chunked', '0\r\n\r\n'), 400],
-    ['a chunk size that is none', post('Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'), 400],
+    ['an invalid chunk size', post('Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'), 400],
     ['a folded header', get('/scim/people/Users', `${host}\r\nX-A: a\r\n b`), 400],
     ['lines without CR', get('/scim/people/Users').replaceAll('\r', ''), 400],
     ['a NUL in a header', get('/scim/people/Users', `${host}\r\nX-A: a\0b`), 400],
@@ -154,7 +154,7 @@ describe('tokens', () => {
     expect(headers.get('www-authenticate')).toMatch(/^Bearer realm="gatehouse"/)
   })
 
-  test('nowhere but in its header', async () => {
+  test('only in its header', async () => {
     const headers = { authorization: '', cookie: `access_token=${token}` }
     expect((await call('GET', `/scim/people/Users?access_token=${token}`, { headers })).status).toBe(401)
   })
@@ -169,7 +169,7 @@ describe('SCIM', () => {
     new Uint8Array(Buffer.concat(parts.map((piece) => Buffer.from(piece as string))))
 
   test.each<[string, string | Uint8Array<ArrayBuffer>]>([
-    ['bytes that are no UTF-8', bytes('{"userName":"', [0xff, 0xfe], '"}')],
+    ['bytes that are not UTF-8', bytes('{"userName":"', [0xff, 0xfe], '"}')],
     ['UTF-16', new Uint8Array(Buffer.from('{"userName":"x"}', 'utf16le'))],
     ['100,000 brackets', '['.repeat(100_000)],
     ['100,000 brackets in a value', `{"userName":"x","emails":${'['.repeat(100_000)}${']'.repeat(100_000)}}`],

@@ -36,7 +36,7 @@ function dataFolder(): string {
 
 type Call = Awaited<ReturnType<typeof start>>['call']
 
-/** Creates users until the gateway is gone, which gets the signal amid them; gives those it said were created. */
+/** Creates users until the gateway, which gets the signal meanwhile, has ended; returns the acknowledged ones. */
 async function createUntilGone(call: Call, gateway: GatewayProcess, signal: NodeJS.Signals): Promise<string[]> {
   const gone = once(gateway.process, 'exit')
   const created: string[] = []
@@ -74,14 +74,14 @@ async function expectWhole(folder: string, created: readonly string[]): Promise<
   database.close()
 }
 
-test('killed in the middle of creating: what was acknowledged is there, whole and audited', async () => {
+test('killed while creating: acknowledged users exist, whole and audited', async () => {
   const folder = dataFolder()
   const { gateway, call } = await start(folder)
   const created = await createUntilGone(call, gateway, 'SIGKILL')
   await expectWhole(folder, created)
 })
 
-test('stopped in the middle of creating: nothing acknowledged is lost, and it ends in order', async () => {
+test('stopped while creating: no acknowledged user is lost, and it ends in order', async () => {
   const folder = dataFolder()
   const { gateway, call } = await start(folder)
   const created = await createUntilGone(call, gateway, 'SIGTERM')
@@ -89,7 +89,7 @@ test('stopped in the middle of creating: nothing acknowledged is lost, and it en
   await expectWhole(folder, created)
 })
 
-test('a request under way is answered before the end, and its idle connection does not hold it up', async () => {
+test('a request in progress is answered before the end, and its idle connection does not delay it', async () => {
   const { gateway, token } = await start()
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   let answer = ''
@@ -117,32 +117,35 @@ test('a request under way is answered before the end, and its idle connection do
   socket.destroy()
 })
 
-test.each(['/scim/people', '/scim/crm'])('races at %s: one wins, nothing is lost, nobody comes back', async (base) => {
-  const { call } = await start()
-  const sent = Array.from({ length: 30 }, (_, i) => ({ userName: i % 2 === 0 ? 'racer' : 'RACER' }))
-  const answers = await Promise.all(sent.map((body) => call('POST', `${base}/Users`, body)))
-  const [winner, ...others] = answers.sort((a, b) => a.status - b.status)
-  expect([winner?.status, new Set(others.map(({ status }) => status))]).toEqual([201, new Set([409])])
-  const user = `${base}/Users/${winner?.body.id}`
-  const groups = (await call('GET', `${base}/Groups`)).body.Resources as { id: string }[]
-  const change = (...Operations: unknown[]) => ({ schemas: [patchOp], Operations })
-  const join = change({ op: 'add', path: 'members', value: [{ value: winner?.body.id }] })
-  await Promise.all([
-    ...groups.map(({ id }) => call('PATCH', `${base}/Groups/${id}`, join)),
-    call('PATCH', user, change({ op: 'replace', path: 'displayName', value: 'D' })),
-    call('PATCH', user, change({ op: 'add', path: 'emails', value: [{ value: 'r@x.org' }] })),
-  ])
-  const { body } = await call('GET', user)
-  expect(body).toMatchObject({ displayName: 'D', emails: [{ value: 'r@x.org' }] })
-  expect(body.groups).toHaveLength(groups.length)
-  for (let round = 0; round < 10; round++) {
-    const { id } = (await call('POST', `${base}/Users`, { userName: `leaver${round}` })).body
-    const add = change({ op: 'add', path: 'members', value: [{ value: id }] })
-    const leaving = call('DELETE', `${base}/Users/${id}`)
-    const joining = groups.map((group) => call('PATCH', `${base}/Groups/${group.id}`, add))
-    expect((await leaving).status).toBe(204)
-    for (const { status } of await Promise.all(joining)) expect([204, 400]).toContain(status)
-    const filter = encodeURIComponent(`userName eq "leaver${round}"`)
-    expect((await call('GET', `${base}/Users?filter=${filter}`)).body.totalResults).toBe(0)
-  }
-})
+test.each(['/scim/people', '/scim/crm'])(
+  'races at %s: one wins, nothing is lost, no deleted user comes back',
+  async (base) => {
+    const { call } = await start()
+    const sent = Array.from({ length: 30 }, (_, i) => ({ userName: i % 2 === 0 ? 'racer' : 'RACER' }))
+    const answers = await Promise.all(sent.map((body) => call('POST', `${base}/Users`, body)))
+    const [winner, ...others] = answers.sort((a, b) => a.status - b.status)
+    expect([winner?.status, new Set(others.map(({ status }) => status))]).toEqual([201, new Set([409])])
+    const user = `${base}/Users/${winner?.body.id}`
+    const groups = (await call('GET', `${base}/Groups`)).body.Resources as { id: string }[]
+    const change = (...Operations: unknown[]) => ({ schemas: [patchOp], Operations })
+    const join = change({ op: 'add', path: 'members', value: [{ value: winner?.body.id }] })
+    await Promise.all([
+      ...groups.map(({ id }) => call('PATCH', `${base}/Groups/${id}`, join)),
+      call('PATCH', user, change({ op: 'replace', path: 'displayName', value: 'D' })),
+      call('PATCH', user, change({ op: 'add', path: 'emails', value: [{ value: 'r@x.org' }] })),
+    ])
+    const { body } = await call('GET', user)
+    expect(body).toMatchObject({ displayName: 'D', emails: [{ value: 'r@x.org' }] })
+    expect(body.groups).toHaveLength(groups.length)
+    for (let round = 0; round < 10; round++) {
+      const { id } = (await call('POST', `${base}/Users`, { userName: `leaver${round}` })).body
+      const add = change({ op: 'add', path: 'members', value: [{ value: id }] })
+      const leaving = call('DELETE', `${base}/Users/${id}`)
+      const joining = groups.map((group) => call('PATCH', `${base}/Groups/${group.id}`, add))
+      expect((await leaving).status).toBe(204)
+      for (const { status } of await Promise.all(joining)) expect([204, 400]).toContain(status)
+      const filter = encodeURIComponent(`userName eq "leaver${round}"`)
+      expect((await call('GET', `${base}/Users?filter=${filter}`)).body.totalResults).toBe(0)
+    }
+  },
+)

@@ -7,7 +7,7 @@ import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 
 const config = 'test/stories/predecessor-tutorial/config'
-/** Three parts, as service-account tokens have; only the API server can tell what it is worth. */
+/** Three parts, like service-account tokens; only the API server can verify it. */
 const token = [{ alg: 'RS256' }, { exp: 4_000_000_000 }, 'signature']
   .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
   .join('.')
@@ -47,8 +47,8 @@ async function call(method: string, path: string, body?: unknown, bearer = token
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-describe("the predecessor's SCIM gateway tutorial", () => {
-  test('loads; check warns of the attribute that nothing produces, naming both places', async () => {
+describe("OpenUnison's SCIM gateway tutorial", () => {
+  test('loads; check warns of the attribute that nothing produces, naming both positions', async () => {
     const lines: string[] = []
     process.env['OU_HOST'] = 'gateway.test'
     process.env['K8S_URL'] = 'https://k8s.test'
@@ -84,7 +84,7 @@ describe("the predecessor's SCIM gateway tutorial", () => {
     })
   })
 
-  test('two: a user is created by the workflow, with the attributes that it provisions', async () => {
+  test('two: the workflow creates a user, with the attributes that it provisions', async () => {
     const created = await call('POST', '/Users', {
       schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
       userName: 'jjackson',
@@ -99,7 +99,7 @@ describe("the predecessor's SCIM gateway tutorial", () => {
     expect(created.body).not.toHaveProperty('emails')
   })
 
-  test('three: the user is added to a group, and nothing else of them changes', async () => {
+  test('three: the user joins a group, and nothing else changes', async () => {
     const added = await call('PATCH', '/Groups/group2', {
       schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
       Operations: [{ op: 'add', path: 'members', value: [{ value: 'jjackson', type: 'User' }] }],
@@ -107,7 +107,7 @@ describe("the predecessor's SCIM gateway tutorial", () => {
     expect(added.status).toBe(204)
   })
 
-  test('four: reading back shows the group and the untouched attributes', async () => {
+  test('four: reading back shows the group and the unchanged attributes', async () => {
     expect(await call('GET', '/Users/jjackson')).toMatchObject({
       status: 200,
       body: { name: { givenName: 'Jennifer', familyName: 'Jackson' }, groups: [{ value: 'group2' }] },
@@ -148,7 +148,7 @@ describe("the predecessor's SCIM gateway tutorial", () => {
     expect((await call('DELETE', '/Groups/group1')).status).toBe(501)
   })
 
-  test('another service account is denied, an unknown token rejected, and an API server that is away is 503', async () => {
+  test('another service account is denied, an unknown token rejected, and an unreachable API server is 503', async () => {
     const other = `${token}x`
     const groups = ['system:serviceaccounts']
     const audiences = ['https://kubernetes.default.svc']

@@ -8,7 +8,7 @@ import { fresh, scimServer, systemsWithVersions } from '#testing/scim-story.ts'
 
 const parallel = 50
 
-/** Every case is told by clients that take turns; with two of them, through two processes on one database. */
+/** Clients take turns in every case; with two of them, through two processes on one database. */
 function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
   const nth = (n: number): ScimClient => {
     const all = clients()
@@ -66,7 +66,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect(body.groups.map(({ value }: { value: string }) => value).sort()).toEqual(groups.map(({ id }) => id).sort())
   })
 
-  test('of 20 PATCHes of a user with the same If-Match exactly one wins', async () => {
+  test('one of 20 PATCHes of a user with the same If-Match wins', async () => {
     const [id = ''] = await createUsers(1)
     const version = (await nth(0).get(`/Users/${id}`)).headers.get('etag') ?? ''
     expect(version).not.toBe('')
@@ -82,7 +82,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect(body.meta.version).not.toBe(version)
   })
 
-  test('of 20 PATCHes of a group with the same If-Match exactly one wins', async () => {
+  test('one of 20 PATCHes of a group with the same If-Match wins', async () => {
     const users = await createUsers(20)
     const { id } = await createGroup()
     const version = (await nth(0).get(`/Groups/${id}`)).headers.get('etag') ?? ''
@@ -97,7 +97,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect(await nth(0).members(id)).toEqual([users[statuses.indexOf(204)]])
   })
 
-  test('a stale If-Match always loses, and nothing is changed: PATCH, PUT and DELETE of users', async () => {
+  test('a stale If-Match always loses, and nothing changes: PATCH, PUT and DELETE of users', async () => {
     const [id = ''] = await createUsers(1)
     const path = `/Users/${id}`
     const stale = (await nth(0).get(path)).headers.get('etag') ?? ''
@@ -115,7 +115,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect((await nth(0).delete(path, { 'if-match': before.meta.version })).status).toBe(204)
   })
 
-  test('a stale If-Match always loses, and nothing is changed: PATCH, PUT and DELETE of groups', async () => {
+  test('a stale If-Match always loses, and nothing changes: PATCH, PUT and DELETE of groups', async () => {
     const [first = '', second = ''] = await createUsers(2)
     const { id } = await createGroup()
     const path = `/Groups/${id}`
@@ -134,7 +134,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect((await nth(0).delete(path, { 'if-match': before.meta.version })).status).toBe(204)
   })
 
-  test('of 20 POSTs for one name, each of another person, one creates the user and the others are told', async () => {
+  test('one of 20 POSTs for one name, each with different data, creates the user and the others get a conflict', async () => {
     const userName = fresh('same')
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -147,7 +147,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect(body).toMatchObject({ totalResults: 1, Resources: [{ externalId: String(statuses.indexOf(201)) }] })
   })
 
-  test('of 20 POSTs for one group name, each of another group, one creates it and the others are told', async () => {
+  test('one of 20 POSTs for one group name, each with different data, creates it and the others get a conflict', async () => {
     const displayName = fresh('same')
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -160,7 +160,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect(body).toMatchObject({ totalResults: 1, Resources: [{ externalId: String(statuses.indexOf(201)) }] })
   })
 
-  test('of 10 users who want the same new name one gets it, the others are told and keep theirs', async () => {
+  test('one of 10 users who want the same new name gets it, the others get a conflict and keep theirs', async () => {
     const users = await createUsers(10)
     const value = fresh('wanted')
     const answers = await Promise.all(
@@ -171,7 +171,7 @@ function clientsAtTheSameTime(clients: () => readonly ScimClient[]): void {
     expect(names.filter((name) => name === value)).toHaveLength(1)
   })
 
-  test('what one has answered, the other knows', async () => {
+  test('each knows the answered changes of the other', async () => {
     const [id = ''] = await createUsers(1)
     for (let n = 0; n < 10; n++) {
       await nth(n).patch(`/Users/${id}`, [{ op: 'replace', path: 'displayName', value: `${n}` }])
@@ -184,7 +184,7 @@ function onServers(count: number, databaseUrl: () => Promise<string | undefined>
   const servers: ScimServer[] = []
   let folder: string
   beforeAll(async () => {
-    // One folder, since its keys sign the tokens that all of them believe.
+    // One folder, since its keys sign the tokens that all of them accept.
     folder = mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
     const url = await databaseUrl()
     for (let n = 0; n < count; n++) servers.push(await startScimServer(url, folder))
@@ -196,16 +196,16 @@ function onServers(count: number, databaseUrl: () => Promise<string | undefined>
   clientsAtTheSameTime(() => servers.map((server) => server.client('/scim/v2')))
 }
 
-describe('at the same time, on SQLite', () => onServers(1, async () => undefined))
+describe('concurrent requests, on SQLite', () => onServers(1, async () => undefined))
 
-describe.skipIf(postgresUrl() === '')('at the same time, on PostgreSQL', () => onServers(1, freshSchema))
+describe.skipIf(postgresUrl() === '')('concurrent requests, on PostgreSQL', () => onServers(1, freshSchema))
 
-describe.skipIf(postgresUrl() === '')('at the same time, through two processes on one PostgreSQL', () =>
+describe.skipIf(postgresUrl() === '')('concurrent requests, through two processes on one PostgreSQL', () =>
   onServers(2, freshSchema),
 )
 
 for (const system of systemsWithVersions) {
-  describe.skipIf(system.isThere?.() === false)(`at the same time, ${system.name}`, () => {
+  describe.skipIf(system.isThere?.() === false)(`concurrent requests, ${system.name}`, () => {
     const server = scimServer(undefined, system)
     clientsAtTheSameTime(() => [server().client('/scim/v2')])
   })

@@ -8,7 +8,7 @@ import { coreGroup, coreUser, type ScimClient, type ScimServer, startScimServer 
 import { fresh } from '#testing/scim-story.ts'
 
 const count = 100_000
-/** The first client reads everything; the second, for time's sake, the first pages. */
+/** The first client reads everything; the second only the first pages, to save time. */
 const firstPages = { '/scim/sailpoint': count / 200, '/scim/okta': 10 }
 
 interface Resource {
@@ -16,7 +16,7 @@ interface Resource {
   readonly meta: { readonly lastModified: string }
 }
 
-/** Follows a list to its end, or to so many pages; `between` happens before the second page. */
+/** Follows a list to its end, or for this many pages; `between` runs before the second page. */
 async function follow(
   client: ScimClient,
   query: Readonly<Record<string, string>>,
@@ -62,7 +62,7 @@ function story(name: string, databaseUrl?: () => Promise<string>): void {
       }
 
       for (const [path, pages] of Object.entries(firstPages)) {
-        test(`${path}: a first read, then exactly what changed since, by cursor and by index`, {
+        test(`${path}: a first read, then exactly the changes since, by cursor and by index`, {
           timeout: 120_000,
         }, async () => {
           const client = server.client(path)
@@ -86,7 +86,7 @@ function story(name: string, databaseUrl?: () => Promise<string>): void {
           }
           expect(ids(numbered)).toEqual(wanted)
 
-          // What changes while the client reads: one that it has read, one that is still to come, one that had not changed.
+          // Changes while the client reads: one resource already read, one still to come, one that had not changed.
           const [late, again] = [personId(base + 7), changed[0] ?? '']
           const between = async () => {
             for (const id of [late, again, changed[20] ?? '']) await rename(client, id)
@@ -98,7 +98,7 @@ function story(name: string, databaseUrl?: () => Promise<string>): void {
             expect(newest.get(id)).toBe((await client.get(`/Users/${id}`)).body.meta.lastModified)
           }
 
-          // A resource's own time: `gt` leaves it out, `ge` includes it, whatever the offset.
+          // A resource's own time: `gt` excludes it, `ge` includes it, for every offset.
           const own = newest.get(late) ?? ''
           const shifted = `${new Date(Date.parse(own) + 7_200_000).toISOString().slice(0, -1)}+02:00`
           for (const time of [own, shifted]) {
@@ -108,7 +108,7 @@ function story(name: string, databaseUrl?: () => Promise<string>): void {
         })
       }
 
-      test('orders, and filters on times and on parts of lists, find what they should in all of them', {
+      test('orders, and filters on times and on parts of lists, find all matches', {
         timeout: 120_000,
       }, async () => {
         const client = server.client('/scim/sailpoint')

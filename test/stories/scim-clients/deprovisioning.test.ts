@@ -13,7 +13,7 @@ import { leavers } from '#testing/scim-leavers.ts'
 import { fresh } from '#testing/scim-story.ts'
 import { startSlapd } from '#testing/slapd.ts'
 
-/** Where an account is, read without the gateway that the provider calls. */
+/** The state of an account, read without the gateway that the provider calls. */
 type Account = 'on' | 'off' | 'gone'
 
 interface Running {
@@ -26,7 +26,7 @@ interface Example {
   /** The folder in examples, and the path of the gateway in it. */
   readonly folder: string
   readonly path: string
-  /** Claims beside the subject that the gateway asks for. */
+  /** Claims beside the subject that the gateway requires. */
   readonly claims?: readonly string[]
   readonly isThere?: () => boolean
   start(folder: string): Promise<Running>
@@ -81,7 +81,7 @@ async function startLdap(): Promise<Running> {
     gateway,
     async account(login) {
       const found = await asAdmin(slapd, (client) => client.search(slapd.baseDn, { filter: `(uid=${login})` }))
-      // The example's convention for accounts that are off.
+      // The example's convention for deactivated accounts.
       const [entry] = found.searchEntries
       return ofUser(entry && { active: String(entry['employeeType']).toLowerCase() !== 'false' })
     },
@@ -173,7 +173,7 @@ describe.each(folders)('deprovisioning on examples/%s', (name) => {
   const [first] = gateways
   if (first === undefined) throw new Error(`no gateway in ${name}`)
 
-  describe.skipIf(first.isThere?.() === false)('is done, or the provider gets an error', () => {
+  describe.skipIf(first.isThere?.() === false)('succeeds, or the provider gets an error', () => {
     const temporary = mkdtempSync(join(tmpdir(), 'gatehouse-leavers-'))
     let running: Running
     beforeAll(async () => {
@@ -219,7 +219,7 @@ function tokenOf(gateway: GatewayProcess, claims: readonly string[]): Promise<st
   return known
 }
 
-test('a user whom a provider turned off can no longer log in', async () => {
+test('a user whom a provider deactivated can no longer log in', async () => {
   const gateway = await startGatewayProcess({ config: 'examples/quickstart' })
   try {
     const scim = new ScimClient(`${gateway.url}/scim/people`, await gateway.token('--subject', 'idp'))

@@ -4,7 +4,7 @@ import { coreGroup, coreUser, enterpriseUser, patchOp } from '#testing/scim-clie
 import { fresh, scimStoryOnAll } from '#testing/scim-story.ts'
 
 const adGroup = 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group'
-/** Asks Entra for the forms of the RFC; the gateway understands both with and without it. */
+/** Makes Entra send the forms of the RFC; the gateway understands both. */
 const flag = 'aadOptscim062020'
 
 const newUser = (userName = fresh('user'), more: object = {}) => ({
@@ -20,7 +20,7 @@ const newUser = (userName = fresh('user'), more: object = {}) => ({
   ...more,
 })
 
-// Each case is a numbered habit of Entra ID, told over the wire as its provisioning service does.
+// Each case is a numbered behavior of Entra ID, with the requests of its provisioning service.
 scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
   const create = async (more: object = {}): Promise<string> => {
     const { status, body } = await entra().post('/Users', newUser(fresh('user'), more))
@@ -45,7 +45,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     return body.totalResults
   }
 
-  test('1: the test of the connection is answered 200 with an empty list', async () => {
+  test('1: the connection test is answered 200 with an empty list', async () => {
     const answer = await entra().filter('/Users', `userName eq "${randomUUID()}"`)
     expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toContain('application/scim+json')
@@ -78,7 +78,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await total('/Users', `externalId eq "${user.externalId.toUpperCase()}"`)).toBe(0)
   })
 
-  test('1: a value without quotes, as an old example has it, is taken for a text', async () => {
+  test('1: a value without quotes, as in an old example, is treated as a text', async () => {
     const id = await create({ externalId: 'jyoung' })
     expect((await entra().filter('/Users', 'externalId eq jyoung')).body).toMatchObject({
       totalResults: 1,
@@ -122,7 +122,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     ['in quotes and capitals, as is its default', '', { op: 'Replace', path: 'active', value: 'False' }],
     ['as a boolean, with the flag', `?${flag}`, { op: 'replace', path: 'active', value: false }],
     ['without a path', '', { op: 'Replace', value: { active: 'False' } }],
-  ])('3: active is switched off %s', async (_, query, operation) => {
+  ])('3: active is turned off %s', async (_, query, operation) => {
     const id = await create()
     const { status } = await entra().patch(`/Users/${id}${query}`, [operation])
     expect(status).toBe(200)
@@ -132,7 +132,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect((await read(id)).active).toBe(true)
   })
 
-  test.each(['Add', 'Replace'])('4: %s to an element that is not there makes it', async (op) => {
+  test.each(['Add', 'Replace'])('4: %s to a missing element creates it', async (op) => {
     const id = await create({ emails: [] })
     const { status } = await entra().patch(`/Users/${id}`, [
       { op, path: 'emails[type eq "work"].value', value: 'a@example.com' },
@@ -149,7 +149,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     })
   })
 
-  test('5: a member is removed in both forms, and nobody else with them', async () => {
+  test('5: a member is removed in both forms, and no other member', async () => {
     const users = [await create(), await create(), await create()]
     const [first = '', second = '', third = ''] = users
     const group = await createGroup()
@@ -162,7 +162,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await entra().members(group)).toEqual([third])
   })
 
-  test('5: a removal that names nobody is refused, since it would empty the group', async () => {
+  test('5: a removal without a member is rejected, since it would empty the group', async () => {
     const [user, group] = [await create(), await createGroup()]
     await entra().patch(`/Groups/${group}`, [{ op: 'Add', path: 'members', value: [{ value: user }] }])
     const answer = await entra().patch(`/Groups/${group}`, [{ op: 'Remove', path: 'members' }])
@@ -170,7 +170,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await entra().members(group)).toEqual([user])
   })
 
-  test('6: members are added in batches, and by requests at the same time', async () => {
+  test('6: members are added in batches, and by concurrent requests', async () => {
     const users = await Promise.all(Array.from({ length: 12 }, () => create()))
     const group = await createGroup()
     const batches = [users.slice(0, 4), users.slice(4, 8), users.slice(8)]
@@ -185,7 +185,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await entra().members(group)).toEqual([...users].sort())
   })
 
-  test('7: one value without a path holds dotted and qualified names', async () => {
+  test('7: one value without a path has dotted and qualified names', async () => {
     const id = await create()
     const { status } = await entra().patch(`/Users/${id}`, [
       {
@@ -243,7 +243,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect((await read(other)).roles).toEqual([{ primary: true, type: 'work', value: 'Writer', display: 'Reader' }])
   })
 
-  test('10: a group comes with a schema of its own, an extension without its schema', async () => {
+  test('10: a group has its own schema, an extension lacks its schema', async () => {
     const group = await entra().get(`/Groups/${await createGroup()}`)
     expect(group.body.schemas).toEqual([coreGroup])
     const { status, body } = await entra().post('/Users', {
@@ -264,7 +264,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await total('/Groups', `displayName eq "${renamed}"`)).toBe(1)
   })
 
-  test('11: what is stored is what was sent', async () => {
+  test('11: the stored data equals the sent data', async () => {
     const user = newUser(fresh('user'), {
       emails: [
         { type: 'work', value: 'W@Example.com', primary: true },
@@ -283,7 +283,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await read(body.id)).toMatchObject({ externalId, userName, emails, phoneNumbers, preferredLanguage, title })
   })
 
-  test('11: a leaver stays readable, keeps the memberships, and comes back with them', async () => {
+  test('11: a leaver stays readable, keeps the memberships, and returns with them', async () => {
     const [user, group] = [await create(), await createGroup()]
     await entra().patch(`/Groups/${group}`, [{ op: 'Add', path: 'members', value: [{ value: user }] }])
     await entra().patch(`/Users/${user}`, [{ op: 'Replace', path: 'active', value: 'False' }])
@@ -293,7 +293,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await read(user)).toMatchObject({ active: true, groups: [{ value: group }] })
   })
 
-  test('11: thirty days later the user is deleted, and once only', async () => {
+  test('11: thirty days later the user is deleted, only once', async () => {
     const [user, group] = [await create(), await createGroup()]
     await entra().patch(`/Groups/${group}`, [{ op: 'Add', path: 'members', value: [{ value: user }] }])
     expect((await entra().delete(`/Users/${user}`)).status).toBe(204)
@@ -301,11 +301,11 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await entra().members(group)).toEqual([])
   })
 
-  test('11: a request without User-Agent is as good as another', async () => {
+  test('11: a request without User-Agent is accepted', async () => {
     expect(await entra().statusWithoutUserAgent('/ServiceProviderConfig')).toBe(200)
   })
 
-  test('12: the older flag, and none, change nothing', async () => {
+  test('12: the older flag, and none, make no difference', async () => {
     const id = await create()
     for (const [query, value] of [
       ['?AzureAdScimPatch2017', 'False'],
@@ -317,7 +317,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     }
   })
 
-  test('a second user of the same name is a conflict, whatever the letter case and the state of the first', async () => {
+  test('a second user with the same name is a conflict, in any letter case and state of the first', async () => {
     const first = newUser()
     const { body } = await entra().post('/Users', first)
     const again = () => entra().post('/Users', newUser(first.userName.toUpperCase()))
@@ -338,7 +338,7 @@ scimStoryOnAll('Entra ID', '/scim/entra', (entra) => {
     expect(await entra().members(group)).toEqual([user])
   })
 
-  test('operations apply all or not at all', async () => {
+  test('operations apply all together or not at all', async () => {
     const id = await create()
     const before = await read(id)
     const answer = await entra().call('PATCH', `/Users/${id}`, {

@@ -13,8 +13,8 @@ import { leavers } from '#testing/scim-leavers.ts'
 import { fresh } from '#testing/scim-story.ts'
 
 /**
- * The configurations of all clients in one folder, each by `scim init`, behind a proxy that ends TLS. The suites of single
- * clients run beside this, in their own files, on what `scim init` writes for one client and serves over TLS.
+ * The configurations of all clients in one folder, each by `scim init`, behind a proxy that ends TLS. The suites of
+ * single clients run beside this, in their own files, on the output of `scim init` for one client, served over TLS.
  */
 const config = mkdtempSync(join(tmpdir(), 'gatehouse-init-all-'))
 const clients = new Map<string, PublicScimClient>()
@@ -61,7 +61,7 @@ const create = async (client: ScimClient): Promise<{ id: string; userName: strin
 }
 
 describe.each(scimClientNames)('scim init --client %s, under its public name', (name) => {
-  test('users and groups come, change and go, and every address is the public one', async () => {
+  test('users and groups are created, changed and deleted, and every address is the public one', async () => {
     const client = clientOf(name)
     const user = await create(client)
     const { headers, body } = await client.get(`/Users/${user.id}`)
@@ -78,7 +78,7 @@ describe.each(scimClientNames)('scim init --client %s, under its public name', (
     expect((await client.delete(`/Groups/${group.id}`)).status).toBe(204)
   })
 
-  test('another name, no token and the token of another client are refused', async () => {
+  test('another name, no token and the token of another client are rejected', async () => {
     const client = clientOf(name)
     expect((await client.get('/Users', { host: '127.0.0.1' })).status).toBe(404)
     expect((await client.get('/Users', { authorization: '' })).status).toBe(401)
@@ -86,18 +86,21 @@ describe.each(scimClientNames)('scim init --client %s, under its public name', (
     expect((await client.get('/Users', { authorization: `Bearer ${other.token}` })).status).toBe(401)
   })
 
-  test.each(leavers.filter(({ client }) => client === name))('a leaver is off in the target: $way', async (leaver) => {
-    const client = clientOf(name)
-    const { id, userName } = await create(client)
-    const { status } = await leaver.deprovision(client, id)
-    expect([200, 204]).toContain(status)
-    const after = await client.get(`/Users/${id}`)
-    if (status === 204) expect(after.status).toBe(404)
-    else expect(after.body).toMatchObject({ userName, active: false })
-  })
+  test.each(leavers.filter(({ client }) => client === name))(
+    'a leaver is deactivated in the target: $way',
+    async (leaver) => {
+      const client = clientOf(name)
+      const { id, userName } = await create(client)
+      const { status } = await leaver.deprovision(client, id)
+      expect([200, 204]).toContain(status)
+      const after = await client.get(`/Users/${id}`)
+      if (status === 204) expect(after.status).toBe(404)
+      else expect(after.body).toMatchObject({ userName, active: false })
+    },
+  )
 })
 
-describe('what single clients do otherwise', () => {
+describe('special behavior of single clients', () => {
   test('GitHub sends its own media type and filters by external_id', async () => {
     const github = clientOf('github')
     const user = { schemas: [coreUser], userName: fresh('octo'), externalId: fresh('external') }
@@ -124,7 +127,7 @@ describe('what single clients do otherwise', () => {
     expect(await aws.members(body.id)).toEqual([user.id])
   })
 
-  test('Google creates a suspended user, who is off from the start', async () => {
+  test('Google creates a suspended user, who is inactive from the start', async () => {
     const google = clientOf('google')
     const user = { schemas: [coreUser], userName: fresh('suspended'), active: false }
     const { status, body } = await google.post('/Users', user)

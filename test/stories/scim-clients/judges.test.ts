@@ -13,7 +13,7 @@ interface Verdict {
   readonly message: string
 }
 
-/** Prints how many of each status there are, and gives those that are none of the good ones. */
+/** Prints the number of each status, and returns the verdicts that are not good. */
 function report(judge: string, verdicts: readonly Verdict[], ...good: string[]): string[] {
   const counts = [...Map.groupBy(verdicts, ({ status }) => status)].map(([status, list]) => `${list.length} ${status}`)
   console.log(`${judge}: ${verdicts.length} checks: ${counts.join(', ')}`)
@@ -22,7 +22,7 @@ function report(judge: string, verdicts: readonly Verdict[], ...good: string[]):
     .map(({ status, check, message }) => `${status} ${check}: ${message}`)
 }
 
-/** What the program prints, also when it ends with an error, which for a judge means that something failed. */
+/** The program's output, even if it ends with an error, which for a judge means that something failed. */
 async function judge(args: readonly string[], environment: Record<string, string> = {}): Promise<unknown> {
   const options = { env: { ...process.env, ...environment }, timeout: 100_000, maxBuffer: 64 * 1024 * 1024 }
   const { stdout } = await run(python, [...args], options).catch((error: { stdout?: string; stderr?: string }) => {
@@ -35,8 +35,8 @@ async function judge(args: readonly string[], environment: Record<string, string
 describe.skipIf(python === '')('outside judges of a gateway with `mapping: scim` on the database', () => {
   const server = scimServer()
 
-  // It compares the members that it sent with those that it reads, whole. The gateway fills `display`, which /Schemas
-  // announces as readOnly, so these two comparisons differ by what the client could not have sent.
+  // It compares the members that it sent with those that it reads. The gateway fills `display`, which /Schemas
+  // announces as readOnly, so these two comparisons differ by a part that the client could not have sent.
   const sent = /value='([^']+)', ref='([^']+)', type='User', display=None/
   const differsByDisplayAlone = (line: string): boolean => {
     const [, id = '', address = ''] = sent.exec(line) ?? []
@@ -57,9 +57,9 @@ describe.skipIf(python === '')('outside judges of a gateway with `mapping: scim`
     }
   })
 
-  // Its probe adds a member with the id "fake-member-id" to a group. RFC 7643 4.2 has `members.value` be the id of a
-  // resource, so this gateway refuses one that nobody has (400 invalidValue). Here that id is someone's, on the gateway
-  // whose ids are logins, and nothing of the probe is left out.
+  // Its probe adds a member with the id "fake-member-id" to a group. In RFC 7643 4.2, `members.value` is the id of a
+  // resource, so this gateway rejects an unknown one (400 invalidValue). Here a user has that id, on the gateway whose
+  // ids are logins, and no part of the probe is skipped.
   test.each([
     ['strict', ['--strict']],
     ['as Entra ID', ['--strict', '--profile', 'entra']],
@@ -72,7 +72,7 @@ describe.skipIf(python === '')('outside judges of a gateway with `mapping: scim`
       results: { status: string; name: string; message?: string }[]
     }
     const verdicts = results.map(({ status, name: check, message = '' }) => ({ status, check, message }))
-    // Agents are of a draft; a server that does not advertise them is not asked for them.
+    // Agents are from a draft; a server that does not advertise them is not tested for them.
     const failures = report(`scim-sanity, ${name}`, verdicts, 'pass').filter((line) => !/^skip Agent/.test(line))
     expect(failures).toEqual([])
     expect(verdicts.filter(({ status }) => status === 'pass').length).toBeGreaterThan(25)

@@ -7,7 +7,7 @@ for (const lookups of [inLdap, throughLdapDirectory]) {
   describe.skipIf(lookups.isThere?.() === false)(`groups in groups, ${lookups.name}`, () => {
     const server = scimServer(undefined, lookups)
 
-    test('join, are shown with their type, contain users indirectly, close no circle, and go', async () => {
+    test('join, are shown with their type, contain users indirectly, close no cycle, and leave', async () => {
       const client = server().client('/scim/v2')
       const created = async (path: string, body: object): Promise<string> => {
         const { status, body: resource } = await client.post(path, body)
@@ -29,7 +29,7 @@ for (const lookups of [inLdap, throughLdapDirectory]) {
           .toSorted()
       expect(await members(company)).toEqual([`Group ${department}`, `User ${ann}`])
       expect(await members(department)).toEqual([`Group ${team}`])
-      // The directory shows the groups of a user where the server has `memberOf`, which this one has not.
+      // The directory shows the groups of a user if the server has `memberOf`, which this one does not.
       if (lookups === inLdap) {
         const { groups } = (await client.get(`/Users/${ann}`)).body
         const shown = groups.map(({ type, value }: { type: string; value: string }) => `${type} ${value}`)

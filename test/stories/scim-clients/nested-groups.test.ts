@@ -57,7 +57,7 @@ function nestedGroups(clients: (path: string) => readonly ScimClient[]): void {
     expect(await nth(0).members(company)).toEqual([])
   })
 
-  test('of 100 changes of members at the same time, half of them groups, none is lost', async () => {
+  test('of 100 concurrent changes of members, half of them groups, none is lost', async () => {
     const whole = await group(0)
     const members = await Promise.all(Array.from({ length: 100 }, (_, n) => (n % 2 === 0 ? user(n) : group(n))))
     const answers = await Promise.all(
@@ -67,7 +67,7 @@ function nestedGroups(clients: (path: string) => readonly ScimClient[]): void {
     for (const n of [0, 1]) expect(await nth(n).members(whole)).toEqual(members.toSorted())
   })
 
-  test('of two that close a circle at the same time, exactly one wins', async () => {
+  test('one of two that close a cycle at the same time wins', async () => {
     for (let round = 0; round < 5; round++) {
       const [a, b] = [await group(0), await group(1)]
       const answers = await Promise.all([
@@ -79,13 +79,13 @@ function nestedGroups(clients: (path: string) => readonly ScimClient[]): void {
     }
   })
 
-  test('of 20 identical groups that are created at the same time, one is', async () => {
+  test('one of 20 identical concurrent groups is created', async () => {
     const body = { schemas: [coreGroup], displayName: fresh('same') }
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => nth(n).post('/Groups', body)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(19).fill(409)])
   })
 
-  test('where names are shared, two groups have one name and their own members', async () => {
+  test('if names are shared, two groups have one name and their own members', async () => {
     const displayName = fresh('Sales')
     const people = [await user(0), await user(1)]
     const answers = await Promise.all(

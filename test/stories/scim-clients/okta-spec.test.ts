@@ -33,14 +33,14 @@ scimStory("Okta's SPEC suite", '/scim/okta', (okta) => {
     expect(await okta().get(`/Users/${id}`)).toMatchObject({ status: 200, body: { id } })
   })
 
-  test('03: a user name that nobody has gives an empty list', async () => {
+  test('03: an unused user name returns an empty list', async () => {
     const { status, body } = await okta().filter('/Users', `userName eq "${fresh('nobody')}@example.com"`)
     expect(status).toBe(200)
     expect(body).toMatchObject({ totalResults: 0 })
     expect(body.schemas).toContain('urn:ietf:params:scim:api:messages:2.0:ListResponse')
   })
 
-  test('04: an id that nobody has is 404 with an Error', async () => {
+  test('04: an unknown id is 404 with an Error', async () => {
     expect(await okta().get('/Users/00919288221112222')).toMatchObject({
       status: 404,
       body: { schemas: [errorSchema], status: '404', detail: expect.any(String) },
@@ -59,7 +59,7 @@ scimStory("Okta's SPEC suite", '/scim/okta', (okta) => {
     id = body.id
   })
 
-  test('07: it is there', async () => {
+  test('07: it exists', async () => {
     expect(await okta().get(`/Users/${id}`)).toMatchObject({ status: 200, body: { userName, name: user.name } })
   })
 
@@ -67,7 +67,7 @@ scimStory("Okta's SPEC suite", '/scim/okta', (okta) => {
     expect(await okta().post('/Users', user)).toMatchObject({ status: 409, body: { schemas: [errorSchema] } })
   })
 
-  test('09: it is found by its name in other letters', async () => {
+  test('09: it is found by its name in another letter case', async () => {
     const { status, body } = await okta().filter('/Users', `userName eq "${userName.toUpperCase()}"`)
     expect(status).toBe(200)
     expect(body).toMatchObject({ totalResults: 1, Resources: [{ id }] })
@@ -79,7 +79,7 @@ scimStory("Okta's SPEC suite", '/scim/okta', (okta) => {
     expect(body.schemas).toContain('urn:ietf:params:scim:api:messages:2.0:ListResponse')
   })
 
-  test('11: without a good token the answer is 401 with an Error and a challenge', async () => {
+  test('11: without a valid token the answer is 401 with an Error and a challenge', async () => {
     const wrong = { authorization: 'Bearer non-token' }
     const { status, headers, body } = await okta().get('/Users?startIndex=1&count=1', wrong)
     expect(status).toBe(401)
@@ -87,7 +87,7 @@ scimStory("Okta's SPEC suite", '/scim/okta', (okta) => {
     expect(body).toMatchObject({ schemas: [errorSchema], status: '401', detail: expect.any(String) })
   })
 
-  test('12: an address that is none is 404', async () => {
+  test('12: an unknown address is 404', async () => {
     const { status, body } = await okta().get('/Users/00919288221112222')
     expect([status, body.schemas]).toEqual([404, [errorSchema]])
     expect((await okta().get('/NoSuchThing')).status).toBe(404)

@@ -17,7 +17,7 @@ const newUser = (userName = `${fresh('user')}@example.com`, more: object = {}) =
   ...more,
 })
 
-// Okta's habits, told over the wire as its provisioning does.
+// Okta's behavior, with the requests of its provisioning.
 scimStoryOnAll('Okta', '/scim/okta', (okta) => {
   const create = async (more: object = {}): Promise<string> => {
     const { status, body } = await okta().post('/Users', newUser(undefined, more))
@@ -32,7 +32,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     return { id: created.body.id, displayName }
   }
 
-  test('the test of the connection: a page of two, its figures numbers', async () => {
+  test('the connection test: a page of two, with numeric totals', async () => {
     await Promise.all([create(), create(), create()])
     const { status, body } = await okta().list('/Users', { startIndex: '1', count: '2' })
     expect(status).toBe(200)
@@ -41,7 +41,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     expect(Number.isInteger(body.totalResults)).toBe(true)
   })
 
-  test('a user is looked for before it is created', async () => {
+  test('a user is searched before it is created', async () => {
     const user = newUser()
     const look = async () => {
       const query = { filter: `userName eq "${user.userName}"`, startIndex: '1', count: '100' }
@@ -52,7 +52,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     expect(await look()).toMatchObject({ totalResults: 1, itemsPerPage: 1, Resources: [{ id: body.id }] })
   })
 
-  test('everyone is seen once when the pages are read, however the pages are cut', async () => {
+  test('the pages contain every user once, for any page size', async () => {
     await Promise.all(Array.from({ length: 23 }, () => create()))
     const pages = async (count: number): Promise<string[]> => {
       const ids: string[] = []
@@ -67,7 +67,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     expect(byTen).toEqual(byHundred)
   })
 
-  test('a new user comes with a password and no groups; the answer has the user and not the password', async () => {
+  test('a new user has a password and no groups; the answer has the user and not the password', async () => {
     const user = newUser()
     const { status, body, headers } = await okta().post('/Users', user)
     expect(status).toBe(201)
@@ -76,7 +76,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     expect(JSON.stringify(body)).not.toContain('1mz050nq')
   })
 
-  test('a second user of the same name is a conflict', async () => {
+  test('a second user with the same name is a conflict', async () => {
     const user = newUser()
     await okta().post('/Users', user)
     expect(await okta().post('/Users', { ...user, externalId: 'other' })).toMatchObject({
@@ -85,7 +85,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     })
   })
 
-  test('a custom application reads the user and puts the whole of it', async () => {
+  test('a custom application reads the user and puts all of it', async () => {
     const id = await create({ title: 'Engineer', [enterpriseUser]: { department: 'R&D' } })
     const { body: user } = await okta().get(`/Users/${id}`)
     const changed = await okta().put(`/Users/${id}`, { ...user, name: { ...user.name, givenName: 'Another' } })
@@ -102,7 +102,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     expect((await okta().get(`/Users/${id}`)).body).toMatchObject({ active: false, userName: user.userName })
   })
 
-  test('a network application switches a user off and on by PATCH without a path', async () => {
+  test('a network application deactivates and activates a user by PATCH without a path', async () => {
     const id = await create()
     for (const active of [false, true]) {
       expect(await okta().patch(`/Users/${id}`, [{ op: 'replace', value: { active } }])).toMatchObject({
@@ -112,7 +112,7 @@ scimStoryOnAll('Okta', '/scim/okta', (okta) => {
     }
   })
 
-  test('a re-hire comes as a POST and brings the inactive user back, with the same id', async () => {
+  test('a re-hire is a POST and reactivates the inactive user, with the same id', async () => {
     const user = newUser()
     const { body: first } = await okta().post('/Users', user)
     await okta().patch(`/Users/${first.id}`, [{ op: 'replace', value: { active: false } }])

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { coreUser } from '#testing/scim-client.ts'
 import { fresh, scimStory } from '#testing/scim-story.ts'
 
-// OneLogin's habits, told over the wire as its provisioning connector does.
+// OneLogin's behavior, with the requests of its provisioning connector.
 scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
-  /** What its template of the body makes, wrong schema and all. */
+  /** The output of its body template, including the wrong schema. */
   const newUser = (more: object = {}) => ({
     schemas: ['urn:scim:schemas:core:1.0'],
     userName: fresh('user'),
@@ -28,7 +28,7 @@ scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
     return created.body.id
   }
 
-  test('the schema of the template is of no matter, the answer names the right one', async () => {
+  test('the schema of the template is ignored, the answer names the right one', async () => {
     const { status, body } = await onelogin().post('/Users', newUser())
     expect(status).toBe(201)
     expect(body).toMatchObject({ schemas: [coreUser], externalId: '12345', name: { formatted: 'One Login' } })
@@ -40,7 +40,7 @@ scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
     })
   })
 
-  test('a member is removed by value, and nobody else with them', async () => {
+  test('a member is removed by value, and no other member', async () => {
     const users = [await create(), await create(), await create()]
     const group = await createGroup(users)
     const [first = '', ...rest] = users
@@ -51,14 +51,14 @@ scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
     expect(await onelogin().members(group)).toEqual(rest.sort())
   })
 
-  test('a removal that names nobody is refused, since it would empty the group', async () => {
+  test('a removal without a member is rejected, since it would empty the group', async () => {
     const users = [await create(), await create()]
     const group = await createGroup(users)
     expect((await onelogin().patch(`/Groups/${group}`, [{ op: 'remove', path: 'members' }])).status).toBe(400)
     expect(await onelogin().members(group)).toEqual(users.sort())
   })
 
-  test('the action for a leaver is DELETE, or active off, or nothing', async () => {
+  test('a leaver is deleted, or deactivated, or unchanged', async () => {
     const [deleted, suspended] = [await create(), await create()]
     expect((await onelogin().delete(`/Users/${deleted}`)).status).toBe(204)
     expect((await onelogin().get(`/Users/${deleted}`)).status).toBe(404)
@@ -66,7 +66,7 @@ scimStory('OneLogin', '/scim/onelogin', (onelogin) => {
     expect(off).toMatchObject({ status: 200, body: { active: false } })
   })
 
-  test('only a bearer token opens the door', async () => {
+  test('only a bearer token is accepted', async () => {
     const basic = await onelogin().get('/Users', { authorization: 'Basic aWRwOnNlY3JldA==' })
     expect(basic.status).toBe(401)
     expect(basic.headers.get('www-authenticate')).toMatch(/^Bearer/)

@@ -23,7 +23,7 @@ describe('JumpCloud', () => {
     expect((await jumpcloud().get(`/Groups/${group.id}`)).status).toBe(404)
   })
 
-  test('members come and go as lists of values', async () => {
+  test('members join and leave as lists of values', async () => {
     const users = [
       (await jumpcloud().post('/Users', newUser())).body.id,
       (await jumpcloud().post('/Users', newUser())).body.id,
@@ -40,12 +40,12 @@ describe('JumpCloud', () => {
 describe('Google Workspace', () => {
   const google = () => server().client('/scim/google')
 
-  test('the probe asks for one user', async () => {
+  test('the probe requests one user', async () => {
     await google().post('/Users', newUser())
     expect(await google().list('/Users', { count: '1' })).toMatchObject({ status: 200, body: { itemsPerPage: 1 } })
   })
 
-  test('someone who is suspended is created inactive, and stays so until PUT says otherwise', async () => {
+  test('a suspended user is created inactive, and stays so until a PUT changes it', async () => {
     const user = newUser({ active: false, [enterpriseUser]: { organization: 'Org' } })
     const { status, body } = await google().post('/Users', user)
     expect(status).toBe(201)
@@ -56,10 +56,10 @@ describe('Google Workspace', () => {
   })
 })
 
-describe('A client that follows the letter', () => {
+describe('A strict client', () => {
   const strict = () => server().client('/scim/strict')
 
-  test('what others may send is an error here', async () => {
+  test('requests that other clients may send are errors here', async () => {
     const { body } = await strict().post('/Users', newUser())
     expect(
       (await strict().patch(`/Users/${body.id}`, [{ op: 'Replace', path: 'active', value: 'False' }])).status,
@@ -73,7 +73,7 @@ describe('A client that follows the letter', () => {
 describe('Any client', () => {
   const any = () => server().client('/scim/v2')
 
-  test("authentik's group PATCH: an id inside the value is ignored, also a wrong one", async () => {
+  test("authentik's group PATCH: an id inside the value is ignored, even a wrong one", async () => {
     const { body: group } = await any().post('/Groups', { schemas: [coreGroup], displayName: fresh('group') })
     const displayName = fresh('renamed')
     const answer = await any().patch(`/Groups/${group.id}`, [{ op: 'replace', value: { id: 'other', displayName } }])
@@ -90,7 +90,7 @@ describe('Any client', () => {
     expect(await any().members(group.id)).toEqual([])
   })
 
-  test('a member that does not exist is refused, and nothing is done', async () => {
+  test('a missing member is rejected, and nothing changes', async () => {
     const { body: user } = await any().post('/Users', newUser())
     const { body: group } = await any().post('/Groups', { schemas: [coreGroup], displayName: fresh('group') })
     const value = [{ value: user.id }, { value: 'nobody' }]
@@ -108,7 +108,7 @@ describe('one Application for many tenants, with the tenant in its path', () => 
 
   const at = (tenant: string, path: string) => `/${tenant}/scim${path}`
 
-  test('every location carries the tenant that asked', async () => {
+  test('every location has the tenant of the request', async () => {
     const created = await tenants().post(at('acme', '/Users'), newUser())
     const location = `${tenants().base}/acme/scim/Users/${created.body.id}`
     expect(created).toMatchObject({ status: 201, body: { meta: { location } } })
@@ -126,7 +126,7 @@ describe('one Application for many tenants, with the tenant in its path', () => 
     expect(types.meta.location).toBe(`${tenants().base}/acme/scim/ResourceTypes/User`)
   })
 
-  test('what is no tenant is no gateway', async () => {
+  test('an unknown tenant has no gateway', async () => {
     for (const path of ['/ACME/scim/Users', '/acme/other/Users', '/a/b/scim/Users', '/acme/scimitar/Users']) {
       expect((await tenants().get(path)).status).toBe(404)
     }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { coreGroup, coreUser, enterpriseUser } from '#testing/scim-client.ts'
 import { fresh, scimStory } from '#testing/scim-story.ts'
 
-// SailPoint's habits, told over the wire as its SCIM 2.0 connector does.
+// SailPoint's behavior, with the requests of its SCIM 2.0 connector.
 scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
   const newUser = (more: object = {}) => ({
     schemas: [coreUser, enterpriseUser],
@@ -20,7 +20,7 @@ scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
     return body
   }
 
-  test('the server describes itself before anything else is asked', async () => {
+  test('the server describes itself before any other request', async () => {
     const config = await sailpoint().get('/ServiceProviderConfig')
     expect(config).toMatchObject({
       status: 200,
@@ -48,7 +48,7 @@ scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
     }
   })
 
-  test('what it is told of attributes is enough to write them: entitlements and roles among them', async () => {
+  test('the described attributes are enough to write them: entitlements and roles among them', async () => {
     const { body: schema } = await sailpoint().get(`/Schemas/${coreUser}`)
     const attribute = (name: string) => schema.attributes.find((one: { name: string }) => one.name === name)
     for (const name of ['entitlements', 'roles']) {
@@ -97,7 +97,7 @@ scimStory('SailPoint', '/scim/sailpoint', (sailpoint) => {
     expect(body.groups.map(({ value }: { value: string }) => value).sort()).toEqual(groups.sort())
   })
 
-  test('an account is changed by PATCH, and by PUT where HttpPatchSupport is false', async () => {
+  test('an account is changed by PATCH, and by PUT if HttpPatchSupport is false', async () => {
     const user = await create()
     const patched = await sailpoint().patch(`/Users/${user.id}`, [
       { op: 'replace', path: 'name.familyName', value: 'Patched' },

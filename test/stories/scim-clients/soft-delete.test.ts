@@ -7,7 +7,7 @@ import { coreUser, type ScimServer, startScimServer } from '#testing/scim-client
 import { scimConfiguration } from '#testing/scim-lookups.ts'
 import { fresh } from '#testing/scim-story.ts'
 
-/** The example, whose workflow that deletes now deactivates. */
+/** The example, with a delete workflow that deactivates. */
 async function configuration(): Promise<string> {
   const people = readFileSync('examples/scim/people.yaml', 'utf8')
   const deactivating = people.replace(
@@ -35,7 +35,7 @@ function story(databaseUrl: () => Promise<string | undefined>, processes: number
     for (const server of servers.splice(0)) await server.process.stop()
   })
 
-  test('a deactivated account is gone to clients, across restarts, and comes back with POST', async () => {
+  test('a deactivated account is deleted to clients, across restarts, and returns with POST', async () => {
     const config = await configuration()
     const data = mkdtempSync(join(tmpdir(), 'gatehouse-story-'))
     onTestFinished(() => {

@@ -34,7 +34,7 @@ const newUser = (userName = `${fresh('user')}@example.com`) => ({
   [enterpriseUser]: { employeeNumber: 'E', department: 'D', costCenter: 'C', organization: 'O', division: 'V' },
 })
 
-/** What a user of the validator must read back: booleans that it sends in quotes are booleans. */
+/** The stored user of the validator: booleans that it sends in quotes are booleans. */
 const stored = (user: ReturnType<typeof newUser>) => {
   const { schemas: _, roles, ...rest } = user
   return { ...rest, roles: roles.map((role) => ({ ...role, primary: true })) }

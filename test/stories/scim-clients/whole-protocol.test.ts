@@ -5,11 +5,11 @@ import { fresh, scimStoryWithVersions } from '#testing/scim-story.ts'
 const bulkRequest = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest'
 const searchRequest = 'urn:ietf:params:scim:api:messages:2.0:SearchRequest'
 
-// What no identity provider asks for today and RFC 7644 and 9865 offer, through the whole server.
+// Features of RFC 7644 and 9865 that no identity provider uses today, through the whole server.
 scimStoryWithVersions('The rest of the protocol', '/scim/v2', (any) => {
   const newUser = (more: object = {}) => ({ schemas: [coreUser], userName: fresh('user'), ...more })
 
-  test('everyone is read by cursor, each once, while others come and go', async () => {
+  test('every user is read by cursor, each once, while others are created and deleted', async () => {
     const made = await Promise.all(
       Array.from({ length: 25 }, async () => (await any().post('/Users', newUser())).body.id),
     )
@@ -51,7 +51,7 @@ scimStoryWithVersions('The rest of the protocol', '/scim/v2', (any) => {
     }
   })
 
-  test('a bulk request makes a user and a group that refers to it, whichever comes first', async () => {
+  test('a bulk request creates a user and a group that refers to it, in either order', async () => {
     const [userName, displayName] = [fresh('user'), fresh('group')]
     const { status, body } = await any().post('/Bulk', {
       schemas: [bulkRequest],
@@ -74,7 +74,7 @@ scimStoryWithVersions('The rest of the protocol', '/scim/v2', (any) => {
     expect(group.body).toMatchObject({ displayName, members: [{ $ref: location('u') }] })
   })
 
-  test('a version that is known is not sent again', async () => {
+  test('a known version is not sent again', async () => {
     const { body, headers } = await any().post('/Users', newUser())
     const etag = headers.get('etag') ?? ''
     expect(etag).toBe(body.meta.version)

@@ -45,7 +45,7 @@ interface Explained {
 
 const ids = (approvals: readonly { readonly id: string }[]): string[] => approvals.map(({ id }) => id)
 
-/** Tests of the approval store; `open` gives an empty database. */
+/** Tests of the approval store; `open` returns an empty database. */
 export function approvalStoreConformance(open: () => Promise<WorkflowStores>): void {
   test('an opened approval can be read, with the fields of its run', async () => {
     const { one, two } = await open()
@@ -114,7 +114,7 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect((await one.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toEqual([])
   })
 
-  test('of concurrent decisions one succeeds, and the others get CONFLICT', async () => {
+  test('one of several concurrent decisions succeeds, and the others get CONFLICT', async () => {
     const { one, two } = await open()
     for (let round = 0; round < 10; round++) {
       const id = `a${round}`

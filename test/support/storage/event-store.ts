@@ -14,7 +14,7 @@ const event = (id: string, more: Partial<StoredEvent> = {}): StoredEvent => ({
 const ids = (events: readonly StoredEvent[]): string[] => events.map(({ id }) => id)
 const lease = (from: number, seconds = 30) => ({ now: at(from), until: at(from + seconds) })
 
-/** Tests of the event store; `open` gives two stores on the same empty database, as two processes have them. */
+/** Tests of the event store; `open` returns two stores on the same empty database, like two processes. */
 export function eventStoreConformance(open: () => Promise<readonly [EventStore, EventStore]>): void {
   test('events of a stream are read oldest first, with all their fields', async () => {
     const [store, other] = await open()
@@ -112,7 +112,7 @@ export function eventStoreConformance(open: () => Promise<readonly [EventStore, 
     expect(await one.claim('a', 'one', lease(60))).toEqual({ failures: 2 })
   })
 
-  test('of concurrent claims one succeeds', async () => {
+  test('one of several concurrent claims succeeds', async () => {
     const stores = await open()
     await stores[0].append('a', [event('1')])
     const turns = await Promise.all(

@@ -18,7 +18,7 @@ async function claimOne(mails: MailStore, leaseMillis = minute): Promise<Claimed
   return claimed
 }
 
-/** Tests of the mail store; `open` gives an empty database. */
+/** Tests of the mail store; `open` returns an empty database. */
 export function mailStoreConformance(open: () => Promise<WorkflowStores>): void {
   test('a claimed mail has all fields, with unstorable characters replaced', async () => {
     const { one, two } = await open()

@@ -13,7 +13,7 @@ import {
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 
-/** Tests of claims and their order; `open` gives an empty database. */
+/** Tests of claims and their order; `open` returns an empty database. */
 export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
   test('concurrent claims never return the same run', async () => {
     const { one, two } = await open()
@@ -62,7 +62,7 @@ export function runClaimConformance(open: () => Promise<WorkflowStores>): void {
     expect(await one.runs.commit(commitOf(claimed, { state: 'completed' }))).toBe('completed')
   })
 
-  test('a released run is free at once and has no attempt more', async () => {
+  test('a released run is free at once and its attempts do not increase', async () => {
     const { one, two } = await open()
     await one.runs.start(newRun('a'))
     expect(await one.runs.release(await claimOne(one.runs))).toBe(true)

@@ -27,7 +27,7 @@ const cancelling = (run: Pick<RunWithData, 'id' | 'fence'>, more: Partial<Cancel
   ...more,
 })
 
-/** Tests of the run store; `open` gives an empty database. */
+/** Tests of the run store; `open` returns an empty database. */
 export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
   test('a started run can be read, listed, and claimed with its secret', async () => {
     const { one, two, woken } = await open()

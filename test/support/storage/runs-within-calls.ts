@@ -13,7 +13,7 @@ import {
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 
-/** Tests of runs that are executed within their call; `open` gives an empty database. */
+/** Tests of runs that are executed within their call; `open` returns an empty database. */
 export function runsWithinCallsConformance(open: () => Promise<WorkflowStores>): void {
   test('a run that ended within its call is stored as ended, with its steps, and wakes no worker', async () => {
     const { one, two, woken } = await open()

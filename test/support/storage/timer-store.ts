@@ -11,7 +11,7 @@ const timer = (id: string, more: Partial<NewTimer> = {}): NewTimer => ({
 
 const ids = (timers: readonly { readonly id: string }[]): string[] => timers.map(({ id }) => id)
 
-/** Tests of the timer store; `open` gives an empty database. */
+/** Tests of the timer store; `open` returns an empty database. */
 export function timerStoreConformance(open: () => Promise<WorkflowStores>): void {
   test('due timers are claimed, earliest first, with all their fields', async () => {
     const { one, two } = await open()

@@ -72,7 +72,7 @@ export async function openApproval(
   await runs.start(newRun(`run of ${id}`, { state: { state: 'waiting' } }), { approval: newApproval(id, more) })
 }
 
-/** How many succeeded, and the error codes of the others. */
+/** The number of successes, and the error codes of the others. */
 export function outcomes(settled: readonly PromiseSettledResult<unknown>[]): { done: number; refused: string[] } {
   const refused = settled.flatMap((each) =>
     each.status === 'rejected' ? [String((each.reason as { code?: unknown }).code ?? each.reason)] : [],

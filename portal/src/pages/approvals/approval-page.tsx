@@ -25,7 +25,7 @@ import { useDecision } from './use-decision.ts'
 
 const route = getRouteApi('/approvals/$id')
 
-/** One approval: who asks for what, and why. */
+/** One approval: the requester, the request and the reason. */
 export function ApprovalPage() {
   const { t } = useTranslation()
   const { id } = route.useParams()
@@ -82,7 +82,7 @@ function About({ details }: { readonly details: ApprovalDetails }) {
   )
 }
 
-/** What the decision is about: what will be done, with which values, and for whom. */
+/** The subject of the decision: the workflow, its values and its user. */
 function Change({ details }: { readonly details: ApprovalDetails }) {
   const { t } = useTranslation()
   const { wfDescription, requestAttributes } = details
@@ -124,7 +124,7 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
     try {
       await decision.mutateAsync({ approvals: [approval], approved, reason, version })
     } catch (error) {
-      // The page shows by now how it stands, and no longer this form.
+      // The page already shows the new state instead of this form.
       const exists = error instanceof ApiError && error.code === 'ACCOUNT_EXISTS'
       if (exists) say(t('approval.accountExistsNow'), 'bad')
       else if (error instanceof Error && isLate(error)) say(t('approval.changedMeanwhile'), 'bad')

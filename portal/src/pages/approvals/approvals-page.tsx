@@ -19,12 +19,12 @@ import { openApprovals, workflowsOf } from './open-approvals.ts'
 
 const route = getRouteApi('/approvals')
 
-/** What waits for the person's decision, the oldest first. */
+/** The user's open approvals, the oldest first. */
 export function ApprovalsPage() {
   const { t } = useTranslation()
   const list = useInfiniteQuery(approvalsQuery)
   const all = useMemo(() => openApprovals(list.data), [list.data])
-  // Kept here, since the list is shorter, or gone, before it is known what became of them.
+  // Stored here, since the list is shorter, or gone, before the results arrive.
   const [deciding, setDeciding] = useState<readonly ApprovalSummary[]>([])
   return (
     <Page title={t('page.approvals')} actions={<DeputiesLink />}>
@@ -82,7 +82,7 @@ function Chooser({ all, list, onDecide }: ChooserProps) {
   )
   const groups = useMemo(() => [{ key: 'all', items: shown }], [shown])
   const isSearch = q !== '' || workflow !== ''
-  // What is gone, or is not shown, is not decided about.
+  // Only visible approvals that still exist are decided.
   const picked = shown.filter(({ approval }) => chosen.has(approval)).slice(0, maxAtOnce)
   const choose = (approval: string, isChosen: boolean): void => {
     const next = new Set(chosen)

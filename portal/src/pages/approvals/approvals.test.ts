@@ -20,13 +20,13 @@ const approval = (id: string): ApprovalSummary => ({
 })
 const pages = { pages: [{ approvals: [approval('1'), approval('2')] }, { approvals: [approval('2')] }], pageParams: [] }
 
-test('each approval is listed once, and goes when it is decided', () => {
+test('each approval is listed once, and disappears when it is decided', () => {
   expect(openApprovals(pages).map((one) => one.approval)).toEqual(['1', '2'])
   expect(openApprovals(withoutApprovals(pages, new Set(['2']))).map((one) => one.approval)).toEqual(['1'])
   expect(openApprovals(undefined)).toEqual([])
 })
 
-test('kinds to choose from are those of the approvals, and the chosen one, so that the choice is never shown as none', () => {
+test('the choices are the kinds of the approvals, and the chosen one, so that the choice never looks empty', () => {
   expect([...workflowsOf([approval('1'), approval('2')], '')]).toEqual([['vault', 'Vault']])
   expect([...workflowsOf([approval('1')], 'vault')]).toEqual([['vault', 'Vault']])
   expect([...workflowsOf([approval('1')], 'join')]).toEqual([
@@ -35,7 +35,7 @@ test('kinds to choose from are those of the approvals, and the chosen one, so th
   ])
 })
 
-test('what has a chosen end ends with it', () => {
+test('access with an expiry date expires', () => {
   const accessEnds = '2026-01-10T23:59:59.000Z'
   const at = Date.parse(accessEnds)
   expect([hasEnded({ accessEnds }, at - 1), hasEnded({ accessEnds }, at), hasEnded({}, at)]).toEqual([

@@ -10,7 +10,7 @@ import { Failure } from '../../components/states.tsx'
 import { DecisionForm } from './decision-form.tsx'
 import { useDecision } from './use-decision.ts'
 
-/** What the answer to one of several means, by its status. */
+/** The meaning of one of several answers, by its status. */
 const refusals: ReadonlyMap<number, MessageKey> = new Map([
   [409, 'approval.decidedMeanwhile'],
   [422, 'approval.endPassed'],
@@ -21,7 +21,7 @@ interface BulkDialogProps {
   readonly onClose: () => void
 }
 
-/** One decision about several, with what became of each. */
+/** One decision about several approvals, with the result of each. */
 export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
   const { t, tn } = useTranslation()
   const say = useSay()

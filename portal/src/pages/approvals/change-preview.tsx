@@ -13,7 +13,7 @@ interface PreviewProps {
   readonly version: number
 }
 
-/** What approving would do, asked for apart from the rest, since systems have to be asked for it. */
+/** The preview of approving, fetched separately, since targets have to be read for it. */
 export function Preview({ approval, version }: PreviewProps) {
   const { t } = useTranslation()
   const query = useQuery(changesQuery(approval, version))

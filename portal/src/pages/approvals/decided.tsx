@@ -15,7 +15,7 @@ const looks: Readonly<
   cancelled: { text: 'approval.isCancelled', tone: 'plain', icon: 'close' },
 }
 
-/** How an approval ended, by whom and why. */
+/** The outcome of an approval, with the approver and the reason. */
 export function Decided({ details }: { readonly details: ApprovalDetails }) {
   const { t, moment } = useTranslation()
   const { status, decision } = details

@@ -8,12 +8,12 @@ interface DecisionFormProps {
   readonly comment: string
   readonly onComment: (comment: string) => void
   readonly isPending: boolean
-  /** There is nothing left to approve. */
+  /** The request can no longer be approved. */
   readonly denyOnly?: boolean
   readonly onDecide: (approved: boolean, comment: string) => void
 }
 
-/** A comment and two buttons. The comment is required, since it goes to whoever asked. */
+/** A comment and two buttons. The comment is required, since the requester gets it. */
 export function DecisionForm({ comment, onComment, isPending, denyOnly = false, onDecide }: DecisionFormProps) {
   const { t } = useTranslation()
   const [isMissing, setMissing] = useState(false)

@@ -18,7 +18,7 @@ import { type PeriodDraft, periodProblem } from './period.ts'
 
 const week = 7 * 24 * 60 * 60_000
 
-/** Who decides while the person is away. */
+/** The user's deputies during an absence. */
 export function DeputiesPage() {
   const { t } = useTranslation()
   const query = useQuery(delegationsQuery)

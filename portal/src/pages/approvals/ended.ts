@@ -1,5 +1,5 @@
 import type { ApprovalSummary } from '#contract/main-requests.ts'
 
-/** What is asked for would have ended already: it can be denied, and nothing else. */
+/** The requested access would have expired already: the request can only be denied. */
 export const hasEnded = ({ accessEnds }: Pick<ApprovalSummary, 'accessEnds'>, now: number): boolean =>
   accessEnds !== undefined && Date.parse(accessEnds) <= now

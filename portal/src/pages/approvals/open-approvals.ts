@@ -3,14 +3,14 @@ import type { ApprovalList, ApprovalSummary } from '#contract/main-requests.ts'
 
 type Pages = InfiniteData<ApprovalList, unknown>
 
-/** Each once: somebody who may decide for two reasons gets it twice from older gateways. */
+/** Each once: older gateways return an approval twice if the user may decide it for two reasons. */
 export function openApprovals(pages: Pages | undefined): readonly ApprovalSummary[] {
   const found = new Map<string, ApprovalSummary>()
   for (const { approvals } of pages?.pages ?? []) for (const one of approvals) found.set(one.approval, one)
   return [...found.values()]
 }
 
-/** The list as it is once these are decided. */
+/** The list without the decided approvals. */
 export const withoutApprovals = (pages: Pages, decided: ReadonlySet<string>): Pages => ({
   ...pages,
   pages: pages.pages.map((page) => ({
@@ -19,7 +19,7 @@ export const withoutApprovals = (pages: Pages, decided: ReadonlySet<string>): Pa
   })),
 })
 
-/** The workflows that approvals are about, by name, with their labels; and the chosen one, which may be about none of them. */
+/** The workflows of the approvals, by name, with their labels; and the chosen one, which may have no approvals. */
 export const workflowsOf = (approvals: readonly ApprovalSummary[], chosen: string): ReadonlyMap<string, string> =>
   new Map([
     ...(chosen === '' ? [] : [[chosen, chosen] as const]),

@@ -6,7 +6,7 @@ export interface PeriodDraft {
   readonly ends: string
 }
 
-/** What is wrong with it before it is sent. */
+/** The problem of the period before it is sent. */
 export function periodProblem({ deputy, starts, ends }: PeriodDraft): PeriodProblem | undefined {
   if (deputy === '') return 'deputies.whoRequired'
   const [from, until] = [Date.parse(starts), Date.parse(ends)]

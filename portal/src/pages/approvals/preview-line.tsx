@@ -24,7 +24,7 @@ const icons: Readonly<Record<PreviewStep['kind'], IconName>> = {
   unforeseen: 'warning',
 }
 
-/** One thing that would happen. */
+/** One previewed change. */
 export function PreviewLine({ step }: { readonly step: PreviewStep }) {
   const text = useStepText(step)
   return (
@@ -95,7 +95,7 @@ function Entry({ entry }: { readonly entry: PreviewEntry }) {
   )
 }
 
-/** From what it is to what it would be; of something new only the latter. */
+/** The old and the new value; only the latter for a new attribute. */
 function Difference({ attribute }: { readonly attribute: PreviewAttribute }) {
   const { t } = useTranslation()
   const { secret, before, after } = attribute

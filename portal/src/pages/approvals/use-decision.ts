@@ -7,16 +7,16 @@ export interface Decision {
   readonly approvals: readonly string[]
   readonly approved: boolean
   readonly reason: string
-  /** Of the one approval that was looked at. */
+  /** The version of the single approval that the user saw. */
   readonly version?: number
 }
 
-/** By approval: 200, or what the gateway said instead. */
+/** By approval: 200, or the gateway's error status. */
 export type DecisionResults = BulkResults['results']
 
 /**
- * Takes what is decided off the list at once, and puts back what was refused. The list is asked for again in any case, so
- * that what somebody else decided goes too.
+ * Removes decided approvals from the list at once, and restores rejected ones. The list is always fetched again, so
+ * that approvals that other users decided disappear too.
  */
 export function useDecision() {
   const client = useQueryClient()

@@ -8,11 +8,11 @@ interface CountedPictureProps<K extends string> {
   readonly hint?: string
   readonly series: readonly Series<K>[]
   readonly points: readonly { readonly label: string; readonly counts: Readonly<Record<K, number>> }[]
-  /** `over-time`: they add up. `side-by-side`: they do not. `by-name`: lying bars. */
+  /** `over-time`: stacked. `side-by-side`: not stacked. `by-name`: horizontal bars. */
   readonly form: 'over-time' | 'side-by-side' | 'by-name'
 }
 
-/** How many there were of each kind, with the sums in words. */
+/** A chart of the number of each kind, with the totals as text. */
 export function CountedPicture<K extends string>({ title, hint, series, points, form }: CountedPictureProps<K>) {
   const { t, number } = useTranslation()
   const sums = totals(

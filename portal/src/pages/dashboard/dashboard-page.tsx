@@ -12,7 +12,7 @@ import './dashboard.css'
 
 const route = getRouteApi('/dashboard')
 
-/** How the installation does, for administrators. */
+/** The state of the installation, for administrators. */
 export function DashboardPage() {
   const { t } = useTranslation()
   const { administrator } = useConfig()

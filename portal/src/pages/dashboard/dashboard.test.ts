@@ -5,7 +5,7 @@ import { middleOf, type Period, spanOf } from './periods.ts'
 
 const hour = 60 * 60_000
 
-test('a period is made of whole hours or days where the browser is, and includes the present', () => {
+test("a period has whole hours or days in the browser's time zone, and includes the present", () => {
   const now = new Date(2026, 0, 20, 12, 34, 56).getTime()
   const local = (period: Period) => {
     const { by, from, to } = spanOf(period, now)
@@ -17,11 +17,11 @@ test('a period is made of whole hours or days where the browser is, and includes
   expect(Date.parse(spanOf('24h', now).to)).toBeGreaterThan(now)
 })
 
-test('a day that begins an hour before midnight is called by its own date', () => {
+test('a day that begins an hour before midnight has its own date', () => {
   expect(new Date(middleOf('2026-10-25T23:00:00Z', 'day')).toISOString()).toBe('2026-10-26T11:00:00.000Z')
 })
 
-test('every state and status is something', () => {
+test('every state and status has a series', () => {
   expect([200, 304, 400, 499, 500, 503].map((status) => callOutcome({ status }))).toEqual([
     'answered',
     'answered',
@@ -34,7 +34,7 @@ test('every state and status is something', () => {
   expect(runOutcomes(counts)).toEqual({ done: 5, open: 111, bad: 222 })
 })
 
-test('sums are in the order of the series', () => {
+test('totals are in the order of the series', () => {
   const tokens = [
     { refused: 1, issued: 2 },
     { refused: 3, issued: 4 },
@@ -44,7 +44,7 @@ test('sums are in the order of the series', () => {
   expect(totals([], runSeries)).toEqual([0, 0, 0])
 })
 
-test('durations are told in the largest unit that there are two of', () => {
+test('durations use the largest unit with at least two', () => {
   const told = (millis: number): string => {
     const unit = unitOf(millis)
     return formatDuration('en', millis / unit.millis, unit, 'long')

@@ -8,15 +8,15 @@ const units = [
 
 export type DurationUnit = (typeof units)[number]
 
-/** The largest unit of which there are at least two, so that all that is shown together is in the same. */
+/** The largest unit with at least two of it, so that all values in a chart share it. */
 export const unitOf = (longest: number): DurationUnit =>
   units.find(({ millis }) => longest >= 2 * millis) ?? { unit: 'second', millis: second }
 
-/** How many of the unit; null where there was nothing that lasted. */
+/** The number of units; null without a duration. */
 export const amountOf = (lasted: number | undefined, { millis }: DurationUnit): number | null =>
   lasted === undefined ? null : lasted / millis
 
-/** "2.5 hours", as the language has it. `amount` is of the unit. */
+/** "2.5 hours", in the user's language. `amount` is in the unit. */
 export function formatDuration(
   locale: string,
   amount: number,

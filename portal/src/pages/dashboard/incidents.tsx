@@ -23,7 +23,7 @@ interface Asked {
   readonly action: AdminAction
 }
 
-/** Requests that do not go on without an administrator. */
+/** Requests that need an administrator to continue. */
 export function Incidents() {
   const { t, number } = useTranslation()
   const incidents = useInfiniteQuery({ ...incidentsQuery, refetchInterval: useLive(30_000) })

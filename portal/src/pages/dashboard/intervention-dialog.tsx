@@ -45,7 +45,7 @@ const words: Readonly<Record<AdminAction, Words>> = {
 }
 
 const maxReason = 2_000
-/** What the gateway answers when something happened to the run since it was shown. */
+/** The gateway's statuses for a run that changed since it was shown. */
 const changed: ReadonlySet<number> = new Set([409, 412])
 
 export function InterventionDialog({ run, action, onClose }: InterventionDialogProps) {

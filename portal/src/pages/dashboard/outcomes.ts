@@ -21,7 +21,7 @@ export const approvalEvents = ({ opened, approved, denied, escalated }: Approval
   escalated,
 })
 
-/** A name and a colour for each part of a picture. */
+/** A name and a color for each series of a chart. */
 export interface Series<K extends string> {
   readonly name: K
   readonly label: MessageKey
@@ -52,7 +52,7 @@ export const callSeries: readonly Series<CallOutcome>[] = [
   { name: 'failed', label: 'dashboard.broken', color: 'red.6' },
 ]
 
-/** How many of each there are together. */
+/** The total of each. */
 export const totals = <K extends string>(
   points: readonly Readonly<Record<K, number>>[],
   series: readonly Series<K>[],

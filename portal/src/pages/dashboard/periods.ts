@@ -6,7 +6,7 @@ const lengths = { hour, day: 24 * hour } as const
 
 type By = Statistics['by']
 
-/** Times to look back at, each in as many parts as a picture has room for. */
+/** Periods, each with as many parts as a chart has room for. */
 export const periods = {
   '24h': { label: 'dashboard.day', by: 'hour', parts: 24 },
   '7d': { label: 'dashboard.week', by: 'day', parts: 7 },
@@ -17,7 +17,7 @@ export type Period = keyof typeof periods
 
 export const isPeriod = (word: string | undefined): word is Period => word !== undefined && Object.hasOwn(periods, word)
 
-/** Parts that begin with a full hour or with midnight where the browser is; the last one is the present one. */
+/** Parts that begin at a full hour or at midnight in the browser's time zone; the last one contains the present. */
 export function spanOf(period: Period, now: number): { readonly by: By; readonly from: string; readonly to: string } {
   const { by, parts } = periods[period]
   const last = new Date(now)
@@ -27,5 +27,5 @@ export function spanOf(period: Period, now: number): { readonly by: By; readonly
   return { by, from: new Date(end - parts * lengths[by]).toISOString(), to: new Date(end).toISOString() }
 }
 
-/** A time that lies in the part for certain: where clocks were changed since, a day begins an hour before or after midnight. */
+/** A time that is certainly within the part: around a clock change, a day begins an hour before or after midnight. */
 export const middleOf = (from: string, by: By): number => Date.parse(from) + lengths[by] / 2

@@ -4,14 +4,14 @@ import { useTranslation } from '../../app/i18n.tsx'
 
 interface PictureProps {
   readonly title: string
-  /** What it comes to, in words. */
+  /** The totals as text. */
   readonly text?: string | undefined
   readonly hint?: string
   readonly isEmpty: boolean
   readonly children: ReactNode
 }
 
-/** A frame around a picture, which is loaded where there is something to draw only. */
+/** A frame around a chart, which is loaded only if there is data. */
 export function Picture({ title, text, hint, isEmpty, children }: PictureProps) {
   const { t } = useTranslation()
   return (

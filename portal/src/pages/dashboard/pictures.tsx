@@ -14,7 +14,7 @@ import { approvalEvents, approvalSeries, callSeries, runOutcomes, runSeries, tok
 import { middleOf, type Period, spanOf } from './periods.ts'
 import { Picture } from './picture.tsx'
 
-/** What happened lately: requests, approvals, tokens, and calls of SCIM clients. */
+/** Recent requests, approvals, tokens, and calls of SCIM clients. */
 export function Pictures({ period }: { readonly period: Period }) {
   const statistics = useQuery({
     ...statisticsQuery(period, () => spanOf(period, gatewayNow())),
@@ -83,7 +83,7 @@ function Drawn({ statistics }: { readonly statistics: Statistics }) {
   )
 }
 
-/** How long people wait for a decision. */
+/** How long requests wait for a decision. */
 function DecisionTimes({ statistics }: { readonly statistics: Statistics }) {
   const { t, language } = useTranslation()
   const when = usePartLabel(statistics)
@@ -111,7 +111,7 @@ function DecisionTimes({ statistics }: { readonly statistics: Statistics }) {
   )
 }
 
-/** What a part of the time is called: by the hour, or by the day. */
+/** The label of a part: its hour, or its day. */
 function usePartLabel({ by }: Pick<Statistics, 'by'>): (from: string) => string {
   const { language } = useTranslation()
   const format = new Intl.DateTimeFormat(

@@ -2,14 +2,14 @@ import type { TimedAccess } from '#contract/main.ts'
 import type { RequestSummary } from '#contract/main-requests.ts'
 
 const day = 24 * 60 * 60_000
-/** Access that ends within this time is worth a word. */
+/** Access that expires within this time is shown. */
 const soonMillis = 14 * day
-/** What went wrong longer ago is history. */
+/** Older failures are not shown. */
 const recentMillis = 14 * day
 
 export type Access = TimedAccess['access'][number]
 
-/** What ends soon, the soonest first. */
+/** Access that expires soon, the soonest first. */
 export const endingSoon = (access: readonly Access[], now: number): readonly Access[] =>
   access
     .filter(({ expires }) => {

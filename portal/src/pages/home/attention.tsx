@@ -14,7 +14,7 @@ import { endingSoon, recentTrouble } from './attention-items.ts'
 
 const maxListed = 5
 
-/** What waits for the person: decisions, access that ends, requests that went wrong. Nothing where nothing does. */
+/** What needs the user's attention: decisions, access that expires, failed requests. Empty if there is nothing. */
 export function Attention() {
   const { t, tn, relative } = useTranslation()
   const { enableApprovals } = useConfig()

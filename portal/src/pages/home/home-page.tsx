@@ -24,7 +24,7 @@ import { WorkflowLink } from './workflow-link.tsx'
 
 const route = getRouteApi('/')
 
-/** Another page may have been chosen as the first one, and is shown until somebody asks for this one. */
+/** Another start page may be configured, and is shown until the user opens this one. */
 let isArrival = true
 
 export function HomePage() {
@@ -103,7 +103,7 @@ function Links({ links }: { readonly links: readonly PortalLink[] }) {
   )
 }
 
-/** What can be asked for, by the same words. */
+/** Workflows that match the same words. */
 function FoundWorkflows({ query }: { readonly query: string }) {
   const { t } = useTranslation()
   const [q] = useDebouncedValue(query.trim(), 200)

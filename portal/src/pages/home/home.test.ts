@@ -12,7 +12,7 @@ const orgs = [
 const links = [link('wiki', 'b'), link('mail', 'a'), link('lost', 'gone')]
 const wanted = { query: '', org: '', elsewhere: 'Other' }
 
-test('links stand below their orgs, in the order of the tree; the others come last', () => {
+test('links are below their orgs, in the order of the tree; the others come last', () => {
   const groups = groupLinks(links, orgs, wanted)
   expect(groups.map(({ heading, items }) => [heading, items.map(({ name }) => name)])).toEqual([
     ['A', ['mail']],
@@ -26,7 +26,7 @@ test('one org, or some words', () => {
   expect(groupLinks(links, orgs, { ...wanted, query: 'MAIL' }).flatMap(({ items }) => items)).toEqual([links[1]])
 })
 
-test('access that ends soon, the soonest first; what has ended is no news', () => {
+test('shows access that expires soon, the soonest first, and not expired access', () => {
   const now = Date.UTC(2026, 0, 10)
   const day = (n: number): Access => ({
     id: String(n),
@@ -39,7 +39,7 @@ test('access that ends soon, the soonest first; what has ended is no news', () =
   expect(endingSoon([day(20), day(5), day(-1), day(1)], now).map(({ id }) => id)).toEqual(['1', '5'])
 })
 
-test('what went wrong long ago is history', () => {
+test('old failures are not shown', () => {
   const failed = (updated: string) => ({ updated }) as RequestSummary
   const now = Date.UTC(2026, 1, 1)
   expect(recentTrouble([failed('2026-01-31T00:00:00Z'), failed('2025-06-01T00:00:00Z')], now)).toHaveLength(1)

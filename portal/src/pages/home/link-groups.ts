@@ -5,13 +5,13 @@ import type { FlatOrg } from '../../components/orgs.ts'
 
 interface Wanted {
   readonly query: string
-  /** Empty: of all. */
+  /** All if empty. */
   readonly org: string
-  /** Where links of no org in the tree stand. */
+  /** The heading of links without an org in the tree. */
   readonly elsewhere: string
 }
 
-/** The links that are looked for, below the orgs they belong to, in the order of the tree. */
+/** The matching links, below their orgs, in the order of the tree. */
 export function groupLinks(
   links: readonly PortalLink[],
   orgs: readonly FlatOrg[],

@@ -9,7 +9,7 @@ import { WorkflowLink } from './workflow-link.tsx'
 const maxFavourites = 24
 const maxRecent = 8
 
-/** Favourites first, then what was used last and is no favourite. */
+/** Favourites first, then recently used items that are not favourites. */
 export function Marked({ links }: { readonly links: readonly PortalLink[] }) {
   const { t } = useTranslation()
   const { data } = useQuery(marksQuery)

@@ -9,7 +9,7 @@ interface WorkflowLinkProps {
   readonly description?: string
 }
 
-/** Something that can be asked for; leads to where it is asked for. */
+/** A workflow, linked to the page where the user requests it. */
 export function WorkflowLink({ name, label, description }: WorkflowLinkProps) {
   return (
     <Group className="card" gap={4} wrap="nowrap">

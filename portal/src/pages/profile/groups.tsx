@@ -4,7 +4,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { NameBadges } from '../../components/name-badges.tsx'
 
-/** What the person belongs to. */
+/** The user's groups. */
 export function Groups({ groups }: { readonly groups: readonly string[] }) {
   const { t } = useTranslation()
   const { groupsAreJson, groupsFields } = useConfig()
@@ -15,7 +15,7 @@ export function Groups({ groups }: { readonly groups: readonly string[] }) {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** A JSON text with one group or a list of them; nothing where it is neither. */
+/** A JSON text with one group or a list of them; empty otherwise. */
 function readGroups(text: string): readonly Row[] {
   try {
     const read: unknown = JSON.parse(text)
@@ -26,7 +26,7 @@ function readGroups(text: string): readonly Row[] {
   }
 }
 
-/** Whatever it is: it comes from elsewhere. */
+/** Any JSON value, since it comes from elsewhere. */
 function cellText(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? isolated(value) : JSON.stringify(value)

@@ -9,7 +9,7 @@ interface ProfileFieldProps {
   readonly error: string | undefined
 }
 
-/** A field as the configuration describes it. */
+/** A configured field. */
 export function ProfileField({ field, value, onChange, error }: ProfileFieldProps) {
   const { t } = useTranslation()
   const common = {

@@ -16,7 +16,7 @@ const field = (more: Partial<FormAttributeView>): FormAttributeView => ({
   ...more,
 })
 
-test('the login cannot be changed, nor anything where nothing can be', () => {
+test('the login cannot be changed, and nothing can if editing is off', () => {
   const config = {
     attributeNameList: ['uid', 'team', 'absent', 'hidden'],
     attributes: { uid: field({ name: 'uid' }), team: field({}), hidden: field({ name: 'hidden', show: false }) },
@@ -30,7 +30,7 @@ test('the login cannot be changed, nor anything where nothing can be', () => {
   expect(fieldsOf({ ...config, canEditUser: false }).every(({ readOnly }) => readOnly)).toBe(true)
 })
 
-test('rules that the browser knows', () => {
+test('checks the rules that the browser knows', () => {
   expect(fieldProblem(field({ required: true }), ' ')?.key).toBe('field.required')
   expect(fieldProblem(field({ minChars: 3 }), '')).toBe(undefined)
   expect(fieldProblem(field({ minChars: 3 }), 'ab')).toEqual({ key: 'field.tooShort', values: { count: 3 } })
@@ -40,7 +40,7 @@ test('rules that the browser knows', () => {
   expect([fieldProblem(list, 'red'), fieldProblem(list, 'Red')?.key]).toEqual([undefined, 'field.notListed'])
 })
 
-test('only what was changed is sent', () => {
+test('sends only changed fields', () => {
   const fields = [field({}), field({ name: 'uid', readOnly: true }), field({ name: 'room' })]
   expect(changeOf(fields, { team: 'red', room: '1' }, { team: '', room: '1', uid: 'root' })).toEqual({
     team: { name: 'team', value: '' },

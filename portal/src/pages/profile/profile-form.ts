@@ -3,7 +3,7 @@ import type { MessageKey } from '../../app/messages.ts'
 
 export type FieldValues = Readonly<Record<string, string>>
 
-/** The fields of the form, in their order; the login is never one that can be changed. */
+/** The fields of the form, in their order; the login can never be changed. */
 export const fieldsOf = ({ attributeNameList, attributes, uidAttributeName, canEditUser }: MainConfig) =>
   attributeNameList.flatMap((name) => {
     const field = attributes[name]
@@ -14,7 +14,7 @@ export const fieldsOf = ({ attributeNameList, attributes, uidAttributeName, canE
 export const valuesOf = (user: UserData): FieldValues =>
   Object.fromEntries(user.attributes.map(({ name, values }) => [name, values.join(', ')]))
 
-/** What is wrong with a value, by the rules that the browser knows; the gateway knows them all. */
+/** The problem of a value by the rules that the browser knows; the gateway knows them all. */
 export function fieldProblem(
   field: FormAttributeView,
   value: string,
@@ -27,7 +27,7 @@ export function fieldProblem(
   return undefined
 }
 
-/** Only what was changed is sent. */
+/** Only changed fields are sent. */
 export function changeOf(fields: readonly FormAttributeView[], before: FieldValues, now: FieldValues): ProfileChange {
   const change: Record<string, { name: string; value: string }> = {}
   for (const { name, readOnly } of fields) {

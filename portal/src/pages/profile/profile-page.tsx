@@ -15,7 +15,7 @@ import { Groups } from './groups.tsx'
 import { ProfileField } from './profile-field.tsx'
 import { changeOf, type FieldValues, fieldProblem, fieldsOf, valuesOf } from './profile-form.ts'
 
-/** What is known of the person, and what the person may change of it. */
+/** The user's profile, with the fields that the user may change. */
 export function ProfilePage() {
   const { t } = useTranslation()
   const user = useQuery(userQuery)

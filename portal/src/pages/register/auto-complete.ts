@@ -1,4 +1,4 @@
-/** What browsers may fill in, by the usual names of attributes (WCAG 1.3.5). */
+/** Purposes for autofill, by the usual names of attributes (WCAG 1.3.5). */
 const purposes: Readonly<Record<string, string>> = {
   uid: 'username',
   username: 'username',

@@ -4,7 +4,7 @@ import { passwordProblem } from '../../components/password-strength.ts'
 import { autoComplete } from './auto-complete.ts'
 import { fieldProblem, type Matches, type Problem } from './field-rules.ts'
 
-/** What was typed and may be kept while the page is loaded again: no password. */
+/** Typed values that may survive a reload: no passwords. */
 export interface Entries {
   readonly values: Readonly<Record<string, string>>
   readonly reason: string
@@ -19,12 +19,12 @@ export interface Passwords {
 export const noEntries: Entries = { values: {}, reason: '', terms: false }
 export const noPasswords: Passwords = { password: '', password2: '' }
 
-/** An invitation, with the token that it was found by. */
+/** An invitation, with its token. */
 export interface Invitation extends InvitationOffer {
   readonly token: string
 }
 
-/** The fields of the form as they are for whoever was invited: what the invitation says cannot be changed. */
+/** The fields of the form for an invited user: values of the invitation cannot be changed. */
 export function fieldsOf(config: RegisterConfig, invitation: Invitation | undefined): readonly FormAttributeView[] {
   const shown = config.attributes.filter(({ show }) => show)
   return shown.map((field) =>
@@ -46,13 +46,13 @@ export function invitedValue(
   return isAddress ? invitation.email : undefined
 }
 
-/** Places of the form beside its fields. */
+/** Parts of the form that can have problems. */
 export type Place = 'field' | 'reason' | 'password' | 'password2' | 'terms'
 
-/** By place, for a field by `field` and its name: so that no attribute is taken for a place. */
+/** The key of a part; a field by `field` and its name, so that no attribute collides with a part. */
 export const keyOf = (place: Place, name = ''): string => `${place} ${name}`.trimEnd()
 
-/** All that is wrong, by place, in the order of the form. */
+/** All problems by part, in the order of the form. */
 export function problemsOf(
   config: RegisterConfig,
   fields: readonly FormAttributeView[],
@@ -79,7 +79,7 @@ export function problemsOf(
   return found
 }
 
-/** What is sent. Fields that only the server sets are left out, and so are empty ones. */
+/** The request to send. Fields that only the server sets are left out, and so are empty ones. */
 export function requestOf(
   config: RegisterConfig,
   fields: readonly FormAttributeView[],

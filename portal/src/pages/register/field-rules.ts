@@ -1,23 +1,23 @@
 import type { FormAttributeView } from '#contract/main.ts'
 import type { MessageKey, Values } from '../../app/messages.ts'
 
-/** What is wrong, as a message of the catalogue or in the configuration's own words. */
+/** A problem, as a message key or in the configuration's own words. */
 export type Problem = { readonly key: MessageKey; readonly values?: Values } | { readonly text: string }
 
 /** Whether the whole text matches a field's pattern; undefined while that is not known. */
 export type Matches = (name: string, value: string) => boolean | undefined
 
-/** Longer values are refused whatever the form says. */
+/** Longer values are always rejected. */
 const maxValueLength = 10_000
 
-/** So many are given at once; there may be more. */
+/** The most items of one answer; there may be more. */
 export const mostItems = 1_000
 
-/** A bare address, as the gateway writes to. */
+/** A bare address that the gateway can write to. */
 const address = /^[^\s\p{Cc}<>()[\],;:\\"@]{1,64}@[^\s\p{Cc}<>()[\],;:\\"@]{1,253}$/u
 const maxAddressLength = 254
 
-/** The gateway's own rules, but for what only it can know. Undefined where nothing is wrong. */
+/** The gateway's own rules, except those that only it can check. Undefined without a problem. */
 export function fieldProblem(
   field: FormAttributeView,
   value: string,
@@ -43,9 +43,9 @@ export function fieldProblem(
   return undefined
 }
 
-/** Whether the whole list is known here; one that is searched may have more than is shown. */
+/** Whether the whole list is known here; a searchable one may have more items. */
 const isChosenOnly = ({ values }: FormAttributeView): boolean => values.length > 0 && values.length < mostItems
 
-/** One line, but for text areas. */
+/** One line, except for text areas. */
 const isKeepable = (type: FormAttributeView['type'], value: string): boolean =>
   value.isWellFormed() && (type === 'text-area' ? !/[^\P{Cc}\t\n\r]/u.test(value) : !/\p{Cc}/u.test(value))

@@ -22,10 +22,10 @@ interface RegisterFieldProps extends FieldProps {
   readonly minSearchChars: number
 }
 
-/** Of more than this many somebody wants to search. */
+/** Longer lists are searchable. */
 const manyItems = 15
 
-/** A list that is too long to choose from, or that leaves room for typing. */
+/** A list that is too long to choose from, or that allows other values. */
 const isSuggested = ({ type, values }: FormAttributeView): boolean => {
   if (type === 'list') return values.length === 0 || values.length >= mostItems
   return type === 'text-list' || (type === 'text' && values.length > 0)

@@ -2,12 +2,12 @@ import type { HumanCheckView } from '#contract/register.ts'
 import { fetchChallenge } from '../../api/register.ts'
 import { silentToken } from './provider-script.ts'
 
-/** Gives what is sent as `reCaptchaCode`; undefined where nothing is asked for. */
+/** Returns the value of `reCaptchaCode`; undefined if there is no check. */
 export type HumanProof = () => Promise<string | undefined>
 
 export const noProof: HumanProof = async () => undefined
 
-/** Of a check that shows nothing on the page. */
+/** The proof of a check without a visible part. */
 export function ownProof({ kind, siteKey = '', action = '' }: HumanCheckView): HumanProof {
   if (kind === 'proof-of-work') return solveInWorker
   return kind === 'recaptcha-v3' ? () => silentToken(siteKey, action) : noProof

@@ -1,10 +1,10 @@
 import type { ListItem } from '#contract/main.ts'
 
-/** What is shown of a value. */
+/** The label of a value. */
 export const nameOf = (items: readonly ListItem[], value: string): string =>
   items.find((item) => item.value === value)?.name ?? value
 
-/** Each value once, and each label, since labels tell them apart. */
+/** Each value once, and each label, since users distinguish them by label. */
 export function unique(items: readonly ListItem[]): readonly ListItem[] {
   const [names, values] = [new Set<string>(), new Set<string>()]
   return items.filter(({ name, value }) => {

@@ -4,7 +4,7 @@ import type { Matches } from './field-rules.ts'
 
 const unknown: Matches = () => undefined
 
-/** Patterns are read as the gateway reads them (RE2), by the same library, which comes only with a form that has any. */
+/** Evaluates patterns with the gateway's library (RE2), which is loaded only for a form with patterns. */
 export function usePatterns(fields: readonly FormAttributeView[]): Matches {
   const [matches, setMatches] = useState<Matches>(() => unknown)
   useEffect(() => {
@@ -14,7 +14,7 @@ export function usePatterns(fields: readonly FormAttributeView[]): Matches {
       (compiled) => {
         if (!isLeft) setMatches(() => compiled)
       },
-      // Without them the gateway's answer tells what does not match.
+      // Without them the gateway's answer reports values that do not match.
       () => undefined,
     )
     return () => {

@@ -1,6 +1,6 @@
 import type { RegisterChallenge } from '#contract/register.ts'
 import { solve } from './proof-of-work.ts'
 
-/** Works beside the page, which stays usable meanwhile. */
+/** Runs beside the page, which stays usable meanwhile. */
 self.onmessage = ({ data }: MessageEvent<Pick<RegisterChallenge, 'challenge' | 'difficulty'>>) =>
   self.postMessage(solve(data.challenge, data.difficulty))

@@ -7,12 +7,12 @@ import { loadProvider, type ProviderKind } from './provider-script.ts'
 interface ProviderCheckProps {
   readonly kind: ProviderKind
   readonly check: HumanCheckView
-  /** The box was ticked; empty when what it gave is too old. */
+  /** The user solved the check; empty when the token expires. */
   readonly onToken: (token: string) => void
   readonly error: string | undefined
 }
 
-/** The box of a provider. */
+/** The widget of a provider. */
 export function ProviderCheck({ kind, check, onToken, error }: ProviderCheckProps) {
   const { t, language } = useTranslation()
   const place = useRef<HTMLDivElement>(null)

@@ -4,7 +4,7 @@ export type ProviderKind = 'recaptcha-v2' | 'recaptcha-v3' | 'turnstile'
 
 export const isProvider = (kind: HumanCheckKind): kind is ProviderKind => kind !== 'none' && kind !== 'proof-of-work'
 
-/** What the scripts of the providers have in common. */
+/** The common API of the providers' scripts. */
 export interface Provider {
   render(place: HTMLElement, options: Readonly<Record<string, unknown>>): unknown
   ready?(done: () => void): void
@@ -33,7 +33,7 @@ export function loadProvider(kind: ProviderKind, siteKey: string): Promise<Provi
   if (known !== undefined) return known
   const loading = load(kind, address)
   loaded.set(address, loading)
-  // It may come another time.
+  // A later attempt may succeed.
   loading.catch(() => loaded.delete(address))
   return loading
 }
@@ -53,7 +53,7 @@ async function load(kind: ProviderKind, address: string): Promise<Provider> {
   return provider
 }
 
-/** reCAPTCHA v3 shows no box: it gives a token when asked. */
+/** reCAPTCHA v3 has no widget: it returns a token on request. */
 export async function silentToken(siteKey: string, action: string): Promise<string | undefined> {
   const provider = await loadProvider('recaptcha-v3', siteKey)
   return await provider.execute?.(siteKey, { action })

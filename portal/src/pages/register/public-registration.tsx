@@ -12,7 +12,7 @@ import { Answer } from '../../components/answer.tsx'
 import { NoticeProvider } from '../../components/notices.tsx'
 import { RegisterView } from './register-view.tsx'
 
-/** The form for somebody who is not known yet: all that there is at a mount without the Main API. */
+/** The form for an anonymous user: the only page at a mount without the Main API. */
 export function PublicRegistration() {
   const config = useQuery(registerConfigQuery)
   return (

@@ -169,7 +169,7 @@ function Terms({ id, text, checked, onChange, error }: TermsProps) {
   )
 }
 
-/** Everything that the gateway said is wrong, also what stands beside the fields already. */
+/** All problems that the gateway reported, including those beside the fields. */
 function Refusal({ error }: { readonly error: Error | null }) {
   const { t } = useTranslation()
   if (error === null) return null

@@ -9,7 +9,7 @@ import { RegisterView } from './register-view.tsx'
 
 const route = getRouteApi('/register')
 
-/** The form for somebody who is signed in. */
+/** The form for a signed-in user. */
 export function RegisterPage() {
   const { t } = useTranslation()
   const { login } = usePerson()

@@ -13,13 +13,13 @@ import './register.css'
 
 interface RegisterViewProps {
   readonly config: RegisterConfig
-  /** Who is signed in; empty for nobody. */
+  /** The signed-in user; empty if there is none. */
   readonly owner: string
-  /** Of the address; empty without one. */
+  /** The token in the address; empty without one. */
   readonly token: string
 }
 
-/** The way of a registration: the invitation where there is one, the form, and what comes then. */
+/** The steps of a registration: the invitation if there is one, the form, and the confirmation. */
 export function RegisterView({ config, owner, token }: RegisterViewProps) {
   const { t } = useTranslation()
   const offer = useQuery({ ...invitationQuery(token), enabled: token !== '' })
@@ -52,7 +52,7 @@ function Registration({ config, owner, invitation }: RegistrationProps) {
   const [done, setDone] = useState<Done>()
   const form = (
     <RegisterForm
-      // Each registration begins with an empty form.
+      // Each registration starts with an empty form.
       key={done?.answer.workflowId ?? ''}
       config={config}
       owner={owner}

@@ -53,7 +53,7 @@ const invitation: Invitation = { token: 'secret', email: 'ada@example.com', attr
 const entries: Entries = { values: { uid: 'ada', mail: 'else@example.com' }, reason: '', terms: false }
 const nothing = { proof: undefined, trap: '', invitation: undefined }
 
-test('what an invitation says cannot be changed and is not sent', () => {
+test('values of an invitation cannot be changed and are not sent', () => {
   const known = config({ verifyEmailAttribute: 'mail' })
   const fields = fieldsOf(known, invitation)
   expect(fields.map(({ name, readOnly }) => [name, readOnly])).toEqual([
@@ -67,7 +67,7 @@ test('what an invitation says cannot be changed and is not sent', () => {
   })
 })
 
-test('the field that is to stay empty is sent as it is, and nothing that was not asked for', () => {
+test('the honeypot is sent unchanged, and no unrequested field', () => {
   const known = config({ humanCheck: { kind: 'proof-of-work', honeypot: 'website' } })
   const sent = requestOf(
     known,
@@ -83,7 +83,7 @@ test('the field that is to stay empty is sent as it is, and nothing that was not
   expect(sent).toEqual({ attributes: entries.values, reCaptchaCode: 'a.b', website: 'spam' })
 })
 
-test('everything that is missing is found at once, in the order of the form', () => {
+test('all missing values are found at once, in the order of the form', () => {
   const known = config({
     requireReason: true,
     requireTermsAndConditions: true,
@@ -101,7 +101,7 @@ test('everything that is missing is found at once, in the order of the form', ()
   expect([...found.keys()]).toEqual(['field uid', 'field mail', 'reason', 'password', 'password2', 'terms'])
 })
 
-test('what the gateway says stands beside the field with the longest label that fits', () => {
+test("the gateway's problem is beside the field with the longest matching label", () => {
   const fields = [
     field('cn', { displayName: 'Name' }),
     field('team', { displayName: 'Name of the team', regExFailedMsg: 'Odd' }),
@@ -117,7 +117,7 @@ test('what the gateway says stands beside the field with the longest label that 
   expect(others).toEqual(['Human validation failed', 'Namesake'])
 })
 
-test('each label and each value comes once', () => {
+test('each label and each value appears once', () => {
   const items = [
     { name: 'A', value: '1', num: 0 },
     { name: 'A', value: '2', num: 1 },

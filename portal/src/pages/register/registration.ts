@@ -25,13 +25,13 @@ import { sortProblems } from './server-problems.ts'
 
 interface RegistrationOptions {
   readonly config: RegisterConfig
-  /** Who is signed in; empty for nobody. */
+  /** The signed-in user; empty if there is none. */
   readonly owner: string
   readonly invitation: Invitation | undefined
   readonly onSubmitted: (answer: SubmittedResponse, address: string) => void
 }
 
-/** The state of a registration form: what was typed, what is wrong with it, and its way to the gateway. */
+/** The state of a registration form: its values, its problems, and its submission. */
 export function useRegistration({ config, owner, invitation, onSubmitted }: RegistrationOptions) {
   const { t } = useTranslation()
   const fields = useMemo(() => fieldsOf(config, invitation), [config, invitation])
@@ -39,9 +39,9 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
   const [passwords, setPasswords] = useState<Passwords>(noPasswords)
   const [trap, setTrap] = useState('')
   const [token, setToken] = useState('')
-  /** Places that were left once: what is wrong is told there, and not while somebody begins to type. */
+  /** Parts that the user has left: their problems are shown there, and not while the user starts to type. */
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set())
-  /** What the gateway said, until the place is changed. */
+  /** The gateway's problems, until the part is changed. */
   const [refused, setRefused] = useState<ReadonlyMap<string, string>>(new Map())
   const matches = usePatterns(fields)
   const problems = useMemo(
@@ -106,7 +106,7 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
       const problem = left.has(key) ? problems.get(key) : undefined
       return problem === undefined ? undefined : textOf(problem)
     },
-    /** Sends what is in order. Gives the first place that is not. */
+    /** Sends a valid form. Returns the first part with a problem. */
     send: (): string | undefined => {
       setLeft(new Set([...problems.keys(), ...left]))
       const [first] = problems.keys()
@@ -120,7 +120,7 @@ export function useRegistration({ config, owner, invitation, onSubmitted }: Regi
 const without = (map: ReadonlyMap<string, string>, key: string): ReadonlyMap<string, string> =>
   map.has(key) ? new Map([...map].filter(([one]) => one !== key)) : map
 
-/** What the gateway says of reasons and passwords begins with these words. */
+/** The gateway's texts about reasons and passwords begin with these words. */
 const ownPlaces: readonly (readonly [RegExp, string])[] = [
   [/^Reason /, keyOf('reason')],
   [/^Passwords? /, keyOf('password')],

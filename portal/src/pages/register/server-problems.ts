@@ -3,15 +3,15 @@ import type { FormAttributeView } from '#contract/main.ts'
 export interface ServerProblems {
   /** By the field's name, in the gateway's words. */
   readonly fields: ReadonlyMap<string, string>
-  /** What concerns no field of the form. */
+  /** Problems of no field of the form. */
   readonly others: readonly string[]
 }
 
-/** Puts what the gateway refused beside the fields: its texts begin with the field's label. */
+/** Assigns the gateway's problems to the fields: its texts begin with the field's label. */
 export function sortProblems(texts: readonly string[], fields: readonly FormAttributeView[]): ServerProblems {
   const found = new Map<string, string>()
   const others: string[] = []
-  // The longest label first, so that "Name of the team" is not taken for "Name".
+  // The longest label first, so that "Name of the team" does not match "Name".
   const labels = fields.toSorted((a, b) => b.displayName.length - a.displayName.length)
   for (const text of texts) {
     const field = labels.find(

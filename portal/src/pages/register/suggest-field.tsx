@@ -12,10 +12,10 @@ interface SuggestFieldProps extends FieldProps {
   readonly minSearchChars: number
 }
 
-/** The most that is offered at once. */
+/** The most suggestions at once. */
 const maxOffers = 100
 
-/** A line with suggestions: from the list that came with the form, or searched while somebody types. */
+/** A text field with suggestions: from the list of the form, or searched while typing. */
 export function SuggestField({ field, minSearchChars, value, onChange, onBlur, error, ...input }: SuggestFieldProps) {
   const { t } = useTranslation()
   const [text, setText] = useState(() => nameOf(field.values, value))

@@ -10,13 +10,13 @@ export interface OrgReports {
 }
 
 interface KnownReports {
-  /** Undefined until all are known. */
+  /** Undefined until all are loaded. */
   readonly groups: readonly OrgReports[] | undefined
   readonly error: Error | null
   readonly refetch: () => void
 }
 
-/** The reports of all organisations that the person may see. */
+/** The reports of all organizations that the user sees. */
 export function useKnownReports(): KnownReports {
   const tree = useQuery(orgsQuery)
   const orgs = tree.data === undefined ? [] : flatten(tree.data, 'showInReports')

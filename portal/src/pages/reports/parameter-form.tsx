@@ -19,7 +19,7 @@ const dates: readonly { readonly name: 'beginDate' | 'endDate'; readonly label: 
   { name: 'endDate', label: 'reports.endDate' },
 ]
 
-/** What a report has to know before it can be run. */
+/** The parameters of a report, before it runs. */
 export function ParameterForm({ parameters, initial, isRunning, onRun }: ParameterFormProps) {
   const { t } = useTranslation()
   const [values, setValues] = useState<ReportValues>(initial)

@@ -1,6 +1,6 @@
 import type { Row, Table } from './report-table.ts'
 
-/** A column that rows can be counted by. */
+/** A column by which rows can be counted. */
 export interface ChartChoice {
   readonly column: number
   readonly name: string
@@ -13,11 +13,11 @@ export interface ChartPoint {
 }
 
 const dayMillis = 24 * 60 * 60_000
-/** More bars are not read by anybody. */
+/** More bars are unreadable. */
 const maxBars = 20
 const maxDays = 366
 
-/** The columns that a picture can be made of: times, and those with few values that come again. */
+/** The columns that can be charted: times, and those with few repeated values. */
 export function chartChoices({ columns, rows }: Table): readonly ChartChoice[] {
   if (rows.length < 2) return []
   return columns.flatMap(({ name, kind }, column): ChartChoice[] => {
@@ -39,7 +39,7 @@ const dayOf = (moment: string): number => Math.floor(Date.parse(moment) / dayMil
 const daysOf = (rows: readonly Row[], column: number): readonly number[] =>
   [...new Set(present(rows, column).map(dayOf))].sort((a, b) => a - b)
 
-/** How many rows there are of each value, most first, or of each day, those without any too. */
+/** The number of rows for each value, most first, or for each day, including days without any. */
 export function chartPoints(
   rows: readonly Row[],
   { column, kind }: ChartChoice,

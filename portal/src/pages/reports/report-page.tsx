@@ -15,7 +15,7 @@ import './reports.css'
 
 const route = getRouteApi('/reports/$name')
 
-/** One report. What it was run with stands in the address, so that it can be given to others. */
+/** One report. Its parameters are in the address, so that it can be shared. */
 export function ReportPage() {
   const { t } = useTranslation()
   const { name } = route.useParams()
@@ -68,7 +68,7 @@ function Report({ report: { name, parameters } }: { readonly report: ReportInfo 
   )
 }
 
-/** Those that the report declares, and no others. */
+/** Only the parameters that the report declares. */
 function valuesOf(
   parameters: readonly ReportParameter[],
   search: { readonly [name in ReportParameter]?: string | undefined },

@@ -1,6 +1,6 @@
 import type { ReportResult } from '#contract/main.ts'
 
-/** What the values of a column are, where all that there are agree. */
+/** The common type of a column's values, if they all agree. */
 export type ColumnKind = 'text' | 'number' | 'moment'
 
 export interface Column {
@@ -8,7 +8,7 @@ export interface Column {
   readonly key: string
   readonly name: string
   readonly kind: ColumnKind
-  /** In rem: room for what stands in it, but neither too little nor too much. */
+  /** In rem: fits the content, within limits. */
   readonly width: number
 }
 
@@ -22,7 +22,7 @@ export interface Table {
 const numeric = /^-?\d{1,15}(?:\.\d{1,15})?$/
 const iso = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/
 
-/** One row for each of the report's, with what stands above its group in front. */
+/** One row for each of the report's rows, after the header fields of its group. */
 export function tableOf({ headerFields, dataFields, grouping }: ReportResult): Table {
   const rows: Row[] = []
   for (const { header, data } of grouping) {
@@ -70,7 +70,7 @@ export interface Sorting {
   readonly descending: boolean
 }
 
-/** Empty values come last either way; rows that are alike stay in their order. */
+/** Empty values come last in either direction; equal rows keep their order. */
 export function sorted({ columns, rows }: Table, { column, descending }: Sorting, locale: string): readonly Row[] {
   const kind = columns[column]?.kind ?? 'text'
   const collator = new Intl.Collator(locale, { numeric: true })
@@ -88,7 +88,7 @@ export function sorted({ columns, rows }: Table, { column, descending }: Sorting
   })
 }
 
-/** Rows with a cell that has the text. */
+/** Rows with a cell that contains the text. */
 export function filtered(rows: readonly Row[], text: string): readonly Row[] {
   const wanted = text.trim().toLowerCase()
   if (wanted === '') return rows

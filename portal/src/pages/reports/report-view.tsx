@@ -19,7 +19,7 @@ interface ReportViewProps {
   readonly values: ReportValues
 }
 
-/** What a report says: as a table, as a picture where there is one in it, and as a file. */
+/** The result of a report: as a table, as a chart if possible, and as a file. */
 export function ReportView({ result, values }: ReportViewProps) {
   const { t, tn, language } = useTranslation()
   const table = useMemo(() => tableOf(result), [result])
@@ -57,7 +57,7 @@ export function ReportView({ result, values }: ReportViewProps) {
   )
 }
 
-/** Up, down, and as the report had it. */
+/** Ascending, descending, and the report's own order. */
 function nextSorting(before: Sorting | undefined, column: number): Sorting | undefined {
   if (before?.column !== column) return { column, descending: false }
   return before.descending ? undefined : { column, descending: true }

@@ -17,7 +17,7 @@ const report = (dataFields: readonly string[], rows: readonly (readonly string[]
   ],
 })
 
-test('what stands above a group stands in each of its rows, also under the name of a column', () => {
+test('the header of a group is in each of its rows, also with the name of a column', () => {
   const table = tableOf({
     ...report([], []),
     headerFields: ['Name'],
@@ -36,7 +36,7 @@ test('what stands above a group stands in each of its rows, also under the name 
   expect(table.columns.map(({ kind }) => kind)).toEqual(['text', 'text', 'number'])
 })
 
-test('numbers sort as numbers, times as times, and what is empty comes last either way', () => {
+test('numbers sort as numbers, times as times, and empty values come last in either direction', () => {
   const rows = [
     ['9', '2026-01-02T00:00:00Z'],
     ['10', ''],
@@ -62,7 +62,7 @@ test('sorting loses no row and is the same when done twice', () => {
   )
 })
 
-test('rows are found by any cell, whatever the case', () => {
+test('rows are found by any cell, in any case', () => {
   const { rows } = tableOf(
     report(
       ['a', 'b'],
@@ -77,7 +77,7 @@ test('rows are found by any cell, whatever the case', () => {
   expect(filtered(rows, '')).toHaveLength(3)
 })
 
-test('a picture is offered for times and for few values that come again', () => {
+test('a chart is offered for times and for few repeated values', () => {
   const rows = Array.from({ length: 8 }, (_, i) => [
     `id-${i}`,
     i % 2 === 0 ? 'red' : 'blue',
@@ -104,7 +104,7 @@ test('a picture is offered for times and for few values that come again', () => 
   expect(chartChoices(tableOf(report(['Id'], [['a'], ['b'], ['c']])))).toEqual([])
 })
 
-test('days without rows are shown, and of many years the last one', () => {
+test('days without rows are shown, and of many years only the last one', () => {
   const table = tableOf(report(['At'], [['2020-01-01T00:00:00Z'], ['2026-01-01T00:00:00Z'], ['2026-01-03T00:00:00Z']]))
   const [choice] = chartChoices(table)
   if (choice === undefined) throw new Error('there is no picture')

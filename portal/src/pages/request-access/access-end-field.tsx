@@ -10,7 +10,7 @@ interface AccessEndFieldProps {
   readonly error: string | undefined
 }
 
-/** When the access is to end: the browser's own field, with what it may be at the latest. */
+/** The expiry date: the browser's own field, with its latest value. */
 export function AccessEndField({ offer, value, onChange, error }: AccessEndFieldProps) {
   const { t, day, moment } = useTranslation()
   const type = endFieldType(offer)

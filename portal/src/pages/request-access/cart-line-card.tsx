@@ -23,9 +23,9 @@ import type { CartLine, LineProblem } from './cart.ts'
 interface CartLineCardProps {
   readonly line: CartLine
   readonly problems: readonly LineProblem[]
-  /** What the gateway said when it was sent. */
+  /** The gateway's rejection of the line. */
   readonly refusal: string | undefined
-  /** The reason stands elsewhere, for all. */
+  /** False if one reason applies to all. */
   readonly withReason: boolean
   readonly onChange: (change: Partial<CartLine>) => void
   readonly onRemove: () => void

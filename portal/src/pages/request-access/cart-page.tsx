@@ -17,7 +17,7 @@ import { CartLineCard } from './cart-line-card.tsx'
 import { useCart } from './cart-store.ts'
 import { type SentLine, Submitted } from './submitted.tsx'
 
-/** Where the cart is checked out; every line tells how it went. */
+/** The page to check out the cart; every line shows its result. */
 export function CartPage() {
   const { t } = useTranslation()
   const { requireReasons } = useConfig()
@@ -30,7 +30,7 @@ export function CartPage() {
   const [sent, setSent] = useState<readonly SentLine[]>([])
   const [outcomes, setOutcomes] = useState<SubmitOutcomes>({})
   const isSeveral = cart.lines.length > 1
-  // Also of a single line, so that it is not typed twice when another comes or goes.
+  // Also for a single line, so that the user does not type it again when the number of lines changes.
   const lines = isOneReason ? cart.lines.map((line) => ({ ...line, reason })) : cart.lines
   const problems = new Map(lines.map((line) => [line.key, problemsOf(line, requireReasons, gatewayNow())]))
 
@@ -50,14 +50,14 @@ export function CartPage() {
       }
       setChecked(false)
       void client.invalidateQueries({ queryKey: ['requests'] })
-      // What is refused may have been on a list that is out of date.
+      // A rejected line may come from an outdated list.
       void client.invalidateQueries({ queryKey: ['workflows'] })
     },
   })
 
   const onSubmit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault()
-    // A date that is half typed has no value: it must not pass for none.
+    // A partial date has no value: it must not count as empty.
     const unfinished = [...event.currentTarget.querySelectorAll('input')].find(({ validity }) => validity.badInput)
     if (unfinished !== undefined) {
       unfinished.reportValidity()

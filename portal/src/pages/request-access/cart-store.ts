@@ -3,13 +3,13 @@ import { usePerson } from '../../app/config.tsx'
 import { draftKey, keepDraft, readDraft } from '../../components/draft.ts'
 import type { CartLine } from './cart.ts'
 
-/** The cart of one person in this tab; it outlives the page, and ends with the tab. */
+/** The cart of one user in this tab; it survives a reload, and ends with the tab. */
 
 const listeners = new Set<() => void>()
 const none: readonly CartLine[] = []
 let kept: { readonly key: string; readonly lines: readonly CartLine[] } | undefined
 
-/** Not so where it was kept by an older version. */
+/** False for a line of an older version. */
 const isLine = (line: Partial<CartLine> | null): line is CartLine =>
   typeof line?.uuid === 'string' && typeof line.reason === 'string' && Array.isArray(line.subjects)
 

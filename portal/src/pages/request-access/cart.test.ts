@@ -13,12 +13,12 @@ const row: WorkflowListItem = {
 const line = newLine(row, 'mine')
 const now = Date.now()
 
-test('rows of one workflow are told apart', () => {
+test('rows of one workflow are distinguished', () => {
   expect(rowKey(row)).not.toBe(rowKey({ ...row, filterAnnotations: { Group: 'other' } }))
   expect(rowKey(row)).toBe(rowKey({ ...row, uuid: 'another time', encryptedParams: 'another' }))
 })
 
-test('what is missing is told', () => {
+test('missing values are reported', () => {
   expect(problemsOf(line, true, now)).toEqual(['cart.reasonRequired'])
   expect(problemsOf({ ...line, reason: ' ' }, true, now)).toEqual(['cart.reasonRequired'])
   expect(problemsOf(line, false, now)).toEqual([])
@@ -28,7 +28,7 @@ test('what is missing is told', () => {
   ])
 })
 
-test('only what was chosen is sent', () => {
+test('only chosen values are sent', () => {
   expect(requestOf({ ...line, reason: ' On call ', subjects: ['joan'] })).toEqual({
     uuid: 'mine',
     name: 'join-group',
@@ -44,7 +44,7 @@ test('only what was chosen is sent', () => {
   })
 })
 
-test('the end is sent as a time, and only where it can be chosen', () => {
+test('the expiry date is sent as a time, and only if it can be chosen', () => {
   const ending = newLine({ ...row, accessEnds: { required: true } }, 'mine')
   expect(problemsOf(ending, false, now)).toEqual(['cart.endRequired'])
   expect(requestOf(ending)).not.toHaveProperty('expires')
@@ -54,12 +54,12 @@ test('the end is sent as a time, and only where it can be chosen', () => {
   expect(requestOf({ ...line, ends: '2099-12-31' })).not.toHaveProperty('expires')
 })
 
-test('ids are new each time, and what the API takes', () => {
+test('ids are unique, and valid for the API', () => {
   expect(newUuid()).toMatch(/^[0-9a-f]{32}$/)
   expect(newUuid()).not.toBe(newUuid())
 })
 
-test('known refusals are messages, others stay as they are', () => {
+test('known rejections become messages, others stay unchanged', () => {
   expect(refusalOf('Unauthorized', line)).toBe('cart.notAllowed')
   expect(refusalOf('Error, user x does not exist;', line)).toBe(undefined)
   expect(refusalOf('constructor', line)).toBe(undefined)

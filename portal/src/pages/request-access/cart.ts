@@ -1,23 +1,23 @@
 import type { WorkflowListItem, WorkflowRequest } from '#contract/main.ts'
 import { type EndOffer, type EndProblem, endProblem, endTime } from './end-field.ts'
 
-/** Something that somebody is about to ask for. */
+/** A workflow that the user is about to request. */
 export interface CartLine {
-  /** Of this line alone: sent again, it starts nothing twice. */
+  /** Identifies this line: a repeated one starts nothing twice. */
   readonly uuid: string
   readonly key: string
   readonly name: string
   readonly label: string
   readonly description: string
   readonly encryptedParams?: string
-  /** Where the end of the access can be chosen. */
+  /** Present if the user can choose the expiry date. */
   readonly accessEnds?: EndOffer
-  /** The chosen end, as its field has it; absent or empty: none. */
+  /** The chosen expiry date, in the field's format; none if absent or empty. */
   readonly ends?: string
   readonly forOthers: boolean
   readonly subjects: readonly string[]
   readonly reason: string
-  /** The decision about the first approval, by whoever asks; empty: none. */
+  /** The requester's decision about the first approval; none if empty. */
   readonly decision: '' | 'approve' | 'deny'
   readonly decisionReason: string
 }
@@ -25,7 +25,7 @@ export interface CartLine {
 /** The most lines that can be sent at once. */
 export const maxLines = 100
 
-/** Rows of a dynamic workflow have one name, and differ in what they are about. */
+/** Rows of a dynamic workflow share one name, and differ in their parameters. */
 export const rowKey = ({ name, label, filterAnnotations }: WorkflowListItem): string =>
   JSON.stringify([name, label, filterAnnotations])
 
@@ -47,13 +47,13 @@ export function newLine(row: WorkflowListItem, uuid: string): CartLine {
   }
 }
 
-/** Unlike `crypto.randomUUID`, also where there is no TLS. */
+/** Unlike `crypto.randomUUID`, also works without TLS. */
 export const newUuid = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 
 export type LineProblem = 'cart.reasonRequired' | 'cart.subjectsRequired' | 'cart.decisionReasonRequired' | EndProblem
 
-/** What is missing before the line can be sent. */
+/** Missing values of the line. */
 export function problemsOf(line: CartLine, requireReasons: boolean, now: number): readonly LineProblem[] {
   const end = line.accessEnds && endProblem(line.ends ?? '', line.accessEnds, now)
   return [
@@ -80,7 +80,7 @@ export function requestOf(line: CartLine): WorkflowRequest {
   }
 }
 
-/** What the API says about a line that was refused, as a message where it is a known text. */
+/** The API's texts for a rejected line, as message keys. */
 const refusals = {
   'Reason is required': 'cart.reasonRequired',
   'Reason is not in the list': 'cart.reasonNotListed',
@@ -97,7 +97,7 @@ const refusals = {
 
 export type Refusal = (typeof refusals)[keyof typeof refusals]
 
-/** A line that has no field for the end was put into the cart before there was one to choose. */
+/** A line without a field for the expiry date was added before there was one to choose. */
 export function refusalOf(text: string, line: Pick<CartLine, 'accessEnds'>): Refusal | undefined {
   if (!Object.hasOwn(refusals, text)) return undefined
   const refusal = refusals[text as keyof typeof refusals]

@@ -6,13 +6,13 @@ const day = 86_400
 const now = new Date(2026, 2, 1, 12, 34).getTime()
 const offer = { required: false, longestSeconds: 30 * day }
 
-test('a day is chosen, or a time where days are too long', () => {
+test('a day is chosen, or a time if days are too long', () => {
   expect(endFieldType({ required: true })).toBe('date')
   expect(endFieldType({ required: true, longestSeconds: 2 * day })).toBe('date')
   expect(endFieldType({ required: true, longestSeconds: 8 * 3600 })).toBe('datetime-local')
 })
 
-test('a day is good to its end, where the person is', () => {
+test("a day is valid to its end, in the user's time zone", () => {
   expect(endTime('2026-03-05')).toEqual(new Date(2026, 2, 5, 23, 59, 59))
   expect(endTime('2026-03-05T10:00')).toEqual(new Date(2026, 2, 5, 10))
   expect(endTime('')).toBeUndefined()
@@ -26,14 +26,14 @@ describe('limits', () => {
     expect(endLimits(offer, lastSecond)).toMatchObject({ max: '2026-03-31' })
   })
 
-  test('are those of the minute where times are chosen', () => {
+  test('are minutes if times are chosen', () => {
     expect(endLimits({ required: true, longestSeconds: 8 * 3600 }, now)).toEqual({
       min: '2026-03-01T12:34',
       max: '2026-03-01T20:34',
     })
   })
 
-  test.each([2, 3, 30, 90, 366])('of %d days are themselves in order', (days) => {
+  test.each([2, 3, 30, 90, 366])('of %d days are valid themselves', (days) => {
     const within = { required: true, longestSeconds: days * day }
     for (let hour = 0; hour < 48; hour++) {
       const at = now + hour * 3_600_000
@@ -43,7 +43,7 @@ describe('limits', () => {
   })
 })
 
-test('what is wrong is told', () => {
+test('problems are reported', () => {
   expect(endProblem('', offer, now)).toBeUndefined()
   expect(endProblem('', { required: true }, now)).toBe('cart.endRequired')
   expect(endProblem('nonsense', offer, now)).toBe('cart.endRequired')
@@ -53,7 +53,7 @@ test('what is wrong is told', () => {
   expect(endProblem('9999-12-31', { required: true }, now)).toBeUndefined()
 })
 
-test('a moment goes through the field of a browser and back', () => {
+test('a time survives the field of a browser', () => {
   const at = new Date('2026-03-29T12:34:00Z')
   expect(new Date(fieldValue(at)).getTime()).toBe(at.getTime())
 })

@@ -5,11 +5,11 @@ export type EndOffer = NonNullable<WorkflowListItem['accessEnds']>
 
 const day = 86_400_000
 
-/** A day is enough to choose, unless the access lasts shorter than two. */
+/** A day is enough, unless the access lasts less than two. */
 export const endFieldType = ({ longestSeconds }: EndOffer): 'date' | 'datetime-local' =>
   longestSeconds !== undefined && longestSeconds * 1000 < 2 * day ? 'datetime-local' : 'date'
 
-/** What the field stands for: a day is good to its last second, where the person is. */
+/** The time of the field's value: a day is valid to its last second, in the user's time zone. */
 export function endTime(value: string): Date | undefined {
   const at = new Date(value.includes('T') ? value : `${value}T23:59:59`)
   return Number.isNaN(at.getTime()) ? undefined : at
@@ -20,7 +20,7 @@ export interface EndLimits {
   readonly max?: string
 }
 
-/** What the field takes at the least and at the most. */
+/** The field's minimum and maximum. */
 export function endLimits(offer: EndOffer, now: number): EndLimits {
   const length = endFieldType(offer) === 'date' ? 'yyyy-mm-dd'.length : undefined
   const value = (at: number): string => fieldValue(new Date(at)).slice(0, length)
@@ -34,7 +34,7 @@ export function endLimits(offer: EndOffer, now: number): EndLimits {
 
 export type EndProblem = 'cart.endRequired' | 'cart.endNotAhead' | 'cart.endTooLate'
 
-/** What is wrong with it before it is sent. */
+/** The problem of the date before it is sent. */
 export function endProblem(value: string, offer: EndOffer, now: number): EndProblem | undefined {
   if (value === '') return offer.required ? 'cart.endRequired' : undefined
   const at = endTime(value)?.getTime()

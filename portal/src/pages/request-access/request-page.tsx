@@ -21,7 +21,7 @@ import { useWorkflowRows } from './workflow-rows.ts'
 
 const route = getRouteApi('/request')
 
-/** All that can be asked for: by organisation, or by words. */
+/** All workflows that can be requested: by organization, or by words. */
 export function RequestPage() {
   const { t } = useTranslation()
   const orgs = useQuery(orgsQuery)

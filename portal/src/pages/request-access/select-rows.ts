@@ -2,7 +2,7 @@ import type { WorkflowListItem } from '#contract/main.ts'
 import { matches } from '../../components/matching.ts'
 import { rowKey } from './cart.ts'
 
-/** Those that match, each once: what belongs to no org is in the list of every one. */
+/** The matching rows, each once: a workflow without an org is in the list of every one. */
 export function select(
   all: readonly WorkflowListItem[],
   query: string,

@@ -9,11 +9,11 @@ import { Status } from '../../components/status.tsx'
 export interface SentLine {
   readonly uuid: string
   readonly label: string
-  /** What became of the decision that was sent with it. */
+  /** The result of the decision that was sent with it. */
   readonly decision: SubmitOutcome['decision']
 }
 
-/** What was sent. A decision that was not taken is said to be so: the request waits for others. */
+/** The submitted lines. A decision that was not accepted is reported: the request waits for others. */
 export function Submitted({ lines }: { readonly lines: readonly SentLine[] }) {
   const { t, tn } = useTranslation()
   if (lines.length === 0) return null

@@ -10,7 +10,7 @@ interface WorkflowCardProps {
   readonly onToggle: () => void
 }
 
-/** Something that can be asked for. */
+/** A workflow that can be requested. */
 export function WorkflowCard({ row, isInCart, onToggle }: WorkflowCardProps) {
   const { t } = useTranslation()
   const { name, label, description, filterAnnotations } = row

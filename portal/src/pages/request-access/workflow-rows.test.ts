@@ -10,12 +10,12 @@ const row = (name: string, label: string, group = ''): WorkflowListItem => ({
   filterAnnotations: group === '' ? {} : { Group: group },
 })
 
-test('what is in the list of every org is shown once', () => {
+test('a workflow in the list of every org is shown once', () => {
   const all = [row('a', 'Vault'), row('b', 'Laptop'), row('a', 'Vault')]
   expect(select(all, '', new Set()).map(({ name }) => name)).toEqual(['a', 'b'])
 })
 
-test('rows are found by their words, by what they are about, or since the gateway found them', () => {
+test("rows are found by their words, by their parameters, or by the gateway's search", () => {
   const all = [row('join', 'Join one', 'owners'), row('join', 'Join two', 'vault'), row('laptop', 'A laptop')]
   expect(select(all, 'vault', new Set()).map(({ label }) => label)).toEqual(['Join two'])
   expect(select(all, 'computer', new Set(['laptop'])).map(({ label }) => label)).toEqual(['A laptop'])

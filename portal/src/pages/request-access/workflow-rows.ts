@@ -7,7 +7,7 @@ import { workflowsQuery } from '../../api/workflows.ts'
 import type { FlatOrg } from '../../components/orgs.ts'
 import { select } from './select-rows.ts'
 
-/** Up to so many orgs are asked for all they have; of more, those where the search finds something. */
+/** Up to this many orgs are read completely; of more, those with search results. */
 const askAll = 20
 
 export interface FoundRows {
@@ -17,7 +17,7 @@ export interface FoundRows {
   retry(): void
 }
 
-/** What can be asked for in one org or, with a query, in any. */
+/** The workflows of one org or, with a query, of any. */
 export function useWorkflowRows(orgs: readonly FlatOrg[], org: string, query: string): FoundRows {
   const isMany = orgs.length > askAll
   const [q] = useDebouncedValue(query.trim(), 200)

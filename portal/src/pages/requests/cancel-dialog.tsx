@@ -33,7 +33,7 @@ export function CancelDialog({ id, label, opened, onClose }: CancelDialogProps) 
       onClose()
       await refresh()
     },
-    // It went on in the meantime: the page shows how far.
+    // It continued meanwhile: the page shows the new state.
     onError: async (error) => {
       if (error instanceof ApiError && error.status === 409) await refresh()
     },

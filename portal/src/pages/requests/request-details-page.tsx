@@ -19,14 +19,14 @@ import { RequestTimeline } from './request-timeline.tsx'
 
 const route = getRouteApi('/requests/$id')
 
-/** One request: how it stands, what happened, who holds it. */
+/** One request: its state, its timeline, and its approvers. */
 export function RequestDetailsPage() {
   const { t } = useTranslation()
   const { id } = route.useParams()
   const live = useLive(4_000)
   const query = useQuery({
     ...requestQuery(id),
-    // While it goes on, the page shows what happens.
+    // While it runs, the page refreshes.
     refetchInterval: ({ state }) => (state.data !== undefined && isGoing(state.data.state) ? live : false),
   })
   const [isCancelling, { open, close }] = useDisclosure(false)

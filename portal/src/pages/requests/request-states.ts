@@ -19,7 +19,7 @@ export const stateLooks: Readonly<Record<RunState, Look>> = {
   cancelled: { text: 'requestState.cancelled', tone: 'plain', icon: 'close' },
 }
 
-/** What a list can be narrowed down to; the empty one is all. */
+/** The filters of the list; the empty one is all. */
 export const stateFilters: Readonly<
   Record<string, { readonly text: MessageKey; readonly states: readonly RunState[] }>
 > = {

@@ -16,7 +16,7 @@ interface Line {
   readonly text?: string | undefined
 }
 
-/** Names of tasks, for those who do not know the workflow. */
+/** Names of tasks, for users who do not know the workflow. */
 const tasks: Readonly<Record<string, MessageKey>> = {
   provision: 'task.provision',
   delete: 'task.delete',

@@ -16,7 +16,7 @@ import { stateFilters } from './request-states.ts'
 
 const route = getRouteApi('/requests')
 
-/** What was asked for by the person, or for the person. */
+/** Requests by the user, or for the user. */
 export function RequestsPage() {
   const { t } = useTranslation()
   const { about, state = '', q = '' } = route.useSearch()

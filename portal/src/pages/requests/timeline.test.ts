@@ -41,7 +41,7 @@ test('the first entry shows who submitted the request in the name of another use
   expect(timelineOf(details({ caller: 'svc' }))[0]).toMatchObject({ by: 'ada', caller: 'svc' })
 })
 
-test('what is awaited comes last, with whoever holds it', () => {
+test('pending approvals come last, with their approvers', () => {
   expect(kinds(details({ approvals: [approval({})], timeline: [step(1, 'notifyUser', 2)] }))).toEqual([
     'submitted',
     'step',
@@ -49,7 +49,7 @@ test('what is awaited comes last, with whoever holds it', () => {
   ])
 })
 
-test('decisions and steps stand in the order in which they happened', () => {
+test('decisions and steps are in chronological order', () => {
   const decided = approval({ status: 'approved', decision: { at: at(5), by: 'grace' } })
   const done = details({
     state: 'completed',
@@ -67,7 +67,7 @@ test('steps that only prepare are shown when they fail', () => {
   ])
 })
 
-test('who cancelled stands at the end, once', () => {
+test('the cancellation is at the end, once', () => {
   const cancelled = details({
     state: 'cancelled',
     ended: at(3),
@@ -77,6 +77,6 @@ test('who cancelled stands at the end, once', () => {
   expect(kinds(cancelled)).toEqual(['submitted', 'opened', 'cancelled'])
 })
 
-test('what was asked for until a time says so', () => {
+test('a request with an expiry date shows it', () => {
   expect(timelineOf(details({ accessEnds: at(9) }))[0]).toMatchObject({ kind: 'submitted', until: at(9) })
 })

@@ -1,6 +1,6 @@
 import type { RequestApproval, RequestDetails, RequestStep } from '#contract/main-requests.ts'
 
-/** One thing that happened to a request, or that it waits for. */
+/** An event of a request, or an approval that it waits for. */
 export type TimelineEntry =
   | {
       readonly kind: 'submitted'
@@ -16,7 +16,7 @@ export type TimelineEntry =
   | { readonly kind: 'cancelled'; readonly at: string; readonly by: string; readonly reason: string | undefined }
   | { readonly kind: 'ended'; readonly at: string; readonly state: RequestDetails['state'] }
 
-/** Steps that only choose among others, or prepare what others do: nothing that somebody waits for. */
+/** Steps that only branch or prepare, which are not interesting to users. */
 const unseen: ReadonlySet<string> = new Set([
   'addAttribute',
   'addGroup',
@@ -29,14 +29,14 @@ const unseen: ReadonlySet<string> = new Set([
   'approval',
 ])
 
-/** All of it in the order in which it happened; what is awaited comes last. */
+/** All entries in chronological order; pending ones come last. */
 export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
   const happened: TimelineEntry[] = details.timeline
     .filter(({ taskType, outcome }) => !unseen.has(taskType) || outcome === 'failed')
     .map((step) => ({ kind: 'step', at: step.ended, step }))
   const awaited: TimelineEntry[] = []
   for (const approval of details.approvals) {
-    // One that was cancelled with its request was ended, and decided by nobody.
+    // An approval that was cancelled with its request has no decision.
     if (approval.decision !== undefined && approval.status !== 'cancelled') {
       happened.push({ kind: 'opened', at: approval.opened, approval })
       happened.push({ kind: 'decided', at: approval.decision.at, approval })

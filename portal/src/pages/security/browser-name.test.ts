@@ -23,6 +23,6 @@ test.each([
   ['', ''],
 ])('%s is %s', (agent, name) => expect(browserName(agent)).toBe(name))
 
-test('what nobody knows is shown in its own words, cut', () => {
+test('an unknown browser is shown by its own text, truncated', () => {
   expect(browserName('x'.repeat(1_000))).toHaveLength(80)
 })

@@ -20,7 +20,7 @@ const systems: readonly (readonly [RegExp, string])[] = [
 
 const maxShown = 80
 
-/** What people call the browser that says this of itself, as far as that is known; else its own words, cut. */
+/** The common name of the browser with this User-Agent, if known; else its own text, truncated. */
 export function browserName(agent: string): string {
   const browser = browsers.find(([pattern]) => pattern.test(agent))?.[1]
   const system = systems.find(([pattern]) => pattern.test(agent))?.[1]

@@ -20,7 +20,7 @@ const additions: Readonly<Record<AccountFactorKind, { readonly label: MessageKey
   passkey: { label: 'security.addPasskey', icon: 'key' },
 }
 
-/** One's second factors. */
+/** The user's second factors. */
 export function Factors() {
   const { t } = useTranslation()
   const factors = useQuery(factorsQuery)

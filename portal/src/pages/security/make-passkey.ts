@@ -1,11 +1,11 @@
-/** The device, or whoever holds it, made none. */
+/** The device, or its user, created none. */
 export class PasskeyRefused extends Error {}
 
-/** Browsers make passkeys for pages that came by TLS, and read the gateway's options since 2024. */
+/** Browsers create passkeys only on pages with TLS, and parse the gateway's options since 2024. */
 export const canMakePasskeys = (): boolean =>
   typeof PublicKeyCredential === 'function' && typeof PublicKeyCredential.parseCreationOptionsFromJSON === 'function'
 
-/** Gives what the gateway is to be told of the new passkey. `options` are those of the contract. */
+/** Returns the gateway's data of the new passkey. `options` are those of the contract. */
 export async function makePasskey(options: unknown): Promise<unknown> {
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options as PublicKeyCredentialCreationOptionsJSON)
   try {

@@ -13,7 +13,7 @@ interface PasskeyDialogProps {
   readonly onEnrolled: (answer: EnrolledFactor) => void
 }
 
-/** The browser asks the device, and the gateway keeps what the device gave. */
+/** The browser calls the device, and the gateway stores the device's answer. */
 export function PasskeyDialog({ onClose, onEnrolled }: PasskeyDialogProps) {
   const { t } = useTranslation()
   const guarded = useStepUp()

@@ -35,7 +35,7 @@ export function Password() {
 
 interface PasswordDialogProps {
   readonly rules: PasswordRuleView
-  /** What is known of the user, and must not be the password. */
+  /** Values of the user that must not be the password. */
   readonly userValues: readonly string[]
   readonly onClose: () => void
 }

@@ -9,7 +9,7 @@ interface RecoveryCodesDialogProps {
   readonly onClose: () => void
 }
 
-/** They are shown this once. */
+/** They are shown only once. */
 export function RecoveryCodesDialog({ codes, onClose }: RecoveryCodesDialogProps) {
   const { t } = useTranslation()
   const text = codes.join('\n')

@@ -10,7 +10,7 @@ import { useSay } from '../../components/notices.tsx'
 import { useFailureText } from '../../components/states.tsx'
 import { browserName } from './browser-name.ts'
 
-/** Where one is signed in, and how to end that. */
+/** The user's sessions, which can be ended here. */
 export function Sessions() {
   const { t, tn } = useTranslation()
   const client = useQueryClient()

@@ -11,7 +11,7 @@ type Guarded = <T>(action: () => Promise<T>) => Promise<T>
 
 const Context = createContext<Guarded>((action) => action())
 
-/** Does something for which one must have signed in just now: asks for that when it is refused, and does it then. */
+/** Runs an action that requires a fresh login: if it is rejected, the user signs in again, and it runs then. */
 export const useStepUp = (): Guarded => use(Context)
 
 interface Waiting {
@@ -19,7 +19,7 @@ interface Waiting {
   readonly giveUp: () => void
 }
 
-/** Somebody did not want to sign in again. */
+/** The user declined to sign in again. */
 export class GivenUp extends Error {}
 
 export function StepUpProvider({ children }: { readonly children: ReactNode }) {
@@ -70,7 +70,7 @@ export function StepUpProvider({ children }: { readonly children: ReactNode }) {
   )
 }
 
-/** Tells what went wrong, unless somebody chose that it does not happen. */
+/** Shows an error, unless the user cancelled. */
 export function useSayFailure(): (error: Error) => void {
   const say = useSay()
   const failureText = useFailureText()

@@ -14,7 +14,7 @@ interface TotpDialogProps {
   readonly onEnrolled: (answer: EnrolledFactor) => void
 }
 
-/** An authenticator app is shown a code, and shows one in return. */
+/** The authenticator app scans a code, and the user enters one in return. */
 export function TotpDialog({ onClose, onEnrolled }: TotpDialogProps) {
   const { t } = useTranslation()
   const guarded = useStepUp()

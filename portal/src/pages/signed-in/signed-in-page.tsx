@@ -4,7 +4,7 @@ import { tellSignedIn } from '../../app/session-channel.ts'
 import { Page } from '../../components/page.tsx'
 import { Empty } from '../../components/states.tsx'
 
-/** Where somebody comes who signed in again for the sake of another tab. */
+/** The page after signing in again for another tab. */
 export function SignedInPage() {
   const { t } = useTranslation()
   useEffect(tellSignedIn, [])

@@ -1,7 +1,7 @@
 /** Claims that are seconds since 1970 (RFC 7519, OpenID Connect). */
 const times: ReadonlySet<string> = new Set(['exp', 'iat', 'nbf', 'auth_time', 'updated_at'])
 
-/** A claim for people: times as such, lists one by one, all else as JSON. */
+/** A claim for users: times as times, lists one by one, all else as JSON. */
 export function claimText(name: string, value: unknown, moment: (at: number) => string): string {
   if (times.has(name) && typeof value === 'number' && Number.isFinite(value)) return moment(value * 1000)
   if (typeof value === 'string') return value
@@ -9,7 +9,7 @@ export function claimText(name: string, value: unknown, moment: (at: number) => 
   return JSON.stringify(value)
 }
 
-/** When the token was made, in milliseconds. */
+/** When the token was issued, in milliseconds. */
 export function issuedAt(claims: Readonly<Record<string, unknown>> | undefined): number | undefined {
   const seconds = claims?.['iat']
   return typeof seconds === 'number' ? seconds * 1000 : undefined

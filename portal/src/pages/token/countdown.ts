@@ -1,9 +1,9 @@
 export type Urgency = 'good' | 'waiting' | 'bad'
 
 export interface Countdown {
-  /** `1:04:09` or `4:09`; `0:00` when it is over. */
+  /** `1:04:09` or `4:09`; `0:00` after the end. */
   readonly text: string
-  /** What is left of the whole, 0 to 100. */
+  /** The remaining share, 0 to 100. */
   readonly percent: number
   readonly urgency: Urgency
   readonly isOver: boolean
@@ -11,7 +11,7 @@ export interface Countdown {
 
 const urgentMillis = 60_000
 
-/** How long something is still good that was made at one time and ends at another. */
+/** The remaining lifetime, between the time of issue and the expiry. */
 export function countdown(now: number, ends: number, began: number | undefined): Countdown {
   const left = Math.max(0, ends - now)
   const whole = began === undefined || began >= ends ? left : ends - began

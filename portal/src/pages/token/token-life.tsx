@@ -14,11 +14,11 @@ interface TokenLifeProps {
   readonly logoutURL: string
   readonly isRenewing: boolean
   readonly onRenew: () => void
-  /** It has just ended. */
+  /** Called when it expires. */
   readonly onEnd: () => void
 }
 
-/** How long the token is still good, second by second, and how to get another. */
+/** The remaining lifetime of the token, second by second, and how to get another. */
 export function TokenLife({ user, expires, logoutURL, isRenewing, onRenew, onEnd }: TokenLifeProps) {
   const { t, moment } = useTranslation()
   const now = useNow(1_000)

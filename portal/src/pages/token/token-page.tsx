@@ -13,7 +13,7 @@ import { TokenLife } from './token-life.tsx'
 import { tokenParts } from './token-parts.ts'
 import { TokenValue } from './token-value.tsx'
 
-/** One's own tokens, and what to do with them. */
+/** The user's tokens, and how to use them. */
 export function TokenPage() {
   const { t } = useTranslation()
   const config = useQuery(tokenConfigQuery)

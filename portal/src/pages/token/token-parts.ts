@@ -10,7 +10,7 @@ export interface TokenPart {
   readonly fileName?: string
 }
 
-/** What is known of names, in the order in which people need them. */
+/** The known names, in the order in which users need them. */
 const known: readonly Omit<TokenPart, 'value'>[] = [
   { name: keys.usage, kind: 'text' },
   { name: keys.command, kind: 'command' },
@@ -23,7 +23,7 @@ const known: readonly Omit<TokenPart, 'value'>[] = [
   { name: keys.ownCertificate, kind: 'file', fileName: 'portal-ca.pem' },
 ]
 
-/** All that there is to show; names of other loaders come behind those that are known, as they came. */
+/** All parts to show; unknown names of other loaders come after the known ones, in their order. */
 export function tokenParts(token: TokenUser['token']): readonly TokenPart[] {
   const parts = known.flatMap((part) => {
     const value = Object.hasOwn(token, part.name) ? token[part.name] : undefined

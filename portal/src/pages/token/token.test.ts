@@ -17,12 +17,12 @@ test.each([
   expect(countdown(now, ends, 0)).toMatchObject({ text, percent, urgency, isOver: urgency === 'bad' })
 })
 
-test('without a beginning, and with one that lies behind the end, it counts all the same', () => {
+test('works without a start, and with one after the end', () => {
   expect(countdown(0, 90_000, undefined)).toMatchObject({ text: '1:30', percent: 100 })
   expect(countdown(0, 90_000, 100_000)).toMatchObject({ text: '1:30', percent: 100 })
 })
 
-test('what people need first comes first, and names that nobody knows are shown too', () => {
+test('the most needed part comes first, and unknown names are shown too', () => {
   const parts = tokenParts({ constructor: 'odd', kubeconfig: 'file', id_token: 'jwt', Usage: 'Do this.' })
   expect(parts.map(({ name, kind }) => [name, kind])).toEqual([
     ['Usage', 'text'],

@@ -122,7 +122,7 @@ const ignoreAbsent = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== 'ENOENT') throw error
 }
 
-/** Throws an Error for a file that no audit sink or anchor wrote; a name without a file is free. */
+/** Throws an Error for a file that no audit sink or anchor wrote. A missing file is fine. */
 async function checkRotated(path: string): Promise<void> {
   const found = await lstat(path).catch(ignoreAbsent)
   if (found === undefined) return
@@ -162,7 +162,7 @@ function isAuditLine(line: string): boolean {
   }
 }
 
-/** A crash may have left a part of a line, which comes again as a whole; the size of the rest. */
+/** Cuts a partial line that a crash left, since the sink writes it again as a whole. Returns the size of the rest. */
 async function cutPartialLine(handle: FileHandle): Promise<number> {
   const { size } = await handle.stat()
   const chunk = Buffer.alloc(64 * 1024)

@@ -101,7 +101,7 @@ class HttpsSink implements AuditSink {
   }
 }
 
-/** The same for the same records, from every replica. */
+/** The same records get the same key from every replica. */
 const idempotencyKey = (records: readonly SinkRecord[]): string =>
   hash('sha256', records.map(({ link }) => `${link.chain} ${link.number} ${link.hash}`).join('\n'), 'base64url')
 

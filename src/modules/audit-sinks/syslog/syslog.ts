@@ -70,9 +70,9 @@ const idleMillis = 30_000
 const connectMillis = 10_000
 
 /**
- * TCP has no acknowledgement that a program could see, so each batch has a connection of its own: when the receiver ends it
- * after we did, it has read the batch. The next connection is opened at once, and is watched until the batch has settled:
- * where it breaks, the receiver may have died with what it had read, which is then sent again.
+ * TCP gives programs no acknowledgement, so each batch has its own connection: a receiver that ends it after we did has
+ * read the batch. The next connection opens at once, and is watched until the batch has settled. If it breaks, the
+ * receiver may have died with the batch, which is then sent again.
  */
 class SyslogSink implements AuditSink {
   readonly settleMillis: number
@@ -136,7 +136,7 @@ class SyslogSink implements AuditSink {
   }
 }
 
-/** Who sends, as RFC 5424 names it. */
+/** The sender, as RFC 5424 names it. */
 interface SyslogOrigin {
   readonly facility: number
   readonly hostName: string
@@ -187,14 +187,14 @@ async function connect({ host, port, tls }: SyslogReceiver, signal: AbortSignal)
     socket.destroy()
     throw error
   }
-  // Reads and drops what the receiver sends: otherwise the end of the stream would not be seen.
+  // Discards the receiver's data: an unread stream never ends.
   socket.setKeepAlive(true, 10_000).resume()
   return socket
 }
 
 /**
- * Sends the text and ends our side. Resolves when the receiver ends its side after that: it has then read everything,
- * since a stream's end is read last. A receiver that dies before resets the connection, or ends it too early.
+ * Sends the text and ends our side. Resolves when the receiver ends its side: it has then read everything, since a
+ * stream's end is read last. A receiver that dies earlier resets the connection, or ends it too early.
  */
 function sendAndEnd(socket: Socket, text: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -10,7 +10,7 @@ const begin = async (params: ParamValues, ...roots: string[]) => {
   return Promise.all(roots.map((root) => mechanism.begin({ request: fakeRequest({}), subject: undefined, root })))
 }
 
-test('everybody is one and the same subject', async () => {
+test('every caller is the same subject', async () => {
   const [first, second] = await begin({ userName: 'guest, ou=admins' }, 'o=Tremolo', 'o=Tremolo')
   expect(first).toBe(second)
   if (first?.kind !== 'authenticated') throw new Error('not authenticated')

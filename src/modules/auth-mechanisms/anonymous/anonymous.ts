@@ -9,7 +9,7 @@ const parameters = {
   userName: text({ about: 'The `uid` of anonymous callers.', fallback: 'Anonymous' }),
 }
 
-/** Everybody passes, under one name. What they may do is for the rules to say. */
+/** Every caller passes, under one name. The rules decide what they may do. */
 export default defineAuthMechanism({
   className: 'auth.Anonymous',
   aliases: ['com.tremolosecurity.proxy.auth.AnonAuth'],

@@ -27,7 +27,7 @@ async function begin(rules: readonly string[], caller: Subject | undefined, allo
   return { outcome, asked }
 }
 
-describe('the caller so far', () => {
+describe('the authenticated caller', () => {
   const caller = subject('uid=alice,o=Tremolo')
 
   test('passes when a rule does', async () => {
@@ -39,18 +39,18 @@ describe('the caller so far', () => {
     ])
   })
 
-  test('is refused with 403 when none does', async () => {
+  test('gets 403 when no rule passes', async () => {
     expect((await begin(['dn;o=Tremolo'], caller, false)).outcome).toMatchObject({ kind: 'rejected', status: 403 })
   })
 
-  test('must be there: nobody is refused, whatever the rules say', async () => {
+  test('is required: a request without one is rejected whatever the rules are', async () => {
     const { outcome, asked } = await begin(['dn;o=Tremolo'], undefined, true)
     expect(outcome).toMatchObject({ kind: 'rejected' })
     expect(asked).toEqual([])
   })
 })
 
-test('rules that are none are told, each at its place', () => {
+test('invalid rules are reported, each at its position', () => {
   expect(prepare(['dn;o=Tremolo', 'o=Tremolo', 'DN;o=Tremolo', 'dn;x', 'filter;(a=']).problems).toEqual([
     expect.stringMatching(/^error params\.rules\.1: "rules": must be "scope;constraint"/),
     expect.stringMatching(/^error params\.rules\.2: "rules": must be "scope;constraint"/),

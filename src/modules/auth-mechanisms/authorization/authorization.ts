@@ -8,7 +8,7 @@ const parameters = {
   rules: list({ about: 'Rules as `scope;constraint`; one must pass.', required: true }),
 }
 
-/** Lets the caller that earlier mechanisms established pass when one of the rules does. */
+/** Accepts the caller that earlier mechanisms established if one of the rules passes. */
 export default defineAuthMechanism({
   className: 'auth.Authorization',
   aliases: ['com.tremolosecurity.proxy.auth.AuthorizationAuthMech'],

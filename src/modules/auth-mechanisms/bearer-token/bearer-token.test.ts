@@ -48,7 +48,7 @@ test.each([
   [`${token}\nsha256:abc`, /line 2: expected 64 hexadecimal digits/],
   [`${token} ${token}`, /line 1: a bearer token has letters/],
   [Array.from({ length: 11 }, (_, i) => token + i).join('\n'), /at most 10 tokens/],
-])('%j is no token, and the problem does not show it', (given, problem) => {
+])('%j is not a valid token, and the problem does not show it', (given, problem) => {
   const issues = noIssues()
   prepare(given, issues)
   const texts = issueTexts(issues.list).join()

@@ -24,7 +24,7 @@ interface Config {
   readonly realm: string
 }
 
-/** A token that one caller keeps, for identity providers that take nothing else. */
+/** A static token of one caller, for identity providers that support nothing else. */
 export default defineAuthMechanism<Config>({
   className: 'auth.BearerToken',
   parameters,
@@ -43,7 +43,7 @@ const hashForm = /^sha256:([0-9a-f]{64})$/i
 /** What a bearer token may consist of (RFC 6750 2.1). */
 const tokenForm = /^[A-Za-z0-9._~+/-]+=*$/
 
-/** Problems name the line, never what is in it. */
+/** Problems name the line, never its content. */
 function readTokens(text: string, report: (problem: string) => void): Buffer[] {
   const hashes: Buffer[] = []
   for (const [i, whole] of text.split('\n').entries()) {

@@ -59,7 +59,7 @@ const answerOf = (outcome: Awaited<ReturnType<typeof submit>>['outcome']) => {
 }
 
 describe('auth.FormLogin', () => {
-  test('sends browsers to its page, and refuses others', async () => {
+  test('sends browsers to its page, and rejects other clients', async () => {
     const { mechanism, prepared } = await open()
     expect(prepared.interactive).toBe(true)
     const { login, ...rest } = fakeAttempt({})
@@ -70,7 +70,7 @@ describe('auth.FormLogin', () => {
     expect(await mechanism.begin(rest)).toMatchObject({ kind: 'rejected', noCredential: true })
   })
 
-  test('shows a page that needs no script and can be used by everyone', async () => {
+  test('shows an accessible page that works without scripts', async () => {
     const { mechanism } = await open({ title: 'Corp <Login>', themePrimaryMain: '#123456' })
     const outcome = await mechanism.proceed?.(fakeAttempt({}))
     if (outcome?.kind !== 'challenge') throw new Error('no page')
@@ -92,7 +92,7 @@ describe('auth.FormLogin', () => {
     expect(html).not.toContain('role="alert"')
   })
 
-  test('links to the page for forgotten passwords where there is one', async () => {
+  test('links to the page for forgotten passwords if there is one', async () => {
     const pageOf = async (params: ParamValues) => {
       const outcome = await (await open(params)).mechanism.proceed?.(fakeAttempt({}))
       return outcome?.kind === 'challenge' ? String(outcome.response.body) : ''
@@ -104,7 +104,7 @@ describe('auth.FormLogin', () => {
     }
   })
 
-  test('knows people by their password, and keeps passwords out of what it knows', async () => {
+  test('authenticates users by password, and keeps the password out of the subject', async () => {
     const { outcome, tries } = await submit({ user: ' ada ', pwd: 'right horse' })
     if (outcome.kind !== 'authenticated') throw new Error('ada is not let in')
     expect(outcome.subject).toMatchObject({ uid: 'ada' })
@@ -112,14 +112,14 @@ describe('auth.FormLogin', () => {
     expect(tries).toEqual(['ada succeeded'])
   })
 
-  test('lets nobody in who is switched off, with the right password, and says nothing of it', async () => {
+  test('rejects a deactivated user with the right password, like a wrong password', async () => {
     const off = await submit({ user: 'off', pwd: 'right horse' })
     const wrong = await submit({ user: 'ada', pwd: 'wrong' })
     expect(answerOf(off.outcome)).toEqual(answerOf(wrong.outcome))
     expect(off.tries).toEqual(['off failed: switched off (off)'])
   })
 
-  test('answers the same to an unknown person, a wrong password, several people and no password', async () => {
+  test('answers the same to an unknown user, a wrong password, several matches and no password', async () => {
     const wrong = await submit({ user: 'ada', pwd: 'wrong' })
     const unknown = await submit({ user: 'nobody', pwd: 'wrong' })
     const params = { uidAttr: '(mail=${user})', uidIsFilter: 'true' }
@@ -133,7 +133,7 @@ describe('auth.FormLogin', () => {
     expect(unknown.tries).toEqual(['nobody failed: no such user'])
   })
 
-  test('does the same work for somebody unknown, and answers both at the same beat', async () => {
+  test('does the same work for an unknown user, and answers both at the same interval', async () => {
     const known = await submit({ user: 'ada', pwd: 'wrong' })
     const unknown = await submit({ user: 'nobody', pwd: 'wrong' })
     expect([known.binds, unknown.binds]).toEqual([
@@ -148,7 +148,7 @@ describe('auth.FormLogin', () => {
   })
 
   test.each(['*', 'a*', '*)(uid=*', 'ada)(|(uid=*', 'ada\0', '(uid=ada)', '\\2a'])(
-    'D8: what is typed is a value and never a part of the filter: %j',
+    'D8: the typed login is a value and never a part of the filter: %j',
     async (user) => {
       expect(answerOf((await submit({ user, pwd: 'right horse' })).outcome).status).toBe(401)
       const params = { uidAttr: '(|(uid=${user})(mail=${user}))', uidIsFilter: 'true' }
@@ -156,13 +156,13 @@ describe('auth.FormLogin', () => {
     },
   )
 
-  test('a filter finds people by what it says', async () => {
+  test('finds users by the configured filter', async () => {
     const params = { uidAttr: '(|(uid=${user})(mail=${user}))', uidIsFilter: 'true' }
     const { outcome } = await submit({ user: 'ada@corp.test', pwd: 'right horse' }, params)
     expect(outcome).toMatchObject({ kind: 'authenticated', subject: { uid: 'ada' } })
   })
 
-  test('what is locked is not looked at, and says when to come back', async () => {
+  test('does not check a locked login, and says when to try again', async () => {
     const { mechanism, binds } = await open()
     const guard = { begin: async () => ({ allowed: false, retryAfterSeconds: 61, concealed: false }) as const }
     const outcome = await mechanism.proceed?.(fakeAttempt({ ...formPost({ user: 'ada', pwd: 'right horse' }), guard }))
@@ -170,7 +170,7 @@ describe('auth.FormLogin', () => {
     expect(binds).toEqual([])
   })
 
-  test('an account that is locked under another name is answered like a wrong password, after the same work', async () => {
+  test('answers an account that is locked under another name like a wrong password, after the same work', async () => {
     const wrong = await submit({ user: 'ada', pwd: 'wrong' })
     const { mechanism, binds } = await open()
     const guard = { begin: async () => ({ allowed: false, retryAfterSeconds: 61, concealed: true }) as const }
@@ -200,7 +200,7 @@ describe('auth.FormLogin', () => {
     expect(found).toEqual([ada, ada, undefined])
   })
 
-  test('a directory that does not answer counts against nobody', async () => {
+  test('a directory that does not answer counts against no user', async () => {
     const { mechanism } = await open({}, new GatewayError('TARGET_UNREACHABLE', 'down'))
     const guard = openGuard()
     const attempt = fakeAttempt({ ...formPost({ user: 'ada', pwd: 'right horse' }), guard })
@@ -221,7 +221,7 @@ describe('auth.FormLogin', () => {
     await expect(mechanism.proceed?.(fakeAttempt(request))).rejects.toMatchObject({ code })
   })
 
-  test('tells what is wrong with its parameters', () => {
+  test('reports invalid parameters', () => {
     const read = (params: ParamValues) => {
       const issues = noIssues()
       formLogin.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())

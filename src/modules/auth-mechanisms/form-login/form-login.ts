@@ -43,7 +43,7 @@ const parameters = {
   FORMLOGIN_JSP: text({ about: 'Accepted and not used: the login page is part of Gatehouse.' }),
 }
 
-/** A form for login and password, which are checked by the virtual directory. */
+/** A form for login and password, which the virtual directory checks. */
 export default defineAuthMechanism({
   className: 'auth.FormLogin',
   aliases: ['com.tremolosecurity.proxy.auth.FormLoginAuthMech'],
@@ -80,7 +80,7 @@ function parseAddress(written: string): string {
   return written
 }
 
-/** What is typed only ever becomes a value of the filter. */
+/** The typed login only ever becomes a value of the filter. */
 function parseLookup(
   { uidAttr, uidIsFilter }: ParsedParameters<typeof parameters>,
   params: Params,
@@ -201,7 +201,7 @@ interface LoginPage {
 }
 
 interface LoginPageState {
-  /** Where the form goes. */
+  /** The address that the form posts to. */
   readonly action: string
   readonly status: number
   readonly problem: string | undefined
@@ -236,10 +236,10 @@ type FoundLogin =
 
 type PasswordCheck =
   | { readonly ok: true; readonly subject: FoundSubject }
-  /** `login` where there is such a person. The reason is for the log. */
+  /** `login` is present if the user exists. The reason is for the log. */
   | { readonly ok: false; readonly reason: string; readonly login?: string }
 
-/** Finds who a typed login is, and asks the directory whether the password is theirs. */
+/** Finds the user of a typed login, and lets the directory check the password. */
 class DirectoryLogin {
   readonly #lookup: FilterTemplate
   readonly #uidAttr: string
@@ -288,7 +288,7 @@ class DirectoryLogin {
     }
   }
 
-  /** Does the work of a check, for a name that no user has. */
+  /** Does the work of a check, for a login that no user has. */
   async checkNobody(password: string, root: string): Promise<void> {
     const base = Dn.parse(root)
     const neighbour = this.#neighbours.get(base.key) ?? (await this.#anybody(base))

@@ -48,7 +48,7 @@ async function begin(
 }
 
 describe('auth.GenerateOIDCTokens', () => {
-  test('keeps the tokens in the session, by issuer and trust, and says which are the latest', async () => {
+  test('stores the tokens in the session, by issuer and trust, and marks the latest', async () => {
     const { outcome, calls } = await begin({})
     expect(calls).toMatchObject([{ issuer: 'people', trust: 'https://k8s.test', sessionId: 'session-1', subject: ada }])
     if (outcome.kind !== 'passed') throw new Error(outcome.kind)
@@ -59,18 +59,18 @@ describe('auth.GenerateOIDCTokens', () => {
     expect(restoreTokens(slots[slot])).toEqual({ ...minted, idp: 'people', trust: 'https://k8s.test' })
   })
 
-  test('ties nothing to the session where it is told not to', async () => {
+  test('does not bind tokens to the session when configured so', async () => {
     const { calls } = await begin({ doNotTieSession: 'true', overrideURL: 'https://login.test/x' })
     expect(calls).toMatchObject([{ sessionId: undefined, origin: 'https://login.test' }])
   })
 
-  test('makes nothing for nobody, without a session, or where no rule lets the person', async () => {
+  test('creates no tokens without a user, without a session, or if no rule passes', async () => {
     expect(await begin({}, { nobody: true })).toMatchObject({ outcome: { kind: 'rejected' }, calls: [] })
     expect(await begin({}, { noSession: true })).toEqual({ outcome: { kind: 'passed' }, calls: [] })
     expect((await begin({}, { denied: true })).outcome).toEqual({ kind: 'passed' })
   })
 
-  test('refers to its issuer and trust, and takes no address that is none', () => {
+  test('refers to its issuer and trust, and rejects an invalid URL', () => {
     const issues = noIssues()
     const context = fakeParseContext()
     const params = { idpName: 'people', trustName: 'x y', overrideURL: 'javascript:alert(1)' }

@@ -22,7 +22,7 @@ const parameters = {
 
 type Config = ParsedParameters<typeof parameters>
 
-/** Makes tokens of an own issuer at a login, and keeps them in the session for the Token API. */
+/** Creates tokens of an own issuer at login, and keeps them in the session for the Token API. */
 export default defineAuthMechanism({
   className: 'auth.GenerateOIDCTokens',
   aliases: ['com.tremolosecurity.proxy.auth.GenerateOIDCTokens'],

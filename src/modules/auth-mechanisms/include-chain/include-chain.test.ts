@@ -4,7 +4,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
 
-test('hands over to the chain it names, and says so beforehand', async () => {
+test('runs the chain it names, and declares it in advance', async () => {
   const context = fakeParseContext()
   const prepared = includeChain.prepare(fakeParams({ chainName: 'other' }), fakeParams({}), noIssues(), context)
   expect(prepared.includes).toEqual(['other'])

@@ -19,7 +19,7 @@ interface Options {
   readonly failure?: GatewayError
   readonly found?: typeof caller | undefined
   readonly known?: boolean
-  /** Of the entry, before the workflow has run and from then on. */
+  /** The attribute of the entry before and after the workflow runs. */
   readonly active?: readonly [before: string, after: string]
 }
 
@@ -58,7 +58,7 @@ async function run({
 }
 
 describe('auth.JitProvision', () => {
-  test('runs the workflow for the caller and no one else, and reads the person anew', async () => {
+  test('runs the workflow for the caller and no one else, and reads the user again', async () => {
     const { outcome, calls } = await run({})
     expect(calls).toMatchObject([
       { name: 'jit', requestor: 'ada', user: { userID: 'ada' }, params: {}, keepGroups: true },
@@ -83,16 +83,16 @@ describe('auth.JitProvision', () => {
     expect((await run({ params: { ...params, acceptUnverifiedMail: 'true' } })).calls).toHaveLength(1)
   })
 
-  test('goes on with what is known where the directory does not show the person', async () => {
+  test('continues with the claims if the directory does not show the user', async () => {
     expect((await run({ known: false })).outcome).toMatchObject({ kind: 'authenticated', subject: { dn: caller.dn } })
   })
 
-  test('lets nobody in whom the workflow did not make', async () => {
+  test('rejects a user whom the workflow did not create', async () => {
     const { outcome } = await run({ failure: new GatewayError('WORKFLOW_FAILED', 'no') })
     expect(outcome).toMatchObject({ kind: 'rejected', status: 403 })
   })
 
-  test('runs nothing for somebody who is switched off, and lets in nobody whom the workflow switched off', async () => {
+  test('runs nothing for a deactivated user, and rejects a user whom the workflow deactivated', async () => {
     const off = { kind: 'rejected', status: 403, reason: 'the person is switched off in the directory' }
     const before = await run({ active: ['false', 'true'] })
     expect([before.outcome, before.calls]).toEqual([off, []])
@@ -100,14 +100,14 @@ describe('auth.JitProvision', () => {
     expect([after.outcome, after.calls.length]).toEqual([off, 1])
   })
 
-  test('tells a system that does not answer', async () => {
+  test('reports a system that does not answer', async () => {
     await expect(run({ failure: new GatewayError('TARGET_UNREACHABLE', 'no') })).rejects.toMatchObject({
       code: 'TARGET_UNREACHABLE',
     })
   })
 
   test.each([[undefined], [subject('sub=x,o=Tremolo', {})], [subject('sub=x,o=Tremolo', { uid: ['a', 'b'] })]])(
-    'refuses a caller without exactly one login',
+    'rejects a caller without exactly one login',
     async (found) => {
       const prepared = jitProvision.prepare(fakeParams(base), fakeParams({}), noIssues(), fakeParseContext())
       const mechanism = await prepared.create(fakeModuleHost())
@@ -128,7 +128,7 @@ describe('auth.JitProvision', () => {
     expect(calls).toHaveLength(count)
   })
 
-  test('tells what is wrong with its parameters', () => {
+  test('reports invalid parameters', () => {
     const read = (params: ParamValues) => {
       const issues = noIssues()
       jitProvision.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())

@@ -39,7 +39,7 @@ const parameters = {
 
 type Config = ParsedParameters<typeof parameters>
 
-/** Creates or updates the user of the mechanisms before it by a workflow, then reads the user again. */
+/** Creates or updates the user that earlier mechanisms established by a workflow, then reads the user again. */
 export default defineAuthMechanism({
   className: 'auth.JitProvision',
   aliases: ['com.tremolosecurity.provisioning.auth.JITAuthMech'],
@@ -125,7 +125,7 @@ class JitProvision implements AuthMechanism {
     return age >= 0 && age < gracePeriod * 1000
   }
 
-  /** Undefined when there is no such user, or more than one. */
+  /** Undefined if no user matches, or more than one. */
   async #find(login: string, root: string) {
     const base = this.#config.reloadBaseDN ?? Dn.parse(root)
     const search = { base, scope: 'sub', filter: this.#filter(login), limit: 2 } as const

@@ -15,7 +15,7 @@ async function open(params: ParamValues) {
 }
 
 describe('auth.LoginService', () => {
-  test('offers what is configured, by its label', async () => {
+  test('offers the configured chains by label', async () => {
     const { mechanism, prepared, references } = await open(two)
     expect(prepared.includes).toEqual(['corp', 'partner'])
     expect(references.map(({ name }) => name)).toEqual(['corp', 'partner'])
@@ -30,7 +30,7 @@ describe('auth.LoginService', () => {
     expect(String(shown.response.body)).not.toContain('remember')
   })
 
-  test('hands over to the chosen chain, and to none that is not offered', async () => {
+  test('runs the chosen chain, and only one that is offered', async () => {
     const { mechanism } = await open(two)
     const chosen = await mechanism.proceed?.(fakeAttempt(formPost({ chain: 'A partner', remember: 'true' })))
     expect(chosen).toEqual({ kind: 'include', chain: 'partner' })
@@ -39,12 +39,12 @@ describe('auth.LoginService', () => {
     }
   })
 
-  test('does not ask where there is nothing to choose', async () => {
+  test('does not ask if there is only one choice', async () => {
     const { mechanism } = await open({ chains: 'Corporate login=corp' })
     expect(await mechanism.begin(fakeAttempt({}))).toEqual({ kind: 'include', chain: 'corp' })
   })
 
-  test('remembers the choice of those who want it, in a cookie that proves nothing', async () => {
+  test('remembers the choice on request, in a cookie that proves nothing', async () => {
     const { mechanism } = await open({ ...two, cookieDays: '30', cookieName: 'choice' })
     const chosen = await mechanism.proceed?.(fakeAttempt(formPost({ chain: 'A partner', remember: 'true' })))
     const cookie = 'choice=partner; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000; Secure'
@@ -56,7 +56,7 @@ describe('auth.LoginService', () => {
     expect(await again('admin')).toMatchObject({ kind: 'challenge' })
   })
 
-  test('tells what is wrong with its parameters', async () => {
+  test('reports invalid parameters', async () => {
     expect((await open({ chains: ['corp', 'A=', '=b'] })).issues).toHaveLength(3)
     expect((await open({ chains: 'A=/auth/idp/start' })).issues).toEqual([
       expect.stringContaining('name the chain that protects /auth/idp/start'),

@@ -42,7 +42,7 @@ interface Config {
 const maxBody = 4096
 const cookieToken = /^[\w!#$%&'*+.^`|~-]+$/
 
-/** Lets people choose how they log in; the chosen chain's mechanisms then run in this place. */
+/** Lets users choose how they log in; the chosen chain's mechanisms then run in this place. */
 export default defineAuthMechanism({
   className: 'auth.LoginService',
   aliases: ['com.tremolosecurity.proxy.auth.LoginService'],
@@ -113,7 +113,7 @@ class LoginService implements AuthMechanism {
     return { kind: 'include', chain: chosen.chain, ...(remembers ? { cookie: this.#cookie(chosen, request) } : {}) }
   }
 
-  /** A choice is a convenience and no proof: what the cookie says is looked up among what is offered. */
+  /** A choice is a convenience, not a proof: the cookie's value must be one of the offered chains. */
   #remembered(request: GatewayRequest): Choice | undefined {
     const { cookieDays, cookieName, choices } = this.#config
     if (cookieDays === 0) return undefined

@@ -19,7 +19,7 @@ const attributesOf = (outcome: Awaited<ReturnType<typeof map>>) => {
 }
 
 describe('auth.Mapping', () => {
-  test('makes the attributes that are mapped, and no others', async () => {
+  test('creates the mapped attributes, and no others', async () => {
     const outcome = await map({
       map: ['uid|user|sub', 'cn|composite|${given_name} ${family}', 'kind|static|a|b', 'none|user|absent'],
     })
@@ -27,7 +27,7 @@ describe('auth.Mapping', () => {
     expect(outcome).toMatchObject({ subject: { uid: 'ada', dn: ada.dn } })
   })
 
-  test('gives attributes other names, and leaves the others alone', async () => {
+  test('renames attributes, and keeps the others', async () => {
     expect(attributesOf(await map({ map: ['givenName=given_name', 'x=absent'] }))).toEqual({
       sub: ['ada'],
       mail: ['ada@corp.test'],
@@ -36,7 +36,7 @@ describe('auth.Mapping', () => {
     })
   })
 
-  test('what is made of a token’s claims stays a claim', async () => {
+  test('an attribute that is mapped from a token’s claims stays a claim', async () => {
     const token = { ...ada, dn: ada.dn.claimed(), attributes: ada.attributes.pick(['sub', 'family']).claimed() }
     token.attributes.set('l', ['Paris'])
     const claimsOf = async (...map_: string[]) => {
@@ -51,7 +51,7 @@ describe('auth.Mapping', () => {
     expect(await claimsOf('uid=sub', 'city=l')).toEqual(['family', 'uid'])
   })
 
-  test('maps nobody', async () => {
+  test('does nothing without a user', async () => {
     const prepared = mapping.prepare(fakeParams({ map: 'a=b' }), fakeParams({}), noIssues(), fakeParseContext())
     const mechanism = await prepared.create(fakeModuleHost())
     const outcome = await mechanism.begin({ request: fakeRequest({}), subject: undefined, root: 'o=Tremolo' })
@@ -65,7 +65,7 @@ describe('auth.Mapping', () => {
     [{ map: ['a|user'] }, 1],
     [{ map: ['a'] }, 1],
     [{ map: ['a=b=c'] }, 1],
-  ])('tells what is wrong with %j', (params, count) => {
+  ])('reports what is wrong with %j', (params, count) => {
     const issues = noIssues()
     mapping.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
     expect(issueTexts(issues.list)).toHaveLength(count)

@@ -30,7 +30,7 @@ interface Renaming {
 
 type Config = { readonly mapping: PreparedMapping } | { readonly renamings: readonly Renaming[] }
 
-/** Changes the attributes of the user of the mechanisms before it; name and login stay. */
+/** Changes the attributes of the user that earlier mechanisms established; name and login stay. */
 export default defineAuthMechanism({
   className: 'auth.Mapping',
   aliases: ['com.tremolosecurity.proxy.auth.FullMappingAuthMech', 'com.tremolosecurity.proxy.auth.MappingAuthmech'],

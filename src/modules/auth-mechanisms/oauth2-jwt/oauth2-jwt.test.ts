@@ -81,7 +81,7 @@ const person = (dn: string, attributes: Record<string, string[]>): InsertEntry =
   attributes: Attributes.from(attributes),
 })
 
-describe('a caller who is not looked up', () => {
+describe('a caller without a lookup', () => {
   test('is a mock entry with the claims as attributes', async () => {
     const { mechanism: jwt } = await mechanism()
     const more = { groups: ['a', 'b'], level: 3, admin: false, address: { city: 'X' }, nothing: null }
@@ -116,7 +116,7 @@ describe('a caller who is not looked up', () => {
     expect(await accepts(true, { clockToleranceSeconds: '5' })).toBe(true)
   })
 
-  test('cannot write itself into another part of the tree', async () => {
+  test('cannot place itself in another part of the tree', async () => {
     const { mechanism: jwt } = await mechanism()
     for (const sub of ['x,ou=admins', 'x,ou=admins,o=Tremolo', 'x+ou=admins', 'x\\,ou=admins', '"x",ou=admins']) {
       const { dn } = subjectOf(await begin(jwt, await signedToken(first, claims({ sub }))))
@@ -133,7 +133,7 @@ describe('a caller who is not looked up', () => {
     ['a number', { sub: 7 }],
     ['a list', { sub: ['alice'] }],
     ['an object', { sub: {} }],
-  ])('is refused when the identifying claim is %s', async (_case, more) => {
+  ])('is rejected when the identifying claim is %s', async (_case, more) => {
     const { mechanism: jwt } = await mechanism()
     const given = Object.fromEntries(
       Object.entries({ ...claims(), ...more }).filter(([, value]) => value !== undefined),
@@ -147,7 +147,7 @@ describe('a caller who is not looked up', () => {
     expect(reasonOf(outcome)).toBe('two claims differ in letter case only')
   })
 
-  test('cannot choose the objectClass, and odd names are names', async () => {
+  test('cannot choose the objectClass, and unusual names stay plain names', async () => {
     const { mechanism: jwt } = await mechanism()
     const odd = JSON.parse('{"objectClass":"admin","__proto__":"x","constructor":"y"}') as JWTPayload
     const { attributes } = subjectOf(await begin(jwt, await signedToken(first, { ...claims(), ...odd })))
@@ -156,7 +156,7 @@ describe('a caller who is not looked up', () => {
   })
 })
 
-describe('a caller who is looked up', () => {
+describe('a caller with a lookup', () => {
   const linked = { linkToDirectory: 'true', lookupFilter: '(&(uid=${sub})(objectClass=inetOrgPerson))' }
   const alice = person('uid=alice,ou=people,o=Tremolo', {
     uid: ['alice'],
@@ -175,21 +175,21 @@ describe('a caller who is looked up', () => {
     expect(alice.attributes.has('team')).toBe(false)
   })
 
-  test('who is not found is a mock entry', async () => {
+  test('is a mock entry if not found', async () => {
     const { mechanism: jwt } = await mechanism(linked, [root2])
     expect(subjectOf(await begin(jwt, await signedToken(first, claims()))).dn.toString()).toBe(
       'sub=alice,ou=oauth2,o=Tremolo',
     )
   })
 
-  test('is refused when several entries match', async () => {
+  test('is rejected when several entries match', async () => {
     const twin = person('uid=alice,ou=others,o=Tremolo', { uid: ['alice'], objectClass: ['inetOrgPerson'] })
     const { mechanism: jwt, host } = await mechanism(linked, [alice, twin])
     expect(reasonOf(await begin(jwt, await signedToken(first, claims())))).toBe('lookupFilter finds several entries')
     expect(host.searches[0]?.limit).toBe(2)
   })
 
-  test('is refused when a claim of the filter is missing', async () => {
+  test('is rejected when a claim of the filter is missing', async () => {
     const { mechanism: jwt, host } = await mechanism({ ...linked, lookupFilter: '(|(uid=${sub})(mail=${email}))' }, [
       alice,
     ])
@@ -201,7 +201,7 @@ describe('a caller who is looked up', () => {
     expect(host.searches).toEqual([])
   })
 
-  test('is refused when the filter compares mail with a claim that is not verified', async () => {
+  test('is rejected when the filter compares mail with a claim that is not verified', async () => {
     const owner = person('uid=boss,ou=people,o=Tremolo', { uid: ['boss'], mail: ['boss@corp.test'] })
     const { mechanism: jwt } = await mechanism({ ...linked, lookupFilter: '(mail=${preferred_username})' }, [owner])
     const named = { preferred_username: 'boss@corp.test' }
@@ -236,21 +236,21 @@ describe('a refusal', () => {
     outcome.kind === 'rejected' ? outcome.headers?.['www-authenticate'] : undefined
   const realm = 'Bearer realm="the \\"realm\\"", scope="auth"'
 
-  test('without a token says no error', async () => {
+  test('has no error code without a token', async () => {
     const { mechanism: jwt } = await mechanism()
     expect(challenge(await begin(jwt))).toBe(realm)
     const basicAuth = fakeRequest({ headers: { authorization: 'Basic dTpw' } })
     expect(challenge(await jwt.begin({ request: basicAuth, subject: undefined, root }))).toBe(realm)
   })
 
-  test('D19: a token in the query is not looked at', async () => {
+  test('D19: ignores a token in the query', async () => {
     const { mechanism: jwt } = await mechanism()
     const token = await signedToken(first, claims())
     expect(challenge(await begin(jwt, undefined, `http://localhost/?access_token=${token}`))).toBe(realm)
     expect(issuer.calls).toEqual([])
   })
 
-  test('of a bad token says invalid_token and nothing of the token', async () => {
+  test('says invalid_token for an invalid token, and nothing about the token', async () => {
     const { mechanism: jwt } = await mechanism()
     const expired = await signedToken(first, claims({ exp: now / 1000 - 60 }))
     expect(challenge(await begin(jwt, expired))).toBe(
@@ -263,14 +263,14 @@ describe('a refusal', () => {
     expect(JSON.stringify(outcome)).not.toContain(foreign.slice(-20))
   })
 
-  test('of two Authorization headers says invalid_request', async () => {
+  test('says invalid_request for two Authorization headers', async () => {
     const { mechanism: jwt } = await mechanism()
     const token = await signedToken(first, claims())
     const request = { ...fakeRequest({}), headers: { authorization: [`Bearer ${token}`, `Bearer ${token}`] } }
     expect(challenge(await jwt.begin({ request, subject: undefined, root }))).toContain('error="invalid_request"')
   })
 
-  test('is none where the issuer cannot be reached: that is 503', async () => {
+  test('is 503 instead if the issuer cannot be reached', async () => {
     const { mechanism: jwt } = await mechanism()
     const token = await signedToken(first, claims())
     issuer.overrides.set('/issuer/certs', (_request, response) => void response.writeHead(503).end())
@@ -290,7 +290,7 @@ describe('a verified token', () => {
     expect((await begin(jwt, token)).kind).toBe('rejected')
   })
 
-  test('is forgotten when its key goes', async () => {
+  test('is forgotten when its key is removed', async () => {
     const { mechanism: jwt } = await mechanism()
     const token = await signedToken(first, claims())
     expect((await begin(jwt, token)).kind).toBe('authenticated')
@@ -300,7 +300,7 @@ describe('a verified token', () => {
     expect((await begin(jwt, token)).kind).toBe('rejected')
   })
 
-  test('is forgotten when its key goes and nobody brings another', async () => {
+  test('is forgotten when its key is removed and no new one is published', async () => {
     const { mechanism: jwt } = await mechanism()
     const token = await signedToken(first, claims())
     await begin(jwt, token)
@@ -309,7 +309,7 @@ describe('a verified token', () => {
     await expect.poll(async () => (await begin(jwt, token)).kind).toBe('rejected')
   })
 
-  test('with the kid of another key is refused', async () => {
+  test('with the kid of another key is rejected', async () => {
     issuer.keys = [first, second]
     const { mechanism: jwt } = await mechanism()
     expect((await begin(jwt, await signedToken(first, claims(), { kid: 'k2' }))).kind).toBe('rejected')
@@ -335,19 +335,19 @@ describe('parameters', () => {
     return { texts: issueTexts(issues.list), references: context.references }
   }
 
-  test('without audience it refuses to start', () => {
+  test('it does not start without an audience', () => {
     expect(problems({}, ['audience']).texts).toEqual(['error params.audience: parameter "audience" is required'])
     expect(problems({ audience: [] }).texts).toHaveLength(1)
     expect(problems({ audience: ['', ''] }).texts).toHaveLength(1)
   })
 
-  test('an http issuer elsewhere is refused', () => {
+  test('an http issuer on another host is rejected', () => {
     expect(problems({ issuer: 'http://issuer.example.com' }).texts).toEqual([
       expect.stringMatching(/^error params\.issuer\.0: "issuer": http is accepted on this machine only/),
     ])
   })
 
-  test('a pinned key may be of an issuer that is only a name', () => {
+  test('a pinned key may belong to an issuer that is only a name', () => {
     const { texts, references } = problems({ issuer: 'my-issuer', fromWellKnown: 'false', validationKey: 'pinned' })
     expect(texts).toEqual([])
     expect(references).toEqual([{ kind: 'key', name: 'pinned', path: ['params', 'validationKey', 0] }])
@@ -359,14 +359,14 @@ describe('parameters', () => {
     ])
   })
 
-  test('what is not supported is refused', () => {
+  test('unsupported settings are rejected', () => {
     expect(problems({ webfingerCredentialLoader: 'x', target: 'y' }).texts).toEqual([
       expect.stringMatching(/webfingerCredentialLoader" is not supported/),
       expect.stringMatching(/target" is not supported/),
     ])
   })
 
-  test('a look-up needs a filter that parses', () => {
+  test('a lookup needs a filter that parses', () => {
     expect(problems({ linkToDirectory: 'true', lookupFilter: '' }).texts).toEqual([
       expect.stringMatching(/"lookupFilter" is required where/),
     ])
@@ -384,13 +384,13 @@ describe('pages of other origins', () => {
   const ask = (headers: Record<string, string>, method = 'OPTIONS') => fakeRequest({ method, headers })
   const preflight = { origin: 'https://app.example.com', 'access-control-request-method': 'PATCH' }
 
-  test('are not served unless that is configured', async () => {
+  test('are not served unless configured', async () => {
     const { mechanism: jwt } = await mechanism()
     expect(jwt.preflight).toBeUndefined()
     expect(jwt.responseHeaders).toBeUndefined()
   })
 
-  test('get an answer before the request proper, never with credentials', async () => {
+  test('get a preflight answer, never with credentials', async () => {
     const { mechanism: jwt } = await mechanism({ 'cors-headers': ['Content-Type', 'If-Match'] })
     const answer = jwt.preflight?.(ask(preflight))
     expect(answer?.status).toBe(204)
@@ -403,7 +403,7 @@ describe('pages of other origins', () => {
     expect(jwt.preflight?.(ask({ origin: preflight.origin }))).toBeUndefined()
   })
 
-  test('are only those that are listed', async () => {
+  test('are only served if they are listed', async () => {
     const { mechanism: jwt } = await mechanism({ 'cors-origins': ['https://app.example.com'] })
     expect(jwt.responseHeaders?.(ask(preflight, 'GET'))).toMatchObject({
       'access-control-allow-origin': 'https://app.example.com',
@@ -415,7 +415,7 @@ describe('pages of other origins', () => {
     }
   })
 
-  test('names and origins that are none are refused', () => {
+  test('invalid header names and origins are rejected', () => {
     const issues = noIssues()
     const params = { ...basic(), 'cors-headers': ['X-A: b', '*'], 'cors-origins': ['https://a.example.com/', 'a'] }
     oauth2Jwt.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())

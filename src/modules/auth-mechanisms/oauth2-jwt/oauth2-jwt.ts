@@ -62,11 +62,11 @@ const parameters = {
 interface OAuth2JwtConfig {
   readonly issuer: string
   readonly audiences: readonly string[]
-  /** Undefined where the issuer's discovery document gives the keys. */
+  /** Undefined if the issuer's discovery document gives the keys. */
   readonly keyName: string | undefined
   readonly allowNoIat: boolean
   readonly notBeforeMinutes: number
-  /** Undefined where the parameter is absent: that depends on whether the issuer is one of our own. */
+  /** Undefined if the parameter is absent: the default depends on whether the issuer is one of our own. */
   readonly clockTolerance: number | undefined
   readonly realm: string
   readonly scope: string | undefined
@@ -184,7 +184,7 @@ function createMechanism(config: OAuth2JwtConfig, host: AuthHost, keys: KeySet):
     return outcome
   }
 
-  /** A token that names someone in the directory is not remembered for long, since the entry may change. */
+  /** A token that names a user of the directory is not remembered for long, since the entry may change. */
   function keepUntil(expires: Date): Date {
     if (link.lookup === undefined) return expires
     return new Date(Math.min(expires.getTime(), host.clock().getTime() + linkedForMillis))
@@ -225,7 +225,7 @@ const methods = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const exposed = 'ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id'
 const preflightSeconds = '600'
 
-/** Whether this can be an entry of `cors-headers`: a header name (RFC 9110 5.6.2). `*` is none. */
+/** Whether this can be an entry of `cors-headers`: a header name (RFC 9110 5.6.2). `*` is not one. */
 const isHeaderName = (text: string): boolean => text !== '*' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text)
 
 /** Whether this can be an entry of `cors-origins`: `*`, or scheme, host and port as a browser writes them. */
@@ -242,7 +242,7 @@ function crossOriginHeaders(request: GatewayRequest, settings: CrossOrigin): Rea
   return { 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed, vary: 'Origin' }
 }
 
-/** The answer to a browser's question before the request proper; undefined for other requests and other origins. */
+/** The answer to a preflight request; undefined for other requests and other origins. */
 function answerPreflight(request: GatewayRequest, settings: CrossOrigin): GatewayResponse | undefined {
   if (request.method !== 'OPTIONS' || header(request, 'access-control-request-method') === undefined) return undefined
   const origin = header(request, 'origin')

@@ -15,7 +15,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
   const { url, ca, adminToken, kubeconfig } = cluster.connection
   let now = Date.now()
 
-  /** An account with a pod, in a namespace of their own. */
+  /** An account with a pod, in their own namespace. */
   async function workload() {
     const namespace = await cluster.namespace()
     const account = { namespace, name: 'app' }
@@ -60,7 +60,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
 
   const ours: ParamValues = { audience: ['gatehouse', 'gatehouse-old'] }
 
-  test('a token for us and bound to a pod says whose it is', async () => {
+  test('a token for our audience and bound to a pod names its account', async () => {
     const { account, pod } = await workload()
     const token = await cluster.token(account, { audiences: ['gatehouse'], boundPod: pod, seconds: 600 })
     await withMechanism(ours, async (begin) => {
@@ -81,7 +81,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
     })
   })
 
-  test('one for the API server or for someone else is refused, and accepted where no audience is asked for', async () => {
+  test('a token for the API server or another audience is rejected, and accepted if no audience is configured', async () => {
     const { account } = await workload()
     const forServer = await cluster.token(account)
     const forOther = await cluster.token(account, { audiences: ['gatehouse2'] })
@@ -97,7 +97,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
     })
   })
 
-  test('a token of a pod that was deleted ends', { timeout: 60_000 }, async () => {
+  test('a token of a deleted pod is no longer valid', { timeout: 60_000 }, async () => {
     const { account, pod } = await workload()
     const token = await cluster.token(account, { audiences: ['gatehouse'], boundPod: pod })
     await withMechanism(ours, async (begin) => {
@@ -111,7 +111,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
     })
   })
 
-  test('a token of an account that was deleted ends, even if there is a new one of that name', async () => {
+  test('a token of a deleted account is no longer valid, even if a new account has that name', async () => {
     const { account } = await workload()
     const token = await cluster.token(account, { audiences: ['gatehouse'] })
     await cluster.must('DELETE', `/api/v1/namespaces/${account.namespace}/serviceaccounts/app`)
@@ -121,7 +121,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
     })
   })
 
-  test('a user who is no service account, a forged token and rubbish are refused', async () => {
+  test('a user that is not a service account, a forged token and garbage are rejected', async () => {
     const { account } = await workload()
     const token = await cluster.token(account, { audiences: ['gatehouse'] })
     const [header = '', claims = '', signature = ''] = token.split('.')
@@ -140,7 +140,7 @@ onKubernetes('service-account tokens of a real cluster', (cluster) => {
     await k8s.close?.()
   })
 
-  test('reviews by kubeconfig, and by the token of an account that may review and nothing else', async () => {
+  test('reviews with a kubeconfig, and with the token of an account that may only review', async () => {
     const { account } = await workload()
     const reviewer = { namespace: account.namespace, name: 'gatehouse' }
     await cluster.serviceAccount(reviewer)

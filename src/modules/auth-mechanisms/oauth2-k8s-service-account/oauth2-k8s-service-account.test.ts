@@ -94,7 +94,7 @@ const subjectOf = (outcome: AuthOutcome) => {
 }
 
 describe('an accepted service account', () => {
-  test('is known by sub and by username, with what the cluster says of it', async () => {
+  test('is known by sub and by username, with the attributes that the cluster returns', async () => {
     const subject = subjectOf(await begin(await mechanism(), token()))
     expect(subject.uid).toBe(username)
     const named = Dn.parse(`username=${username},ou=oauth2,o=Tremolo`)
@@ -113,7 +113,7 @@ describe('an accepted service account', () => {
     })
   })
 
-  test('D19: is asked for with our audience', async () => {
+  test('D19: is reviewed with our audience', async () => {
     await begin(await mechanism({ audience: ['gatehouse', 'b'] }), token())
     expect(cluster.calls[0]?.audiences).toEqual(['gatehouse', 'b'])
   })
@@ -147,7 +147,7 @@ describe('an accepted service account', () => {
     expect(cluster.calls).toHaveLength(3)
   })
 
-  test('is reviewed once for all who wait with the same token', async () => {
+  test('is reviewed once for all callers that wait with the same token', async () => {
     const on = await mechanism()
     let open = () => {}
     cluster.gate = new Promise((resolve) => {
@@ -162,7 +162,7 @@ describe('an accepted service account', () => {
   })
 })
 
-describe('refused', () => {
+describe('rejected', () => {
   test.each<[string, Partial<TokenReview>]>([
     ['not authenticated', { authenticated: false }],
     ['an error beside authenticated', { error: 'webhook failed' }],
@@ -190,7 +190,7 @@ describe('refused', () => {
     ['an audience that is not confirmed', { audiences: [] }, {}],
     ['an audience other than the confirmed one', { audiences: ['gatehouse2'] }, {}],
     ['a token that the cluster refuses for its audience', { authenticated: false }, { aud: ['vault'] }],
-  ])('%s, with the audience that is wanted', async (_case, change, claims) => {
+  ])('%s, with the required audience', async (_case, change, claims) => {
     cluster.answer = { ...accepted, ...change }
     const outcome = await begin(await mechanism(), token(3600, claims))
     expect(outcome).toMatchObject({
@@ -219,7 +219,7 @@ describe('refused', () => {
     expect((await begin(on, same)).kind).toBe('authenticated')
   })
 
-  test('what is expired or no JWT, without asking the cluster', async () => {
+  test('an expired token or a text that is not a JWT, without a call to the cluster', async () => {
     const on = await mechanism()
     for (const text of [token(-1), 'opaque', 'a.b.c', `${'a'.repeat(20_000)}`]) {
       expect((await begin(on, text)).kind).toBe('rejected')
@@ -229,7 +229,7 @@ describe('refused', () => {
   })
 })
 
-test('a cluster that does not answer is 503, not a refusal, and is asked again', async () => {
+test('a cluster that does not answer is 503, not a refusal, and is called again', async () => {
   const on = await mechanism()
   cluster.answer = new GatewayError('TARGET_UNREACHABLE', 'no answer', { retryAfter: 2 })
   await expect(begin(on, token())).rejects.toMatchObject({ status: 503, retryAfter: 2 })
@@ -237,7 +237,7 @@ test('a cluster that does not answer is 503, not a refusal, and is asked again',
   expect((await begin(on, token())).kind).toBe('authenticated')
 })
 
-test('reviews at once are bounded', async () => {
+test('the number of concurrent reviews is bounded', async () => {
   const on = await mechanism()
   cluster.gate = new Promise(() => {})
   for (let i = 0; i < 100; i++) void begin(on, token(1000 + i))

@@ -134,7 +134,7 @@ function createMechanism(config: Config, host: AuthHost): AuthMechanism {
   }
 }
 
-/** Rules may name the mock entry by `sub` or by `username`, which hold the same. */
+/** Rules may name the mock entry by `sub` or by `username`, which have the same value. */
 function otherMockNames(root: string, link: SubjectLink, username: string): Dn[] {
   const base = Dn.parse(root)
   return ['sub', 'username']
@@ -142,15 +142,15 @@ function otherMockNames(root: string, link: SubjectLink, username: string): Dn[]
     .map((type) => mockName(base, link, type, username))
 }
 
-/** Whether the token, which is not verified, says that it is for none of the audiences. It decides only what a refusal says. */
+/** Whether the token, which is not verified, names none of the audiences. It decides only the text of a refusal. */
 function isForOthers(token: string, audiences: readonly string[]): boolean {
   const named = [decodeJwt(token).aud ?? []].flat()
   return audiences.length > 0 && named.length > 0 && !named.some((audience) => audiences.includes(audience))
 }
 
 /**
- * When the token says it expires, in milliseconds; it is not verified, and serves only to spare the cluster the
- * question and to forget the answer in time. Undefined if it isn't a JWT. Old tokens of a Secret never expire.
+ * When the token says it expires, in milliseconds. It is not verified, and serves only to avoid calls to the cluster
+ * and to forget the answer in time. Undefined if it isn't a JWT. Old tokens of a Secret never expire.
  */
 function expiryOf(token: string): number | undefined {
   try {

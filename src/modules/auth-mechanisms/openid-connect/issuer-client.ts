@@ -11,11 +11,11 @@ export type OpenIdLibrary = typeof import('openid-client')
 
 const seconds = 10
 const answerBytes = 256 * 1024
-/** How long a discovery document is used, and how soon one is asked for again that could not be had. */
+/** How long a discovery document is used, and how soon a failed request is repeated. */
 const freshMillis = 60 * 60_000
 const retryMillis = 2_000
 
-/** What is known of the issuer, found out at the first login and again from time to time. */
+/** The issuer's metadata, read at the first login and refreshed from time to time. */
 export class IssuerClient {
   readonly library: OpenIdLibrary
   readonly #config: OpenIdConnectConfig
@@ -34,7 +34,7 @@ export class IssuerClient {
     this.#pool = openHttpPool()
   }
 
-  /** Throws TARGET_UNREACHABLE. A document that has aged is used on while a new one cannot be had. */
+  /** Throws TARGET_UNREACHABLE. An outdated document stays in use while a new one is not available. */
   async configuration(): Promise<Configuration> {
     const now = this.#clock().getTime()
     if (this.#known !== undefined && now - this.#known.at < freshMillis) return this.#known.configuration
@@ -110,7 +110,7 @@ export class IssuerClient {
     return configuration
   }
 
-  /** Over TLS or on this machine, without redirects, and within limits. An issuer that fails is one that is not there. */
+  /** Over TLS or on this machine, without redirects, and within limits. An issuer that fails counts as unreachable. */
   readonly #fetch: CustomFetch = async (address, { method, headers, body, signal }) => {
     const url = parseTrustedUrl(address)
     const text = body === undefined || body === null ? undefined : String(body)

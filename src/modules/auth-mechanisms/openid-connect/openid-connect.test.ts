@@ -20,7 +20,7 @@ const [key, foreign] = [rsaKey('k1'), rsaKey('k1')]
 const id = 'L'.repeat(43)
 
 let issuer: FakeIssuer
-/** What the token endpoint answers, and what it was sent. */
+/** The token endpoint's answer, and the request that it received. */
 let tokens: { claims: JWTPayload; signer: typeof key; status: number; body?: object }
 let redeemed: URLSearchParams[]
 let ended: string[]
@@ -84,7 +84,7 @@ async function mechanism(params: ParamValues = {}, entries: readonly InsertEntry
 
 const seconds = (): number => Math.floor(Date.now() / 1000)
 
-/** As far as the issuer; what it will say is honest unless a test changes it. */
+/** Starts a login, up to the issuer, which answers honestly unless a test changes it. */
 async function depart(
   params: ParamValues = {},
   entries: readonly InsertEntry[] = [],
@@ -117,7 +117,7 @@ const person = (dn: string, attributes: Record<string, string[]>): InsertEntry =
 })
 
 describe('a login', () => {
-  test('goes to the issuer with state, nonce and PKCE, and comes back with a code that is redeemed', async () => {
+  test('redirects to the issuer with state, nonce and PKCE, and redeems the code that comes back', async () => {
     const login = await depart({ hd: 'corp.test' })
     const { searchParams: asked, origin, pathname } = login.asked
     expect(`${origin}${pathname}`).toBe(`${issuer.url}/authorize`)
@@ -149,7 +149,7 @@ describe('a login', () => {
     })
   })
 
-  test('has another nonce and verifier each time', async () => {
+  test('has a new nonce and verifier each time', async () => {
     const login = await depart()
     const first = login.state
     expect(challengeOf(await login.proceed()).location).toContain(`${issuer.url}/authorize`)
@@ -157,14 +157,14 @@ describe('a login', () => {
     expect(login.state['verifier']).not.toBe(first['verifier'])
   })
 
-  test('keeps the tokens in the session, where a name is given, and nowhere else', async () => {
+  test('stores the tokens in the session if a name is configured, and nowhere else', async () => {
     const kept = await back(await depart({ bearerTokenName: 'tok' }))
     expect(kept).toMatchObject({ session: { slots: { tok: 'at-1', 'tok-id': expect.stringMatching(/^ey/) } } })
     const none = await back(await depart())
     expect(JSON.stringify(none)).not.toContain('at-1')
   })
 
-  test('takes claims from the userinfo endpoint too, where that is wanted; the id_token wins', async () => {
+  test('also reads claims from the userinfo endpoint if configured; the id_token wins', async () => {
     const className = 'com.tremolosecurity.unison.proxy.auth.openidconnect.loadUser.LoadAttributesFromWS'
     const login = await depart({ userLookupClassName: className, uidAttr: 'email' })
     tokens.claims = { ...tokens.claims, team: 'analysts' }
@@ -174,7 +174,7 @@ describe('a login', () => {
     expect((await back(await depart({ userLookupClassName: 'userinfo' }))).kind).toBe('rejected')
   })
 
-  test('sends a hint of who was established before', async () => {
+  test('sends a hint of the user that an earlier mechanism established', async () => {
     const on = await mechanism({ loginHintEnabled: 'true', loginHintAttribute: 'mail' })
     const known = subject('uid=ada,o=Tremolo', { mail: ['ada@corp.test&prompt=none'] })
     const asked = new URL(challengeOf(await fakeLogin(on, { subject: known }).begin()).location)
@@ -188,7 +188,7 @@ describe('a login', () => {
   })
 })
 
-describe('an answer is refused', () => {
+describe('rejects an answer', () => {
   test.each<[string, Record<string, string>]>([
     ['with another state', { state: 'M'.repeat(43) }],
     ['without a code', { code: '' }],
@@ -208,7 +208,7 @@ describe('an answer is refused', () => {
     ['that has expired', () => (tokens.claims = { ...tokens.claims, exp: seconds() - 120 })],
     ['that another key signed', () => (tokens.signer = foreign)],
     ['of a login long ago', () => (tokens.claims = { ...tokens.claims, auth_time: seconds() - 3600 })],
-    ['whose sub is no text', () => (tokens.claims = { ...tokens.claims, sub: ['ada'] as unknown as string })],
+    ['whose sub is not a text', () => (tokens.claims = { ...tokens.claims, sub: ['ada'] as unknown as string })],
     ['with two claims that differ in letter case', () => (tokens.claims = { ...tokens.claims, SUB: 'root' })],
   ])('with an id_token %s', async (_case, spoil) => {
     const login = await depart()
@@ -239,7 +239,7 @@ describe('an answer is refused', () => {
     }
   })
 
-  test('is none where the issuer does not answer: that is 503', async () => {
+  test('unless the issuer does not answer: that is 503', async () => {
     const login = await depart()
     tokens = { ...tokens, status: 500, body: {} }
     await expect(back(login)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
@@ -248,7 +248,7 @@ describe('an answer is refused', () => {
   })
 })
 
-describe('people are looked up', () => {
+describe('looks up users', () => {
   const linked = { linkToDirectory: 'true', lookupFilter: '(&(uid=${sub})(objectClass=person))' }
   const ada = person('uid=ada,ou=people,o=Tremolo', { uid: ['ada'], objectClass: ['person'] })
   const root = person('uid=root,ou=people,o=Tremolo', { uid: ['root'], objectClass: ['person'] })
@@ -275,7 +275,7 @@ describe('people are looked up', () => {
 })
 
 describe('D19: where a login leads', () => {
-  test('is not said by the answer of the issuer', async () => {
+  test("does not depend on the issuer's answer", async () => {
     const outcome = await back(await depart(), { target: 'https://evil.test/', redirect_uri: 'https://evil.test/' })
     expect(outcome.kind).toBe('authenticated')
     expect(JSON.stringify(outcome)).not.toContain('evil.test')
@@ -317,7 +317,7 @@ describe('a logout', () => {
       path,
     )
 
-  test('here is one at the issuer too, with a fixed way back', async () => {
+  test('also logs out at the issuer, with a fixed way back', async () => {
     const on = await mechanism({ postLogoutRedirectURI: 'https://portal.test/bye' })
     const there = new URL((await on.afterLogout?.(session('ey.id'), fakeRequest({}))) ?? '')
     expect(there.href.split('?')[0]).toBe(`${issuer.url}/end`)
@@ -328,7 +328,7 @@ describe('a logout', () => {
     expect(await off.afterLogout?.(session('ey.id'), fakeRequest({}))).toBeUndefined()
   })
 
-  test('that the issuer tells ends the session it names, or all of the person', async () => {
+  test('from the issuer ends the session it names, or all sessions of the user', async () => {
     const on = await mechanism()
     expect((await tell(on, await signedToken(key, claims({ sub: 'ada' }))))?.status).toBe(200)
     const { sid: _sid, ...bySub } = claims({ sub: 'ada' })
@@ -339,7 +339,7 @@ describe('a logout', () => {
     ])
   })
 
-  test('that is told twice by one token, or wrongly, ends nothing', async () => {
+  test('that repeats a token, or is invalid, ends nothing', async () => {
     const on = await mechanism()
     const once = await signedToken(key, claims())
     expect((await tell(on, once))?.status).toBe(200)
@@ -362,7 +362,7 @@ describe('a logout', () => {
     expect(ended).toHaveLength(1)
   })
 
-  test('that is for another client is left to it', async () => {
+  test('for another client is left to that client', async () => {
     const on = await mechanism()
     for (const more of [{ aud: 'other' }, { iss: 'https://evil.test' }]) {
       expect(await tell(on, await signedToken(key, claims(more)))).toBeUndefined()
@@ -394,7 +394,7 @@ describe('parameters', () => {
     return issueTexts(issues.list)
   }
 
-  test('of the predecessor are taken', () => {
+  test('of OpenUnison are accepted', () => {
     expect(
       problems({
         bearerTokenName: 'oidcBearerToken',
@@ -429,7 +429,7 @@ describe('parameters', () => {
     expect(problems(params)).toEqual([expect.stringMatching(message)])
   })
 
-  test('an issuer without discovery is used by its endpoints, and its keys verify', async () => {
+  test('an issuer without discovery is used by its configured endpoints, and its keys verify', async () => {
     const { url } = issuer
     const login = await depart({ idpURL: `${url}/a`, loadTokenURL: `${url}/token`, jwksURL: `${url}/certs` })
     expect(login.asked.pathname).toBe('/issuer/a')

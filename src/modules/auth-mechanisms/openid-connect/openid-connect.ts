@@ -8,7 +8,7 @@ export default defineAuthMechanism<OpenIdConnectConfig>({
   parameters,
   interactive: true,
   parse: parseOpenIdConnect,
-  /** Loaded where there is such a mechanism: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without this mechanism is smaller and starts sooner. */
   create: async (config, host) => {
     const { IssuerClient } = await import('#modules/auth-mechanisms/openid-connect/issuer-client.ts')
     const { OutsideLogin } = await import('#modules/auth-mechanisms/openid-connect/outside-login.ts')

@@ -18,11 +18,11 @@ import type { OpenIdConnectConfig } from './parameters.ts'
 
 /** By how much the issuer's clock may be behind, in seconds. */
 const clockTolerance = 60
-/** Claims that speak of the token and not of the person. */
+/** Claims about the token, not about the user. */
 const tokenClaims = new Set(['nonce', 'at_hash', 'c_hash', 's_hash', 'jti'])
 const longestId = 255
 
-/** Sends people to an outside issuer, and takes them back with a code that only this login can use. */
+/** Sends users to an outside issuer, and accepts a code that only this login can use. */
 export class OutsideLogin implements AuthMechanism {
   readonly #config: OpenIdConnectConfig
   readonly #client: IssuerClient
@@ -144,7 +144,7 @@ export class OutsideLogin implements AuthMechanism {
     }
   }
 
-  /** An issuer that says when it authenticated must have done so for this login. Some do not say. */
+  /** An issuer that says when it authenticated must have done so for this login. Some don't say. */
   #stale({ auth_time: time }: IDToken, departed: number): AuthOutcome | undefined {
     if (!this.#config.forcesAuthentication || time === undefined) return undefined
     return time < departed / 1000 - clockTolerance
@@ -160,7 +160,7 @@ export class OutsideLogin implements AuthMechanism {
     return Object.fromEntries(named) as JsonObject
   }
 
-  /** What the issuer or the browser said wrong is a refusal; an issuer that cannot be reached is not. */
+  /** A wrong answer of the issuer or the browser is a refusal; an unreachable issuer is not. */
   #refusal(error: unknown): AuthOutcome {
     const { AuthorizationResponseError, ResponseBodyError, WWWAuthenticateChallengeError, ClientError } =
       this.#client.library
@@ -188,7 +188,7 @@ const frontChannelPath = '/frontchannel-logout'
 
 const longestSid = 255
 
-/** Ends sessions when the issuer says that theirs ended. Undefined is answered to what is for another client. */
+/** Ends sessions when the issuer ends its own. Returns undefined for a logout of another client. */
 class IssuerLogouts {
   readonly #config: OpenIdConnectConfig
   readonly #host: Pick<AuthHost, 'sessions' | 'log'>
@@ -230,7 +230,7 @@ class IssuerLogouts {
     }
   }
 
-  /** A session id is known to the issuer and the browser alone, and is good for nothing but this. */
+  /** Only the issuer and the browser know a session id, and it serves no other purpose. */
   async #frontChannel(request: GatewayRequest): Promise<GatewayResponse | undefined> {
     if (request.method !== 'GET') {
       throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET' } })
@@ -281,7 +281,7 @@ class LogoutTokens {
     this.#seen = new BoundedCache(rememberedTokens, clock)
   }
 
-  /** Whether the token claims to be for this client; several clients may share an address. Nothing is verified. */
+  /** Whether the token claims to be for this client; several clients may share an address. It is not verified. */
   isOurs(token: string): boolean {
     try {
       const { iss, aud } = decodeJwt(token)
@@ -291,7 +291,7 @@ class LogoutTokens {
     }
   }
 
-  /** Whose sessions end. Throws TokenRejected, and TARGET_UNREACHABLE when the issuer's keys cannot be had. */
+  /** Whose sessions end. Throws TokenRejected, and TARGET_UNREACHABLE if the issuer's keys are not available. */
   async read(token: string): Promise<LogoutToken> {
     const { claims, expires } = await this.#verifier.verify(token)
     const { events, nonce, jti, sid, sub } = claims
@@ -323,7 +323,7 @@ interface OutsideSession {
   readonly idToken: string
 }
 
-/** By which sessions are found that the issuer ends. */
+/** The mark by which the sessions that the issuer ends are found. */
 const sessionMark = (
   { issuer, clientId }: Pick<OutsideSession, 'issuer' | 'clientId'>,
   kind: 'sid' | 'sub',
@@ -332,7 +332,7 @@ const sessionMark = (
 
 const slotOf = (mechanism: string): string => `openid:${mechanism.replaceAll(/[^\w.-]/g, '_').slice(0, 80)}`
 
-/** What the session remembers of the login elsewhere. */
+/** The part of the session that remembers the login at the issuer. */
 function contributionOf(mechanism: string, outside: OutsideSession): SessionContribution {
   const { sub, sid, idToken } = outside
   const marks = [sessionMark(outside, 'sub', sub)]
@@ -340,7 +340,7 @@ function contributionOf(mechanism: string, outside: OutsideSession): SessionCont
   return { slots: { [slotOf(mechanism)]: { idToken } satisfies JsonObject }, marks }
 }
 
-/** The id_token of a login by that mechanism; undefined when the session has none. */
+/** The id_token of a login by that mechanism; undefined if the session has none. */
 async function idTokenIn(
   session: { read(slot: string): Promise<JsonValue | undefined> },
   mechanism: string,

@@ -51,7 +51,7 @@ export interface OpenIdConnectConfig {
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string | undefined
-  /** Undefined where the issuer has a discovery document. */
+  /** Undefined if the issuer has a discovery document. */
   readonly endpoints: { readonly authorization: URL; readonly token: URL; readonly keys: URL | undefined } | undefined
   readonly userInfo: URL | undefined
   readonly loadsUserInfo: boolean
@@ -121,7 +121,7 @@ function checkIssuer(issuer: string, params: Params, issues: Issues): void {
   }
 }
 
-/** Either address without the other leads nowhere. */
+/** Both addresses are required, or neither. */
 function endpointsOf(
   { idpURL, loadTokenURL, jwksURL, restURL, userLookupClassName }: ParsedParameters<typeof parameters>,
   params: Params,

@@ -46,7 +46,7 @@ const make = (login: FakeLogin, spoiled: Spoiled = {}): Promise<AuthOutcome> =>
 const show = (login: FakeLogin, spoiled: Spoiled = {}, by = device): Promise<AuthOutcome> =>
   login.post({ response: JSON.stringify(by.get(answerOf(login, spoiled))) })
 
-/** Somebody whose device has a passkey. */
+/** A user whose device has a passkey. */
 async function enrolled(params: ParamValues = {}): Promise<void> {
   const login = await logIn(params)
   expect(challengeOf(await make(login)).body).toContain("I've saved them")
@@ -54,7 +54,7 @@ async function enrolled(params: ParamValues = {}): Promise<void> {
 }
 
 describe('a passkey', () => {
-  test('is made at the first login and shown at the next', async () => {
+  test('is created at the first login and used at the next', async () => {
     await enrolled()
     const [kept] = await factors.of(ann)
     expect(kept?.secret).toMatchObject({ id: device.id, transports: ['internal'] })
@@ -65,7 +65,7 @@ describe('a passkey', () => {
     })
   })
 
-  test('is asked for by a page whose only script is the mechanism’s own', async () => {
+  test('is requested by a page whose only script is the mechanism’s own', async () => {
     const on = await mechanism()
     const login = fakeLogin(on, { subject: ann, uri: '/auth/passkey' })
     const { body, csp } = challengeOf(await login.proceed())
@@ -79,7 +79,7 @@ describe('a passkey', () => {
     expect(await on.serve?.(fakeRequest({ method: 'POST' }), '/passkey.js')).toBeUndefined()
   })
 
-  test('keeps its challenge while the page is loaded again, and has another after an answer', async () => {
+  test('keeps its challenge while the page is reloaded, and gets a new one after an answer', async () => {
     await enrolled()
     const login = await logIn()
     const first = login.state['challenge']
@@ -96,7 +96,7 @@ describe('a passkey', () => {
     ['for another domain', { rpId: 'evil.test' }],
     ['of another kind', { type: 'webauthn.create' }],
     ['that was counted before, as by a copy', { counter: 0 }],
-  ])('%s is refused, and it counts', async (_case, spoiled) => {
+  ])('%s is rejected, and it counts', async (_case, spoiled) => {
     await enrolled()
     expect((await show(await logIn())).kind).toBe('passed')
     const login = await logIn()
@@ -104,7 +104,7 @@ describe('a passkey', () => {
     expect(login.counted.at(-1)).toBe('failed wrong second factor')
   })
 
-  test('of somebody else is refused, and so is one that says it is another', async () => {
+  test('of another user is rejected, and so is one that claims to be another', async () => {
     await enrolled()
     const stranger = new SoftAuthenticator()
     expect(challengeOf(await show(await logIn(), {}, stranger)).status).toBe(401)
@@ -125,12 +125,12 @@ describe('a passkey', () => {
     ['for another challenge', { challenge: 'AAAA' }],
     ['at another site', { origin: 'https://evil.test' }],
     ['for another domain', { rpId: 'evil.test' }],
-  ])('made %s is not kept', async (_case, spoiled) => {
+  ])('created %s is not stored', async (_case, spoiled) => {
     expect(challengeOf(await make(await logIn(), spoiled)).status).toBe(400)
     expect(await factors.of(ann)).toEqual([])
   })
 
-  test('must be verified by the device, where that is required', async () => {
+  test('must be verified by the device if that is required', async () => {
     const strict = { userVerification: 'required' }
     await enrolled(strict)
     expect((await show(await logIn(strict), { userVerified: false })).kind).toBe('challenge')
@@ -138,14 +138,14 @@ describe('a passkey', () => {
     expect((await show(await logIn(), { userVerified: false })).kind).toBe('passed')
   })
 
-  test('is for the domain that is configured', async () => {
+  test('is for the configured domain', async () => {
     const login = await logIn({ rpId: 'test' })
     expect(JSON.stringify(login.state['options'])).toContain('"id":"test"')
     expect(challengeOf(await make(login, { rpId: 'test' })).body).toContain("I've saved them")
   })
 })
 
-test('a domain that is none is an error', () => {
+test('an invalid domain is an error', () => {
   for (const rpId of ['https://portal.test', 'Portal.test', 'portal.test:8443', 'a b']) {
     const issues = noIssues()
     passkey.prepare(fakeParams({ rpId }), fakeParams({}), issues, fakeParseContext())

@@ -33,7 +33,7 @@ const parameters = {
   ...withoutFactorParameters,
 }
 
-/** A passkey or security key (WebAuthn), after a mechanism that says who it is. */
+/** A passkey or security key (WebAuthn), after a mechanism that identifies the user. */
 export default defineAuthMechanism({
   className: 'auth.Passkey',
   parameters,
@@ -59,14 +59,14 @@ interface PasskeyParts {
   readonly rpId: string | undefined
   readonly rpName: string
   readonly userVerification: RelyingParty['userVerification']
-  /** What the page runs. */
+  /** The script of the page. */
   readonly script: string
   readonly log: Logger
 }
 
 const scriptPath = '/passkey.js'
 
-/** Pages whose script asks the browser for a passkey, and puts its answer into a form. */
+/** Pages whose script requests a passkey from the browser, and puts its answer into a form. */
 function passkeyDialogue({ rpId, rpName, userVerification, script, log }: PasskeyParts): FactorDialogue {
   const siteOf = ({ host, origin }: GatewayRequest): RelyingParty => ({
     id: rpId ?? host,
@@ -121,7 +121,7 @@ ${form(action, state, 'Make passkey')}`
   }
 }
 
-/** The same options until they are answered, so that a page can be loaded again. */
+/** The same options until they are answered, so that a page can be reloaded. */
 async function prepared(
   before: JsonObject,
   action: 'get' | 'create',

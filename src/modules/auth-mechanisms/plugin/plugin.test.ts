@@ -42,7 +42,7 @@ function plain(outcome: AuthOutcome) {
 }
 
 describe('a caller', () => {
-  test('is a mock entry with the attributes that were answered', async () => {
+  test('is a mock entry with the attributes of the answer', async () => {
     const mechanism = await open(
       returning('{ subject: { uid: "ada", attributes: { role: ["a", "b"], uid: ["root"] } } }'),
     )
@@ -62,7 +62,7 @@ describe('a caller', () => {
     expect(plain(await begin(mechanism, { headers: { 'x-who': '*' } })).dn).toBe('uid=*,ou=clients,o=Tremolo')
   })
 
-  test('keeps any name it has, as a value and nothing else', async () => {
+  test('keeps any name, as a plain value', async () => {
     const mechanism = await open(returning('{ subject: { uid: request.headers["x-who"][0] } }'))
     const keeps = async (name: string): Promise<void> => {
       const outcome = await begin(mechanism, { headers: { 'x-who': name } })
@@ -81,7 +81,7 @@ describe('a caller', () => {
   }, 30_000)
 })
 
-test('the function sees credentials, whoever was established before, and a body where it is asked for', async () => {
+test('the function sees credentials, the caller of earlier mechanisms, and a body if configured', async () => {
   const body = 'signed'
   const seen = returning(
     '{ subject: { uid: JSON.stringify([request.headers.authorization, context.subject?.uid, request.body]) } }',
@@ -114,7 +114,7 @@ describe('a refusal', () => {
   })
 })
 
-describe('neither', () => {
+describe('an answer that is neither', () => {
   test.each([
     'undefined',
     'null',
@@ -147,7 +147,7 @@ describe('neither', () => {
     ['throw Object.assign(new Error("no"), { code: "unreachable" })', 'TARGET_UNREACHABLE'],
     ['process.exit(0)', 'TARGET_FAILED'],
     ['for (;;) {}', 'TARGET_TIMEOUT'],
-  ])('lets nobody pass, also where the chain does not require it: %s', async (body, code) => {
+  ])('rejects every caller, also if the chain does not require it: %s', async (body, code) => {
     const broken = await open(`function authenticate() { ${body} }`, { timeoutSeconds: '1' })
     const other = await open(returning('{ subject: { uid: "ada" } }'))
     const links = [

@@ -24,8 +24,8 @@ const functionName = 'authenticate'
 const nothing: ReadonlySet<string> = new Set()
 
 /**
- * Loads the code and runs `init`; rejects with the reason when either fails. The plug-in names a caller or refuses; when
- * it does neither the request fails, whether or not the chain requires the mechanism.
+ * Loads the code and runs `init`; rejects with the reason if either fails. The plug-in names a caller or refuses; if it
+ * does neither the request fails, even if the chain does not require the mechanism.
  */
 export async function openPluginMechanism(
   { code, link, maxBodyBytes }: PluginMechanismConfig,
@@ -63,7 +63,7 @@ type MechanismAnswer =
 
 const maxReason = 1000
 
-/** A caller, or a refusal, and nothing that is both or neither. */
+/** A caller, or a refusal; an answer that is both or neither throws. */
 function readMechanismAnswer(value: JsonValue | undefined, reader: PluginAnswerReader): MechanismAnswer {
   const answer = reader.object(value)
   const isRefusal = Object.hasOwn(answer, 'refused')

@@ -15,7 +15,7 @@ async function outcomeOf(attributes: Readonly<Record<string, readonly string[]>>
 }
 
 describe('auth.ServiceAccount2Claims', () => {
-  it('gives token_sub, cluster, namespace and saname, and keeps the rest', async () => {
+  it('adds token_sub, cluster, namespace and saname, and keeps the rest', async () => {
     const outcome = await outcomeOf({ username: ['system:serviceaccount:shop:cart'], 'pod-name': ['cart-0'] })
     if (outcome.kind !== 'authenticated') throw new Error(outcome.kind)
     expect(outcome.subject.attributes.toObject()).toEqual({

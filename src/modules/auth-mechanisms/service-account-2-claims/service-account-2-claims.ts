@@ -11,7 +11,7 @@ const parameters = {
 const clusterName = /^[A-Za-z0-9._-]{1,63}$/
 const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/
 
-/** Gives a service account that an earlier mechanism established the attributes that rules about workloads read. */
+/** Adds the attributes that rules about workloads read to a service account that an earlier mechanism established. */
 export default defineAuthMechanism({
   className: 'auth.ServiceAccount2Claims',
   aliases: ['com.tremolosecurity.proxy.auth.ServiceAccount2Claims'],

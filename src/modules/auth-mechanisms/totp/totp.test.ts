@@ -39,7 +39,7 @@ const enrolled = () =>
 describe('with passWithoutFactor', () => {
   const params = { passWithoutFactor: 'true' }
 
-  test('a user without a second factor passes, and a user with an app is asked for its code', async () => {
+  test('a user without a second factor passes, and a user with an app must enter its code', async () => {
     expect(await (await logIn(params)).begin()).toEqual({ kind: 'passed' })
     await enrolled()
     const login = await logIn(params)
@@ -60,8 +60,8 @@ describe('with passWithoutFactor', () => {
   })
 })
 
-describe('somebody with an app', () => {
-  test('is asked for the code, on a page without scripts, and passes with it', async () => {
+describe('a user with an app', () => {
+  test('must enter the code, on a page without scripts, and passes with it', async () => {
     await enrolled()
     const login = await logIn()
     expect(challengeOf(await login.begin()).location).toBe(`/auth/step?login=${'L'.repeat(43)}`)
@@ -75,7 +75,7 @@ describe('somebody with an app', () => {
     expect(login.counted).toEqual([`begin second factor of ${ann.identity}`, 'succeeded'])
   })
 
-  test('cannot use a code twice, in whatever login', async () => {
+  test('cannot use a code twice, not even in another login', async () => {
     await enrolled()
     const code = codeOf(secret)
     expect((await (await logIn()).post({ code })).kind).toBe('passed')
@@ -86,7 +86,7 @@ describe('somebody with an app', () => {
     expect((await (await logIn()).post({ code: codeOf(secret) })).kind).toBe('passed')
   })
 
-  test('who sends the same code in two logins at the same time passes in one', async () => {
+  test('passes once with the same code in two concurrent logins', async () => {
     await enrolled()
     const code = codeOf(secret)
     const logins = await Promise.all([logIn(), logIn(), logIn()])
@@ -95,7 +95,7 @@ describe('somebody with an app', () => {
   })
 
   test.each(['', '000000', 'abc', '12345678', '<script>', '\0'])(
-    'is refused with "%s", and it counts',
+    'is rejected with "%s", and it counts',
     async (code) => {
       await enrolled()
       const login = await logIn()
@@ -104,7 +104,7 @@ describe('somebody with an app', () => {
     },
   )
 
-  test('is not looked at while locked', async () => {
+  test('is not checked while locked', async () => {
     await enrolled()
     const login = await logIn()
     login.locked = true
@@ -135,13 +135,13 @@ describe('somebody with an app', () => {
   })
 })
 
-describe('somebody without', () => {
-  test('is refused, where nothing can be set up at the login', async () => {
+describe('a user without an app', () => {
+  test('is rejected if enrolment at login is off', async () => {
     expect(await (await logIn()).begin()).toMatchObject({ kind: 'rejected', status: 403 })
     expect(await (await logIn()).proceed()).toMatchObject({ kind: 'rejected', status: 403 })
   })
 
-  test('sets one up, is shown recovery codes, and goes on', async () => {
+  test('enrols, sees recovery codes, and continues', async () => {
     const login = await logIn({ enrol: 'true', issuer: 'The <Firm>' })
     await login.begin()
     const { body } = challengeOf(await login.proceed())
@@ -164,12 +164,12 @@ describe('somebody without', () => {
     expect((await (await logIn()).post({ code: codeOf(key) })).kind).toBe('passed')
   })
 
-  test('who has a passkey is refused: a stolen password must not be enough to set up an app', async () => {
+  test('with a passkey is rejected: a stolen password must not be enough to set up an app', async () => {
     await factors.add(ann, { id: 'p', kind: 'passkey', name: 'Key', secret: {}, counter: 0 }, change)
     expect(await (await logIn({ enrol: 'true' })).begin()).toMatchObject({ kind: 'rejected', status: 403 })
   })
 
-  test('who set one up meanwhile is asked for that one: an enrolment that was begun before is worth nothing', async () => {
+  test('who enrolled meanwhile must use that app: an earlier enrolment is worthless', async () => {
     const thief = await logIn({ enrol: 'true' })
     await thief.proceed()
     const stolen = String(thief.state['secret'])
@@ -179,14 +179,14 @@ describe('somebody without', () => {
   })
 })
 
-test('nobody can be asked who did not log in first, and no program', async () => {
+test('only a browser with a user who logged in first gets the page', async () => {
   const on = await mechanism({ enrol: 'true' })
   expect((await fakeLogin(on).begin()).kind).toBe('rejected')
   const attempt = { request: fakeRequest({}), subject: ann, root: 'o=Tremolo' }
   expect(await on.begin(attempt)).toMatchObject({ kind: 'rejected', noCredential: true })
 })
 
-test('there is nothing below its address, and only forms are taken', async () => {
+test('nothing exists below its address, and only forms are accepted', async () => {
   await enrolled()
   const login = await logIn()
   await expect(login.proceed({ pathInfo: '/x' })).rejects.toMatchObject({ code: 'NOT_FOUND' })

@@ -16,7 +16,7 @@ const parameters = {
   ...withoutFactorParameters,
 }
 
-/** A code of an authenticator app (RFC 6238), after a mechanism that says who it is. */
+/** A code of an authenticator app (RFC 6238), after a mechanism that identifies the user. */
 export default defineAuthMechanism({
   className: 'auth.Totp',
   parameters,

@@ -6,7 +6,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import alwaysFail from './always-fail.ts'
 
-test('nobody passes', async () => {
+test('no user passes', async () => {
   const prepared = alwaysFail.prepare(fakeParams({}), noIssues(), fakeParseContext())
   const authorization = await prepared.create(fakeModuleHost())
   const subject = {

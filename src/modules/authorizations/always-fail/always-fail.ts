@@ -1,7 +1,7 @@
 import { defineAuthorization } from '#sdk/auth/authorization.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
-/** Denies every user: for resources that are closed, and approvals that only escalation can decide. */
+/** Denies every user: for closed resources, and for approvals that only escalation can decide. */
 export default defineAuthorization({
   className: 'authorizations.AlwaysFail',
   aliases: ['com.tremolosecurity.proxy.az.AlwaysFail'],

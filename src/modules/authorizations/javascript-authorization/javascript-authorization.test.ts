@@ -61,7 +61,7 @@ test('code without the function is refused', async () => {
   await expect(open('function init() {}')).rejects.toThrow(/no function isAuthorized/)
 })
 
-test('it may say whom it would let pass, and need not', async () => {
+test('it may list whom it would accept, and need not', async () => {
   const named = await open(
     `function isAuthorized() { return true }
      function listPossibleApprovers(params) { return ['ada', 'uid=' + params[0] + ',ou=people,o=Tremolo'] }`,
@@ -72,7 +72,7 @@ test('it may say whom it would let pass, and need not', async () => {
   await expect(wrong.listPossibleApprovers?.([])).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })
 
-test('a legacy script is given the subject as Java has it', async () => {
+test('a legacy script gets the subject in the form of its Java API', async () => {
   const authorization = await open(
     `ArrayList = Java.type("java.util.ArrayList");
      function init(config) { state.put("wanted", config.get("department").getValues().get(0)) }

@@ -13,7 +13,7 @@ const legacySignatures: LegacySignatures = {
   [listName]: [parameter('texts', 0)],
 }
 
-/** A rule written in JavaScript. Anything but the answer `true` denies; what is not a yes or no is a failure as well. */
+/** A rule written in JavaScript. Only the answer `true` allows; an answer that is not a boolean is a failure. */
 export default defineAuthorization<PluginCode>({
   className: 'authorizations.JavaScript',
   aliases: ['com.tremolosecurity.customaz.JavaScriptAz'],

@@ -62,7 +62,7 @@ onEachDatabase('the embedded directory', (freshUrl) => {
 
   describe('as an insert', () => insertConformance(seeded, { test: (name, run) => test(name, run) }))
 
-  test('a login that somebody else gets does not come with the password', async () => {
+  test('a login that passes to another user does not come with the password', async () => {
     const { insert, person, close } = await seeded()
     expect(await insert.removePerson('ADA')).toHaveLength(1)
     expect(await insert.removePerson('ada')).toEqual([])
@@ -78,7 +78,7 @@ onEachDatabase('the embedded directory', (freshUrl) => {
     await close()
   })
 
-  test('hashes are not to be found among the attributes of people, nor by filters', async () => {
+  test('hashes do not appear among the attributes of users, nor match filters', async () => {
     const { insert, users, close } = await seeded()
     const { entries } = await insert.search({
       base: suffix,
@@ -93,7 +93,7 @@ onEachDatabase('the embedded directory', (freshUrl) => {
     await close()
   })
 
-  test('a login that is taken is a conflict, a short password refused, and nobody is left behind', async () => {
+  test('a taken login is a conflict, a short password is rejected, and no user is left behind', async () => {
     const { insert, close } = await seeded()
     const add = (login: string, secret: string) =>
       insert.addPerson({ login, attributes: new Map(), groups: [], password: secret })
@@ -104,7 +104,7 @@ onEachDatabase('the embedded directory', (freshUrl) => {
     await close()
   })
 
-  test('each hostile value goes through every look-up and write as itself, and touches nobody else', {
+  test('each hostile value passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
     const { insert, users, person, group, url, close } = await open(leastCost)

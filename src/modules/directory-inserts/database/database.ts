@@ -30,7 +30,7 @@ const parameters = {
   ...layoutParameters,
 }
 
-/** People who log in, their groups and passwords, in the database that Gatehouse runs on. */
+/** Users who log in, their groups and passwords, in the database that Gatehouse runs on. */
 export default defineDirectoryInsert({
   className: 'directory.Database',
   parameters,
@@ -63,16 +63,16 @@ export default defineDirectoryInsert({
 
 const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'userPassword' }
 
-/** People, groups and passwords in a database. */
+/** Users, groups and passwords in a database. */
 export class DatabaseInsert implements PeopleInsert {
   readonly #users: UserDirectory
   readonly #passwords: Passwords
   readonly #accounts: AccountsInsert
-  /** Decides about passwords that are for demonstrations only. */
+  /** Decides about passwords for demonstrations. */
   demo: DemoPasswords = noDemoPasswords
   readonly #system: string | undefined
 
-  /** `system`: what targets on the same users call it (see `databaseSystem`). */
+  /** `system`: what targets with the same users call it (see `databaseSystem`). */
   constructor(users: UserDirectory, passwords: Passwords, layout: AccountLayout, system?: string) {
     this.#users = users
     this.#passwords = passwords
@@ -174,11 +174,11 @@ export class DatabaseInsert implements PeopleInsert {
 
 const schema = z.record(z.string(), z.string())
 
-/** Passwords that everyone who has the configuration knows. */
+/** Passwords that are known to everyone who has the configuration. */
 interface DemoPasswords {
-  /** Whether it is the login's password in the file, however it came into the database. */
+  /** Whether it is the login's password in the file, whether or not this gateway stored it. */
   isKnown(login: string, password: string): boolean
-  /** Whether such a password lets a caller in; logs where it does not. */
+  /** Whether the password is accepted from this caller; logs a refusal. */
   accepts(login: string, local: boolean): boolean
 }
 
@@ -186,9 +186,9 @@ interface DemoPasswords {
 const noDemoPasswords: DemoPasswords = { isKnown: () => false, accepts: () => false }
 
 /**
- * Sets the file's passwords, unless a user has one already, or the database does not answer now. Skips logins that no user
- * has. They work on a loopback listener, for callers on the same machine; behind another listener none is set,
- * and none is accepted. Throws when the file cannot be used.
+ * Sets the file's passwords, unless a user has one already, or the database does not answer. Skips logins that no user
+ * has. They work on a loopback listener, for callers on the same machine; another listener sets and accepts none.
+ * Throws if the file cannot be used.
  */
 export async function loadDemoPasswords(
   file: string,
@@ -229,7 +229,7 @@ async function setUnlessAbsent(people: Parameters<typeof loadDemoPasswords>[1], 
   }
 }
 
-/** Messages name what is wrong without the values. */
+/** Messages describe the problem without the values. */
 async function read(file: string): Promise<Readonly<Record<string, string>>> {
   let parsed: unknown
   try {

@@ -28,21 +28,21 @@ async function load(
   return set
 }
 
-test('sets the passwords of those who are there, while nobody has one', async () => {
+test('sets the passwords of existing users that have none', async () => {
   const text = JSON.stringify({ ada: 'first-password', ghost: 'second-password' })
   expect(await load(text)).toEqual([['ada', 'first-password']])
   expect(await load(text, { any: true })).toEqual([])
   expect(await load(text, { loopbackOnly: false })).toEqual([])
 })
 
-test('a database that does not answer does not keep the gateway from starting; other failures do', async () => {
+test('a database that does not answer does not prevent the start; other failures do', async () => {
   const text = JSON.stringify({ ghost: 'a-password' })
   expect(await load(text, { failure: new GatewayError('TARGET_UNREACHABLE', 'down') })).toEqual([])
   await expect(load(text, { failure: new GatewayError('BAD_REQUEST', 'too short') })).rejects.toThrow('too short')
 })
 
 test.each(['{', '[]', '{"ada": 1}', '{"ada": {"password": "hush-hush"}}'])(
-  '%s is refused without its values',
+  '%s is rejected without showing its values',
   async (text) => {
     const refused = await load(text).catch((error: Error) => error.message)
     expect(refused).toContain('demo passwords')
@@ -50,7 +50,7 @@ test.each(['{', '[]', '{"ada": 1}', '{"ada": {"password": "hush-hush"}}'])(
   },
 )
 
-/** Opens the embedded directory with two users as a gateway does, several times in a row on the same database. */
+/** Opens the embedded directory with two users like a gateway, several times on the same database. */
 function gateway(url: string) {
   const file = join(temporaryFolder(), 'passwords.json')
   writeFileSync(file, JSON.stringify({ ada: 'lovelace-1815', grace: 'hopper-1906' }))
@@ -73,7 +73,7 @@ function gateway(url: string) {
   }
 }
 
-test('demo passwords work on a loopback listener, for callers on this machine, while the configuration has them', async () => {
+test('demo passwords work on a loopback listener, for callers on this machine, while they are configured', async () => {
   const { open, add, close } = gateway(`sqlite:${join(temporaryFolder(), 'people.db')}`)
   const { insert } = await open({ demo: false })
   for (const login of ['Ada', 'grace']) await add(insert, login)
@@ -83,7 +83,7 @@ test('demo passwords work on a loopback listener, for callers on this machine, w
   expect(await local.bind('ada', 'lovelace-1815', { local: false })).toBe(false)
   expect(await local.bind('ada', 'lovelace-1816', { local: true })).toBe(false)
 
-  // The database has them now. A gateway that others can reach opens it, or one without the parameter.
+  // The database has them now. Then a gateway that others can reach opens it, or one without the parameter.
   for (const later of [await open({ loopbackOnly: false }), await open({ demo: false })]) {
     expect(await later.bind('ada', 'lovelace-1815', { local: true })).toBe(false)
   }

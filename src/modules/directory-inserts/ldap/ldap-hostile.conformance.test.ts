@@ -18,7 +18,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert and hostile values', ()
   })
   afterAll(() => slapd.stop())
 
-  test('each goes through every look-up as itself, and finds nobody else', { timeout: trialMillis }, async () => {
+  test('each passes through every lookup unchanged, and finds no other user', { timeout: trialMillis }, async () => {
     const searchBase = await newBranch(slapd)
     const timeoutMillis = String(callMillis)
     const behind = await openLdap(slapd, searchBase, { groupObjectClass: ['groupOfNames'], timeoutMillis })

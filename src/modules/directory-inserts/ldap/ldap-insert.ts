@@ -20,18 +20,18 @@ import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-in
 
 export interface LdapInsertOptions {
   readonly server: LdapServer
-  /** What targets on the same server call it (see `ldapSystem`). */
+  /** What targets with the same server call it (see `ldapSystem`). */
   readonly system?: string
   /** The name of the insert in the virtual tree. */
   readonly suffix: Dn
   /** The name of the same entry on the server. */
   readonly base: Dn
-  /** Attributes, in lower case, whose values are base64 here and bytes there. */
+  /** Attributes, in lower case, whose values are base64 here and bytes on the server. */
   readonly binary: ReadonlySet<string>
   readonly maxEntries: number
 }
 
-/** An answer of no more entries than these is read whole at once; of a longer one only the page that is asked for. */
+/** An answer with at most this many entries is read whole at once; of a longer one only the requested page. */
 const smallAnswer = 200
 const readWidth = 50
 const lookupWidth = 8
@@ -84,7 +84,7 @@ export class LdapInsert implements DirectoryInsert {
     if (base === undefined) return false
     const own = this.#remote(member)
     const name = (own ?? member).toString()
-    // Logins are those of this branch; users elsewhere may have the same.
+    // Logins belong to this branch; users elsewhere may have the same.
     const login = own && loginIn(own)
     const filters: LdapFilter[] = memberAttributes.map((attribute) => ({ kind: 'equal', attribute, value: name }))
     if (login !== undefined) filters.push({ kind: 'equal', attribute: 'memberUid', value: login })
@@ -187,7 +187,7 @@ export class LdapInsert implements DirectoryInsert {
           ? { kind: 'equal', attribute, value: Buffer.from(narrow.value, 'base64') }
           : { kind: 'present', attribute }
       }
-      // Names are compared as names by servers, and have no substrings.
+      // Servers compare DNs as names, without substrings.
       if (narrow.kind === 'substring') return holdsNames(attribute) ? { kind: 'present', attribute } : narrow
       return { kind: 'equal', attribute, value: narrow.value }
     }
@@ -198,7 +198,7 @@ export class LdapInsert implements DirectoryInsert {
     return dn.rebase(this.#options.suffix, this.#options.base)
   }
 
-  /** Names from outside the branch stay what they are. */
+  /** Names from outside the branch stay unchanged. */
   #virtualText(text: string): string {
     const { base, suffix } = this.#options
     return changedName(text, (dn) => dn.rebase(base, suffix) ?? dn)

@@ -73,7 +73,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
     return { insert, names }
   }
 
-  test('entries stand at the suffix, in all scopes', async () => {
+  test('entries are below the suffix, in all scopes', async () => {
     const { names } = await open()
     expect(await names('(uid=ADA)')).toEqual(['uid=ada,ou=people,ou=staff,o=Tremolo'])
     expect(await names(anything, 'ou=staff,o=Tremolo', 'base')).toEqual(['ou=staff,o=Tremolo'])
@@ -85,7 +85,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
     expect(await names(anything, 'dc=example,dc=test')).toEqual([])
   })
 
-  test('names in attributes are those of the virtual tree, both ways', async () => {
+  test('names in attributes are translated to the virtual tree and back', async () => {
     const { insert, names } = await open()
     const [entry] = (await insert.search({ base: suffix, scope: 'sub', filter: parseFilter('(uid=bob)'), limit: 1 }))
       .entries
@@ -98,7 +98,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
     expect(await names('(manager=uid=ada,ou=people,dc=example,dc=test)')).toEqual([])
   })
 
-  test('who an entry is, and that it is locked, is told as well', async () => {
+  test('the identity of an entry and its lock are shown as well', async () => {
     const dn = `uid=locked,${slapd.peopleDn}`
     await addEntry(slapd, dn, { objectClass: ['inetOrgPerson'], uid: ['locked'], cn: ['l'], sn: ['l'] })
     onTestFinished(() => asAdmin(slapd, (client) => client.del(dn)))
@@ -158,7 +158,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
     expect(answers).toEqual([true, true, false, false, false])
   })
 
-  test('pages follow one another without gap or overlap, of short answers and of long ones', async () => {
+  test('pages follow one another without gap or overlap, for short answers and long ones', async () => {
     const { insert } = await open()
     const more = Array.from({ length: 230 }, (_, i) => `m${i}`)
     await Promise.all(
@@ -184,7 +184,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
     await expect(strange).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('a server that is gone is never taken for an empty one', async () => {
+  test('an unreachable server never looks like an empty one', async () => {
     const { insert } = await open({ url: 'ldap://127.0.0.1:1' })
     const dn = Dn.parse('uid=ada,ou=people,ou=staff,o=Tremolo')
     const asked = [
@@ -201,8 +201,8 @@ describe.skipIf(inject('slapd') === '')('the LDAP insert on OpenLDAP', () => {
     }
   })
 
-  // Last, since it adds to what the others see.
-  describe('with the people of the suite', () => {
+  // Last, since it adds entries that the other tests would see.
+  describe('with the users of the suite', () => {
     const branch = 'ou=conformance,dc=example,dc=test'
     beforeAll(async () => {
       for (const dn of [branch, `ou=people,${branch}`, `ou=groups,${branch}`]) {

@@ -38,7 +38,7 @@ export default defineDirectoryInsert({
       maxEntries: given.maxEntries,
     }
   },
-  /** Loaded where there is such an insert: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without this insert is smaller and starts sooner. */
   create: async ({ connection, base, binary, maxEntries }, { name, suffix }) => {
     const { LdapServer } = await import('#protocols/ldap/ldap-server.ts')
     const { LdapInsert } = await import('./ldap-insert.ts')

@@ -15,7 +15,7 @@ import { hostileInsertTrial } from '#testing/hostile-insert-trial.ts'
 
 const suffix = Dn.parse('ou=staff,o=Tremolo')
 
-test('each hostile value goes through every look-up as itself, and finds nobody else', {
+test('each hostile value passes through every lookup unchanged, and finds no other user', {
   timeout: trialMillis,
 }, async () => {
   const storage = openStorage({ url: `sqlite:${temporaryFolder()}/test.db`, clock: systemClock, log: silentLogger })

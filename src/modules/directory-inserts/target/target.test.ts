@@ -18,7 +18,7 @@ function create(params: ParamValues) {
   return prepared.create({ ...host, suffix: Dn.parse('ou=staff,o=T') })
 }
 
-test('containers stand below the suffix, and naming attributes are as configured', async () => {
+test('containers are below the suffix, with the configured naming attributes', async () => {
   const insert = await create({ target: 'people', people: 'ou=a,ou=b', groups: 'ou=teams', userAttribute: 'login' })
   const filter = { kind: 'present', attribute: 'login' } as const
   const base = Dn.parse('login=ada,ou=a,ou=b,ou=staff,o=T')
@@ -28,6 +28,6 @@ test('containers stand below the suffix, and naming attributes are as configured
   expect(insert.bind).toBeUndefined()
 })
 
-test('a target that nobody can be found in is refused', async () => {
+test('a target without lookups is rejected', async () => {
   await expect(create({ target: 'mute' })).rejects.toThrow('"mute" has no look-ups')
 })

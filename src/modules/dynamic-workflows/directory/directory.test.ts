@@ -27,7 +27,7 @@ async function setsOf(entries: readonly InsertEntry[], more: ParamValues = {}) {
   return source.parameterSets(subject('uid=ann,o=x'))
 }
 
-test('each entry is a set, with the names that templates can take and without members or secrets', async () => {
+test('each entry is a set, with names that templates can use and without members or secrets', async () => {
   const found = await setsOf([
     group('admins', {
       'owner-mail': ['boss@example.com', 'second@example.com'],
@@ -53,7 +53,7 @@ test('each entry is a set, with the names that templates can take and without me
   ])
 })
 
-test('an entry without its name, and a list that would be cut, are failures', async () => {
+test('an entry without its name, and a list that would be truncated, are failures', async () => {
   const failed = { code: 'TARGET_FAILED' }
   await expect(setsOf([group('a')], { groupNameAttribute: 'gidNumber' })).rejects.toMatchObject(failed)
   const many = Array.from({ length: 1000 }, (_, i) => group(`g${i}`))

@@ -38,7 +38,7 @@ export default defineDynamicWorkflow({
       const { searchBase: base, searchFilter: filter } = settings
       if (base === undefined || filter === undefined) throw new Error('a search without a base or a filter')
       const found = await host.directory.search({ base, scope: 'sub', filter, limit: maxSets })
-      // A directory gives no more than this at once, and a list that is cut would pass for the whole.
+      // A directory returns at most this many at once, and a truncated list would look complete.
       if (found.length >= maxSets) {
         throw new GatewayError('TARGET_FAILED', `the search of "${host.name}" finds ${maxSets} entries and more`)
       }

@@ -23,7 +23,7 @@ async function open(javaScript: string, params: Record<string, string> = {}): Pr
 
 const plain = (sets: readonly object[]) => sets.map((set) => ({ ...set }))
 
-test('the function sees the workflow, its parameters and who asks', async () => {
+test('the function sees the workflow, its parameters and the caller', async () => {
   const source = await open(
     `function generateWorkflows(workflow, params, subject) {
        return subject.attributes.team.map((team) => ({ team, workflow, prefix: params.prefix[0], level: subject.level, none: null }))
@@ -36,7 +36,7 @@ test('the function sees the workflow, its parameters and who asks', async () => 
   ])
 })
 
-test('a script of the predecessor is called as there', async () => {
+test('a script of OpenUnison is called as OpenUnison calls it', async () => {
   const source = await open(
     `ArrayList = Java.type("java.util.ArrayList")
      HashMap = Java.type("java.util.HashMap")
@@ -61,7 +61,7 @@ test.each([
   'return Array.from({ length: 1001 }, () => ({}))',
   'return',
   'throw new Error("x")',
-])('an answer that is none is a failure: %s', async (body) => {
+])('an invalid answer is a failure: %s', async (body) => {
   const source = await open(`function generateWorkflows() { ${body} }`)
   await expect(source.parameterSets(ann)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })

@@ -12,7 +12,7 @@ const legacySignatures: LegacySignatures = {
   [functionName]: [parameter('value', 0), parameter('manager'), parameter('attributes', 1), parameter('subject', 2)],
 }
 
-/** One row of a workflow for each set of parameters that a script gives. */
+/** One row of a workflow for each set of parameters that a script returns. */
 export default defineDynamicWorkflow<PluginCode>({
   className: 'dynamicWorkflows.JavaScript',
   aliases: ['com.tremolosecurity.provisioning.dynamicwf.JavaScriptDynamicWorkflows'],

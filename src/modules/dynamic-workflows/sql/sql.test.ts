@@ -17,7 +17,7 @@ async function open(readRows?: QueryTarget['readRows']) {
   return prepared.create(fakeModuleHost({ targets: { crm: target } }))
 }
 
-test('each row is a set; the statement is told who asks as a value', async () => {
+test('each row is a set; the statement gets the caller as a value', async () => {
   const asked: unknown[] = []
   const source = await open(async (...args) => {
     asked.push(args)
@@ -34,6 +34,6 @@ test('more rows than can be shown are a failure', async () => {
   await expect(source.parameterSets(subject('o=x'))).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })
 
-test('a target without a database is refused at start', async () => {
+test('a target without a database is rejected at start', async () => {
   await expect(open()).rejects.toThrow('"crm" is not a database')
 })

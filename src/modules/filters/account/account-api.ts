@@ -36,7 +36,7 @@ type Handler = (exchange: Exchange, id: string) => Promise<GatewayResponse>
 export async function createAccount(settings: AccountSettings, host: FilterHost): Promise<Filter> {
   const parts: FactorParts = { settings, host, totp: await openTotp() }
   const passwords = settings.changePassword ? openOwnPassword(settings, host) : undefined
-  /** By path and method; `*` is the id of something. */
+  /** By path and method; `*` is an id. */
   const routes: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
     '': { GET: async (exchange) => showAccount(exchange, settings, passwords) },
     ...(passwords === undefined ? {} : { '/password': { POST: (exchange: Exchange) => passwords.change(exchange) } }),

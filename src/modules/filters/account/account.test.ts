@@ -32,7 +32,7 @@ const change = { requestId: 'r' }
 let now: number
 let factors: ReturnType<typeof memorySecondFactors>
 let slots: Map<string, JsonValue>
-/** Chains that were asked for, and whether the session is good enough for them. */
+/** Chains that the filter required, and whether the session satisfies them. */
 let required: string[]
 let isFresh: boolean
 let ended: string[]
@@ -140,7 +140,7 @@ const hasApp = (who = ann) =>
 const prove = (at = now) => slots.set(secondFactorSlot, secondFactorProof('totp', new Date(at)))
 
 describe('sessions', () => {
-  test('are listed with the one that asks, and ended', async () => {
+  test('are listed with the current one marked, and ended', async () => {
     const { body } = await call<AccountSessions>('GET', '/sessions')
     expect(body.sessions.map(({ id, current, agent }) => [id, current, agent])).toEqual([
       ['s1', true, '<script>'],
@@ -153,7 +153,7 @@ describe('sessions', () => {
     expect((await call<AccountSessions>('GET', '/sessions', { who: bob })).body.sessions).toEqual([])
   })
 
-  test('the account tells who it is', async () => {
+  test('the account shows the user', async () => {
     expect((await call('GET', '')).body).toMatchObject({ login: 'ann', displayName: 'Ann', session: { id: 's1' } })
     expect((await call('GET', '/account/', { mount: '/portal', session: false })).body).toEqual({
       login: 'ann',
@@ -162,8 +162,8 @@ describe('sessions', () => {
   })
 })
 
-describe('second factors are changed', () => {
-  test('by whoever has none, after a fresh login', async () => {
+describe('changing second factors', () => {
+  test('needs a fresh login if the user has none', async () => {
     const begun = await call<TotpEnrolment>('POST', '/factors/totp')
     expect(begun.body.uri).toContain(begun.body.secret)
     expect(required).toEqual(['weak'])
@@ -177,7 +177,7 @@ describe('second factors are changed', () => {
     expect((await call('POST', '/factors/totp/confirm', { body })).status).toBe(403)
   })
 
-  test('by whoever has one, after a login that asked for it', async () => {
+  test('needs a login with a second factor if the user has one', async () => {
     await hasApp()
     const changes: [string, string][] = [
       ['POST', '/factors/totp'],
@@ -200,13 +200,13 @@ describe('second factors are changed', () => {
     expect(await factors.of(ann)).toEqual([])
   })
 
-  test('by nobody without a session', async () => {
+  test('needs a session', async () => {
     for (const path of ['/factors/totp', '/recovery-codes']) {
       expect((await call('POST', path, { session: false })).status).toBe(403)
     }
   })
 
-  test("and nobody else's", async () => {
+  test("is limited to the user's own", async () => {
     await hasApp(bob)
     prove()
     expect((await call('DELETE', '/factors/f1')).status).toBe(404)
@@ -214,7 +214,7 @@ describe('second factors are changed', () => {
     expect((await factors.of(bob))[0]?.name).toBe('Phone')
   })
 
-  test('not by an answer to another enrolment, an old one, or of another kind', async () => {
+  test('rejects an answer to another enrolment, an old one, or another kind', async () => {
     const begun = await call<TotpEnrolment>('POST', '/factors/totp')
     const { enrolment, secret } = begun.body
     const confirm = (body: object) => call('POST', '/factors/totp/confirm', { body })
@@ -227,7 +227,7 @@ describe('second factors are changed', () => {
     expect(await factors.of(ann)).toEqual([])
   })
 
-  test('a passkey is made for this site, and for no other', async () => {
+  test('creates a passkey for this site, and for no other', async () => {
     const device = new SoftAuthenticator()
     const begun = await call<PasskeyEnrolment>('POST', '/factors/passkey', { params: { rpId: 'test' } })
     const { enrolment, options } = begun.body
@@ -243,7 +243,7 @@ describe('second factors are changed', () => {
   })
 })
 
-describe('what is sent wrongly is told and does nothing', () => {
+describe('invalid requests are reported and change nothing', () => {
   test.each<[string, string, unknown, number]>([
     ['PATCH', '/factors/f1', {}, 400],
     ['PATCH', '/factors/f1', { name: '' }, 400],
@@ -277,7 +277,7 @@ describe('what is sent wrongly is told and does nothing', () => {
     expect((await call('PATCH', '/factors/f1', sent)).status).toBe(415)
   })
 
-  test('what is not offered is not there', async () => {
+  test('a feature that is off does not exist', async () => {
     const only = { params: { offers: ['passkey'] } }
     expect((await call('POST', '/factors/totp', only)).status).toBe(404)
     expect((await call('POST', '/factors/passkey', only)).status).toBe(200)
@@ -285,12 +285,12 @@ describe('what is sent wrongly is told and does nothing', () => {
 })
 
 describe('a step-up', () => {
-  test('leads back to the fixed page', async () => {
+  test('redirects to the fixed page', async () => {
     expect(await call('GET', '/step-up')).toMatchObject({ status: 303 })
     expect(required).toEqual(['weak'])
   })
 
-  test('whose chain asks for no second factor is none', async () => {
+  test('with a chain without a second factor does not count', async () => {
     await hasApp()
     expect((await call('GET', '/step-up')).status).toBe(403)
     prove()

@@ -1,7 +1,7 @@
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { type AccountSettings, accountErrors, parameters, parseAccount } from './settings.ts'
 
-/** One's own sessions and second factors. */
+/** The caller's own sessions and second factors. */
 export default defineFilter<AccountSettings>({
   className: 'filters.Account',
   parameters,
@@ -10,7 +10,7 @@ export default defineFilter<AccountSettings>({
   parse: parseAccount,
   chains: ({ stepUpChain, enrolChain }) => [...new Set([stepUpChain, enrolChain])],
   summarize: ({ stepUpChain }) => [{ label: 'step-up chain', value: stepUpChain }],
-  /** Loaded where there is such a filter: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
   create: async (settings, host) =>
     (await import('#modules/filters/account/account-api.ts')).createAccount(settings, host),
 })

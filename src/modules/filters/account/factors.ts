@@ -120,7 +120,7 @@ export async function renewCodes(parts: FactorParts, exchange: Exchange): Promis
   return answer({ recoveryCodes } satisfies RecoveryCodes)
 }
 
-/** The enrolment's own id is the factor's, so that it is added once. */
+/** The enrolment's id becomes the factor's, so that it is added once. */
 async function enrol(
   { host }: FactorParts,
   { subject, request, session }: Exchange,
@@ -168,7 +168,7 @@ interface Begun {
   readonly expires: Date
 }
 
-/** Remembers, in the session and sealed, what an answer will be checked against. A later enrolment replaces it. */
+/** Remembers the enrolment, sealed in the session, for checking the answer. A later enrolment replaces it. */
 async function beginEnrolment(
   session: SessionHandle,
   kind: SecondFactorKind,
@@ -181,7 +181,7 @@ async function beginEnrolment(
   return { enrolment, expires }
 }
 
-/** Refuses what is not under way in this session. */
+/** Rejects an enrolment that is not under way in this session. */
 async function findEnrolment(
   session: SessionHandle,
   kind: SecondFactorKind,

@@ -82,7 +82,7 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
 const form = 'application/x-www-form-urlencoded'
 
 describe('opening a link', () => {
-  test('shows what is asked and a form, and decides nothing', async () => {
+  test('shows the request and a form, and decides nothing', async () => {
     const token = await tokenFor()
     const { status, page, votes, headers } = await call('GET', token)
     expect({ status, votes }).toEqual({ status: 200, votes: [] })
@@ -104,7 +104,7 @@ describe('opening a link', () => {
     )
   })
 
-  test('to approve what would have ended already says so, and one to deny it still does that', async () => {
+  test('to approve access that has already expired says so, and a link to deny it still works', async () => {
     const scene = { approval: { accessEnds: new Date(now) } }
     for (const method of ['GET', 'POST'] as const) {
       const { status, page, votes } = await call(method, await tokenFor(), scene)
@@ -132,7 +132,7 @@ describe('opening a link', () => {
     expect((await call('GET', await tokenFor())).page).not.toContain('Expiry date')
   })
 
-  test('says which decision it is', async () => {
+  test('shows which decision it makes', async () => {
     expect((await call('GET', await tokenFor())).page).toContain('<button type="submit">Approve</button>')
     expect((await call('GET', await tokenFor({ approve: false }))).page).toContain('Deny this request?')
   })
@@ -186,20 +186,20 @@ describe('sending the form', () => {
     }
   })
 
-  test('without the token of the link decides nothing, whoever is logged in', async () => {
+  test('without the token of the link decides nothing, even for a logged-in user', async () => {
     const own = { 'sec-fetch-site': 'same-origin' }
     for (const token of ['', 'x', (await tokenFor()).split('.').slice(0, 2).join('.')]) {
       expect(await call('POST', token, { headers: own, as: 'boss' })).toMatchObject({ status: 403, votes: [] })
     }
   })
 
-  test('that fails otherwise is not told as a decision', async () => {
+  test('that fails otherwise is not reported as a decision', async () => {
     const failure = new GatewayError('TARGET_UNREACHABLE', 'x')
     await expect(call('POST', await tokenFor(), { failure })).rejects.toBe(failure)
   })
 })
 
-describe.each(['GET', 'POST'] as const)('a link that is not good is refused by %s', (method) => {
+describe.each(['GET', 'POST'] as const)('an invalid link is rejected by %s', (method) => {
   const refusal = async (token: string, scene: Scene = {}) => {
     const { status, votes, page } = await call(method, token, scene)
     expect(votes).toEqual([])
@@ -207,7 +207,7 @@ describe.each(['GET', 'POST'] as const)('a link that is not good is refused by %
     return status
   }
 
-  test('forged, for another installation or cut off', async () => {
+  test('forged, for another installation or truncated', async () => {
     expect(await refusal('')).toBe(403)
     expect(await refusal((await tokenFor()).slice(0, -5))).toBe(403)
   })
@@ -221,7 +221,7 @@ describe.each(['GET', 'POST'] as const)('a link that is not good is refused by %
     expect(await refusal(await tokenFor(), { approval: { state: 'denied' } })).toBe(410)
   })
 
-  test('of a version before the approval was given to others, or of none', async () => {
+  test('of a version before the approval was reassigned, or without a version', async () => {
     expect(await refusal(await tokenFor({ version: 2 }))).toBe(410)
     expect(await refusal(await tokenFor(), { approval: 'none' })).toBe(410)
     expect(await refusal(await tokenFor(), { approval: { state: 'cancelled' } })).toBe(410)
@@ -233,18 +233,18 @@ describe.each(['GET', 'POST'] as const)('a link that is not good is refused by %
     expect(await refusal(await tokenFor(), { approval: { mayDecide: false } })).toBe(403)
   })
 
-  test('without a login, unless the configuration says that the link is enough', async () => {
+  test('without a login, unless the configuration accepts the link alone', async () => {
     expect(await refusal(await tokenFor(), { as: '' })).toBe(403)
     const { status } = await call(method, await tokenFor(), { as: '', params: { withoutLogin: 'true' } })
     expect(status).toBe(200)
   })
 })
 
-test('the letter case of a login does not matter', async () => {
+test('the case of a login does not matter', async () => {
   expect((await call('GET', await tokenFor({ approver: 'BOSS' }))).status).toBe(200)
 })
 
-test('the configuration says where links lead and how long they are good', () => {
+test('the configuration sets the address and lifetime of links', () => {
   const read = (params: ParamValues) => {
     const issues = noIssues()
     const { approvalLinks } = approvalLink.prepare(fakeParams(params), issues, fakeParseContext())

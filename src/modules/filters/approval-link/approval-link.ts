@@ -26,7 +26,7 @@ const parameters = {
 const maxBody = 32 * 1024
 const dayMillis = 24 * 3600_000
 
-/** Where the links of approval mails lead: a page that says what is asked, and a form that decides. */
+/** The page that approval mails link to: it shows the request, and its form decides. */
 export default defineFilter({
   className: 'filters.ApprovalLink',
   parameters,
@@ -57,7 +57,7 @@ const tooLate = () => notice(422, 'Too late', 'The requested expiry date has pas
 const foreign = () => notice(403, 'Not allowed', 'Open the link of the mail, and decide on the page that it shows.')
 const refused = () => notice(403, 'Not allowed', 'You may not decide this request.')
 
-/** A link that is good at this moment, with what it is about. */
+/** A link that is valid now, with its approval. */
 interface OpenLink {
   readonly claims: ApprovalLinkClaims
   readonly user: ApprovalUser
@@ -87,7 +87,7 @@ class ApprovalLinkFilter implements Filter {
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
   }
 
-  /** Checks everything about a link before anything is decided. */
+  /** Checks everything about a link before any decision. */
   async #open(token: string, { subject }: Exchange): Promise<OpenLink | GatewayResponse> {
     const { keys, clock, approvals } = this.#host
     const link = await readApprovalLink(token, await approvalLinkKeys(keys), clock())
@@ -161,7 +161,7 @@ interface Confirmation {
   readonly approver: string
   readonly approve: boolean
   readonly token: string
-  /** Where the form goes. */
+  /** The address that the form posts to. */
   readonly action: string
 }
 

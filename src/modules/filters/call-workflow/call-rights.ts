@@ -40,15 +40,15 @@ export interface CallRights {
   readonly requireRequestorMatch: boolean
 }
 
-/** What a call asks for beyond its workflow: for whom, in whose name, with which memberships. */
+/** What a call requests beyond its workflow: the subject, the requester and the memberships. */
 export interface CallClaims {
-  /** As the run is to know the user. */
+  /** The user as the run gets it. */
   readonly user: WorkflowCall['user']
   readonly requestor: string
-  /** The caller, where the requester is another. */
+  /** The caller, if the requester is another user. */
   readonly caller?: string
   readonly who: RunIdentities
-  /** Present where the caller may act for certain users only. */
+  /** Present if the caller may act for certain users only. */
   readonly bound?: BoundSubject
   readonly keepGroups: boolean
   readonly groupChanges?: GroupChanges
@@ -183,7 +183,7 @@ async function isCovered(
   return false
 }
 
-/** The attributes by which a target or the directory may know the user: a call must not give one user the name of another. */
+/** Attributes that may identify the user: a call must not give one user the name of another. */
 function namingAttributes(found: FoundLogin, { link, dn }: Subject): readonly string[] {
   const [rdn = []] = (found.kind === 'entry' ? found.entry.dn : dn).rdns
   const names = ['uid', ...(link?.uidAttr === undefined ? [] : [link.uidAttr]), ...rdn.map(({ type }) => type)]
@@ -195,7 +195,7 @@ interface NamedMemberships {
   readonly known: Pick<CallClaims, 'keepGroups' | 'groupChanges'>
 }
 
-/** Without a list, and outside of the groups that the body may name, memberships stay as they are. */
+/** Without a list, and outside the groups that the body may name, memberships don't change. */
 function readGroups(
   named: readonly string[] | undefined,
   { allowGroups }: CallRights,
@@ -219,7 +219,7 @@ function readGroups(
   }
 }
 
-/** Texts that are stored and shown as one line; what people type into a field. */
+/** Texts that are stored and shown as one line, as users type them into a field. */
 const line = (max: number) =>
   z
     .string()
@@ -228,11 +228,11 @@ const line = (max: number) =>
 
 const required = (max: number) => line(max).min(1)
 
-/** A login that is shown as it is compared: none that reads like another one. */
+/** Whether a login is shown as it is compared, so that it can't look like another one. */
 export const isLogin = (login: string): boolean =>
   login !== '' && login.trim() === login && login.isWellFormed() && !/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(login)
 
-/** What a call consists of: spec 2.4. `dn` and `directory` are accepted, since callers send them, and not used. */
+/** The body of a call: spec 2.4. `dn` and `directory` are accepted, since callers send them, and ignored. */
 export const callSchema = z.strictObject({
   requestor: z.string().max(256).refine(isLogin, 'must be a login').optional(),
   name: required(256),

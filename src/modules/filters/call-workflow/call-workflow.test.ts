@@ -21,11 +21,11 @@ const address = 'https://gw.example.com/call-workflow'
 interface Caller {
   readonly caller?: string
   readonly application?: string
-  /** Instead of the name. */
+  /** Used instead of the name. */
   readonly as?: Subject
 }
 
-/** All that an operator can allow. */
+/** Everything that an operator can allow. */
 const everything = {
   allowedWorkflow: ['join', 'gone'],
   subject: 'any',
@@ -79,7 +79,7 @@ const problemsOf = async (refused: Promise<unknown>): Promise<string[]> => {
   return [(failure as GatewayError).code, ...(failure as GatewayError).problems.map(({ pointer }) => pointer)]
 }
 
-test('a call of all members runs the workflow for the subject that the named attribute holds', async () => {
+test('a call with all members runs the workflow for the subject that the named attribute contains', async () => {
   const { post, runs } = await open()
   const answer = await post({
     requestor: 'boss',
@@ -116,14 +116,14 @@ test('a call of all members runs the workflow for the subject that the named att
   expect(call?.user.attributes.toObject()).toEqual({ uid: ['jjackson'], mail: ['a@b', 'c@d'] })
 })
 
-test('without groups the memberships stay as they are; where all are allowed, an empty list says that there are none', async () => {
+test("without groups memberships don't change; if all are allowed, an empty list removes them all", async () => {
   const { post, runs } = await open()
   await post(body)
   await post({ ...body, user: { ...user, groups: [] } })
   expect(runs.calls.map(({ keepGroups }) => keepGroups)).toEqual([true, false])
 })
 
-test('asynchronous and waiting runs are 202, with where to ask', async () => {
+test('asynchronous and waiting runs are 202, with a status URL', async () => {
   const { post, runs } = await open()
   const accepted = await post({ ...body, requestParams: { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' } })
   expect(accepted).toMatchObject({
@@ -135,7 +135,7 @@ test('asynchronous and waiting runs are 202, with where to ask', async () => {
   expect(await post(body)).toMatchObject({ status: 202, body: { status: 'waiting' } })
 })
 
-test('only workflows of the list may be called, whether there are others or not; a listed one that is not there is 404', async () => {
+test('only listed workflows may be called, and others look the same whether they exist or not; a listed one that does not exist is 404', async () => {
   const { post, runs } = await open()
   for (const name of ['secret', 'nothing', 'JOIN', '__proto__']) {
     await expect(post({ ...body, name })).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
@@ -146,7 +146,7 @@ test('only workflows of the list may be called, whether there are others or not;
   expect(runs.calls).toEqual([])
 })
 
-test('the requestor is the caller unless another is named; where they must match, another is refused', async () => {
+test('the requestor is the caller unless another is named; if they must match, another is rejected', async () => {
   const { post, runs } = await open()
   await post(body)
   await post({ ...body, requestor: 'SVC' })
@@ -190,7 +190,7 @@ const linked = (to: DirectoryEntry, uid: string, uidAttr = 'sub'): Subject => ({
   link: { ...directoryLinkOf(to), uidAttr },
 })
 
-describe('whom a call may be about', () => {
+describe('the subject of a call', () => {
   const [ann, bob] = [entry('Ann', { department: ['sales'] }), entry('bob', { department: ['sales', 'it'] })]
   const people = [ann, bob, entry('carl', { department: ['legal'] })]
   const about = (values: Record<string, string>, uidAttributeName = 'login') => ({
@@ -200,7 +200,7 @@ describe('whom a call may be about', () => {
   })
   const refused = ['ACCESS_DENIED', '/user/attributes/0/values']
 
-  test('by default the caller, found by the linked directory entry and known by the spelling of the directory', async () => {
+  test('is the caller by default, found by the linked directory entry and spelled as in the directory', async () => {
     const { post, runs } = await open({ allowedWorkflow: 'join' }, people)
     const as = linked(ann, '00u1')
     expect((await post(about({ login: 'ANN' }), {}, { as })).status).toBe(200)
@@ -223,7 +223,7 @@ describe('whom a call may be about', () => {
     })
   })
 
-  test('a caller of another issuer who happens to be called like a user is not that user', async () => {
+  test('is not a user who has the same login as a caller of another issuer', async () => {
     const { post } = await open({ allowedWorkflow: 'join' }, people)
     expect(await problemsOf(post(about({ login: 'bob' }), {}, { caller: 'bob' }))).toEqual(refused)
     const another = { ...linked(bob, 'bob'), identity: entryIdentity('test', 'id-of-an-earlier-bob') }
@@ -237,7 +237,7 @@ describe('whom a call may be about', () => {
     expect(await problemsOf(post(about({ login: 'bob' }), {}, { as: linked(bob, 'bob') }))).toEqual(refused)
   })
 
-  test('the attributes that name people must not name another one', async () => {
+  test('must not be another user in any naming attribute', async () => {
     const { post, runs } = await open({ allowedWorkflow: 'join', subject: ['caller', '(department=it)'] }, people)
     const as = linked(ann, '00u1')
     for (const [more, subjectOf] of [
@@ -254,7 +254,7 @@ describe('whom a call may be about', () => {
     expect((await post(about({ login: 'ann', uid: 'ann', mail: 'new@x.io' }), {}, { as })).status).toBe(200)
   })
 
-  test('attributes that a target makes logins of must be the user’s own', async () => {
+  test('must own the attributes that a target makes logins from', async () => {
     const dora = entry('dora', { employeeNumber: ['E7'] })
     const as = linked(dora, 'dora')
     const own = about({ login: 'dora', EmployeeNumber: 'E7', mail: 'new@x.io' })
@@ -276,7 +276,7 @@ describe('whom a call may be about', () => {
     expect(opaque.runs.calls[0]?.bound).toEqual({ attributes: 'any' })
   })
 
-  test('a run that a task gave another subject is refused, with an audit entry', async () => {
+  test('must not change during a run: such a run is rejected, with an audit entry', async () => {
     const { post, runs } = await open({ allowedWorkflow: 'join' }, people)
     runs.execute = async () => {
       throw new AnotherSubject('the task changed the login', 'bob')
@@ -287,7 +287,7 @@ describe('whom a call may be about', () => {
     expect(runs.refused).toMatchObject([{ caller: '00u1', subject: 'Ann', refused }])
   })
 
-  test('users whom a filter describes, with values of the caller', async () => {
+  test('may be a user that matches a filter with values of the caller', async () => {
     const params = {
       allowedWorkflow: 'join',
       subject: ['(&(department=${department})(!(uid=carl)))', '(mail=carl@x.io)'],
@@ -301,13 +301,13 @@ describe('whom a call may be about', () => {
     expect(await problemsOf(post(about({ login: 'bob' }), {}, { as: nowhere }))).toEqual(refused)
   })
 
-  test('any user, with subject: any', async () => {
+  test('may be any user, with subject: any', async () => {
     const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any' }, people)
     expect((await post(about({ login: 'BOB', uid: 'x' }))).status).toBe(200)
     expect(runs.calls[0]?.user.userID).toBe('BOB')
   })
 
-  test('the call carries the identities of requester, caller and subject', async () => {
+  test('is in the call with the identities of requester and caller', async () => {
     const { post, runs } = await open({ ...everything, allowedWorkflow: 'join' }, people)
     await post({ ...about({ login: 'bob' }), requestor: 'ANN' })
     await post({ ...about({ login: 'new' }), requestor: 'unknown' })
@@ -318,7 +318,7 @@ describe('whom a call may be about', () => {
     ])
   })
 
-  test('the operator may fix the attribute that names the user', async () => {
+  test('may be named by an attribute that the operator fixes', async () => {
     const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any', uidAttributeName: 'login' })
     expect(await problemsOf(post(about({ x: 'ann', login: 'bob' }, 'x')))).toEqual([
       'UNPROCESSABLE',
@@ -329,12 +329,12 @@ describe('whom a call may be about', () => {
   })
 })
 
-describe('which groups a call may name', () => {
+describe('the groups of a call', () => {
   const named = (groups?: string[]) => ({ ...body, user: { ...user, ...(groups === undefined ? {} : { groups }) } })
   const parts = ({ runs }: { runs: MemoryRuns }) =>
     runs.calls.map(({ user: { groups }, keepGroups, groupChanges }) => ({ groups, keepGroups, groupChanges }))
 
-  test('by default none; an empty list takes none away', async () => {
+  test('are none by default; an empty list removes none', async () => {
     const opened = await open({ allowedWorkflow: 'join', subject: 'any' })
     expect(await problemsOf(opened.post(named(['users', 'administrators'])))).toEqual([
       'ACCESS_DENIED',
@@ -351,7 +351,7 @@ describe('which groups a call may name', () => {
     expect(parts(opened)).toEqual([stay, stay])
   })
 
-  test('the listed groups are joined and left, and others stay', async () => {
+  test('are joined and left if listed, and others stay', async () => {
     const opened = await open({ allowedWorkflow: 'join', subject: 'any', allowGroups: ['users', 'VPN'] })
     expect(await problemsOf(opened.post(named(['users', 'administrators'])))).toEqual([
       'ACCESS_DENIED',
@@ -368,7 +368,7 @@ describe('which groups a call may name', () => {
     ])
   })
 
-  test('2,000 groups are refused with the first 20', async () => {
+  test('2,000 groups are rejected with the first 20', async () => {
     const { post, runs } = await open({ allowedWorkflow: 'join', subject: 'any' })
     expect(await problemsOf(post(named(Array.from({ length: 2_000 }, (_, i) => `g${i}`))))).toHaveLength(21)
     expect(runs.refused[0]?.refused).toHaveLength(20)
@@ -383,7 +383,7 @@ test.each([
   ['a line break', [{ name: 'uid', values: ['a\nb'] }], '/user/attributes/0/values'],
   ['a long value', [{ name: 'uid', values: ['x'.repeat(257)] }], '/user/attributes/0/values'],
   ['an attribute twice', [...user.attributes, { name: 'UID', values: ['victim'] }], '/user/attributes/1/name'],
-])('a subject with %s is refused', async (_, attributes, pointer) => {
+])('a subject with %s is rejected', async (_, attributes, pointer) => {
   const { post, runs } = await open()
   expect(await problemsOf(post({ ...body, user: { attributes } }))).toEqual(['UNPROCESSABLE', pointer])
   expect(runs.calls).toEqual([])
@@ -405,7 +405,7 @@ test.each([
   'constructor',
   '',
   'a\nb',
-])('the request parameter %j is refused', async (name) => {
+])('the request parameter %j is rejected', async (name) => {
   const { post, runs } = await open()
   const requestParams = { [name]: 'true', team: 'blue' }
   expect(await problemsOf(post({ ...body, requestParams }))).toEqual(['UNPROCESSABLE', `/requestParams/${name}`])
@@ -424,7 +424,7 @@ test('undeclared request parameters reach the workflow, as the specification say
   expect({ ...runs.calls[0]?.params }).toEqual({ other: 'x', Team: 'y', team: 'blue' })
 })
 
-test('with declaredParamsOnly the others are refused, and the answer says where to declare them', async () => {
+test('with declaredParamsOnly other parameters are rejected, and the answer says where to declare them', async () => {
   const { post, runs } = await open({ ...everything, declaredParamsOnly: 'true' })
   for (const name of ['other', 'Team']) {
     const refused = post({ ...body, requestParams: { [name]: 'x', team: 'blue' } })
@@ -460,7 +460,7 @@ test('user.uid and the attribute must not name different users', async () => {
   expect(runs.calls.map(({ user: { userID } }) => userID)).toEqual(['jjackson'])
 })
 
-test('user.uid is bound by the rights of the URL as the attribute is', async () => {
+test('user.uid is limited by the rights of the URL like the attribute', async () => {
   const { post, runs } = await open({ allowedWorkflow: 'join' })
   const call = (uid: string) => ({ ...body, user: { uid, attributes: [] } })
   expect(await problemsOf(post(call('victim')))).toEqual(['ACCESS_DENIED', '/user/uid'])
@@ -468,7 +468,7 @@ test('user.uid is bound by the rights of the URL as the attribute is', async () 
   expect((await post(call('svc'))).status).toBe(200)
 })
 
-test('another execution type is refused', async () => {
+test('another execution type is rejected', async () => {
   const { post } = await open()
   const requestParams = { 'UNISON.EXEC.TYPE': 'ASYNC' }
   expect(await problemsOf(post({ ...body, requestParams }))).toEqual([
@@ -500,13 +500,13 @@ test.each([
     { ...body, user: { attributes: Array.from({ length: 501 }, (_, i) => ({ name: `a${i}`, values: [] })) } },
     '/user/attributes',
   ],
-])('a body of another form is refused: %#', async (wrong, pointer) => {
+])('a body of another form is rejected: %#', async (wrong, pointer) => {
   const { post, runs } = await open()
   expect(await problemsOf(post(wrong))).toEqual(['BAD_REQUEST', pointer])
   expect(runs.calls).toEqual([])
 })
 
-test('D3: no body, whatever is in it, gets an engine key or another subject into a call', async () => {
+test('D3: no body can set an engine key or another subject', async () => {
   const { post, runs } = await open()
   const word = fc.constantFrom('uid', 'UID', 'team', 'name', 'WORKFLOW_ID', 'APPROVAL_X', '__proto__', 'a.b', 'victim')
   const anyBody = fc.record({
@@ -529,7 +529,7 @@ test('D3: no body, whatever is in it, gets an engine key or another subject into
   )
 })
 
-test('the same key and body give the same answer; another body is 422; other callers and applications have keys of their own', async () => {
+test('the same key and body return the same answer; another body is 422; other callers and applications have their own keys', async () => {
   const { post, runs } = await open()
   const key = { 'idempotency-key': 'k-1' }
   const first = await post(body, key)
@@ -541,7 +541,7 @@ test('the same key and body give the same answer; another body is 422; other cal
   expect((await post(body, { 'idempotency-key': 'K-1' })).body.workflowId).not.toBe(first.body.workflowId)
 })
 
-test('a password is part of what makes two bodies the same', async () => {
+test('two bodies are the same only with the same password', async () => {
   const { post } = await open()
   const key = { 'idempotency-key': 'k-1' }
   const withPassword = (userPassword: string) => ({ ...body, user: { ...user, userPassword } })
@@ -550,7 +550,7 @@ test('a password is part of what makes two bodies the same', async () => {
   await expect(post(withPassword('b'), key)).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
 })
 
-test('calls with one key at the same time are one run, and all get its answer', async () => {
+test('concurrent calls with one key are one run, and all get its answer', async () => {
   const { post, runs } = await open()
   let finish = (): void => {}
   const finished = new Promise<void>((resolve) => {
@@ -567,7 +567,7 @@ test('calls with one key at the same time are one run, and all get its answer', 
   expect(runs.calls).toHaveLength(1)
 })
 
-test('a call that failed may be made again under its key', async () => {
+test('a failed call may be repeated with its key', async () => {
   const { post, runs } = await open()
   runs.execute = async () => {
     throw new GatewayError('TARGET_UNREACHABLE', 'down')
@@ -577,12 +577,12 @@ test('a call that failed may be made again under its key', async () => {
   expect((await post(body, { 'idempotency-key': 'k' })).status).toBe(200)
 })
 
-test.each(['', 'a b', 'ä', 'x'.repeat(256)])('the key "%s" is refused', async (key) => {
+test.each(['', 'a b', 'ä', 'x'.repeat(256)])('the key "%s" is rejected', async (key) => {
   const { post } = await open()
   await expect(post(body, { 'idempotency-key': key })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
 })
 
-test('status and timeline are for the one who started the run, without the reasons that are for administrators', async () => {
+test('status and timeline are for the caller that started the run, without the reasons for administrators', async () => {
   const { send, runs } = await open()
   const incident = { task: 'w:0', code: 'TARGET_UNREACHABLE', message: 'connect ECONNREFUSED 10.0.0.7' }
   const run = runs.add({ name: 'join', requestor: 'boss', caller: 'svc', state: 'incident', incident })
@@ -603,7 +603,7 @@ test('status and timeline are for the one who started the run, without the reaso
   expect((await send({ url: `${address}/${run.id}?after=1` })).body.timeline).toHaveLength(1)
 })
 
-test("another's run, one of another workflow and none at all are the same 404", async () => {
+test("another user's run, one of another workflow and a missing one are the same 404", async () => {
   const { send, runs } = await open()
   const named = runs.add({ name: 'join', requestor: 'svc', caller: 'other' })
   const others = runs.add({ name: 'join', requestor: 'other' })
@@ -629,7 +629,7 @@ test('a run from before identities is not shown to a caller of another issuer wh
   expect((await send({ url: `${address}/${own.id}` }, { as: service })).status).toBe(200)
 })
 
-test('whoever started a run may end it while no target was changed', async () => {
+test('the caller that started a run may cancel it while no target was changed', async () => {
   const { send, runs } = await open()
   const run = runs.add({ name: 'join', requestor: 'svc', state: 'waiting' })
   expect(await send({ method: 'DELETE', url: `${address}/${run.id}` })).toMatchObject({
@@ -641,7 +641,7 @@ test('whoever started a run may end it while no target was changed', async () =>
   await expect(send({ method: 'DELETE', url: `${address}/${touched.id}` })).rejects.toMatchObject({ code: 'CONFLICT' })
 })
 
-test('other methods, types and query parameters are refused', async () => {
+test('other methods, types and query parameters are rejected', async () => {
   const { send, post, runs } = await open()
   for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
     await expect(send({ method })).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED', headers: { allow: 'POST' } })
@@ -656,7 +656,7 @@ test('other methods, types and query parameters are refused', async () => {
   }
 })
 
-test('a list without workflows is told, and those in it are looked up', () => {
+test('an empty list of workflows is reported, and listed workflows are looked up', () => {
   const issues = noIssues()
   const context = fakeParseContext()
   callWorkflow.prepare(fakeParams({}), issues, context)
@@ -666,7 +666,7 @@ test('a list without workflows is told, and those in it are looked up', () => {
 })
 
 test.each([' boss', 'boss\u00a0', ' ', 'a\u202eb', 'a\u2028b'])(
-  'nobody is named %j, which reads like another',
+  'no user may be named %j, which looks like another',
   async (name) => {
     const { post, runs } = await open()
     const named = { ...body, user: { attributes: [{ name: 'uid', values: [name] }] } }

@@ -61,13 +61,13 @@ const waitMillis = 20_000
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 type Config = ReturnType<typeof readParameters<typeof parameters>> & {
-  /** `subject` as it is written. */
+  /** `subject` as written in the configuration. */
   readonly subjects: readonly string[]
   /** Of `allowedWorkflow`. */
   readonly path: Path
 }
 
-/** Runs a workflow for callers with the right to, and shows the run to the caller who started it. */
+/** Runs a workflow for authorized callers, and shows the run to the caller that started it. */
 export default defineFilter({
   className: 'filters.CallWorkflow',
   aliases: ['com.tremolosecurity.proxy.filters.CallWorkflow'],
@@ -186,7 +186,7 @@ class CallWorkflow implements Filter {
     return this.#host.runs.refuse({ name, caller: uid, subject: userID, requestId: id, refused })
   }
 
-  /** Calls with a key that come at the same time all get the answer to the first of them. */
+  /** Concurrent calls with the same key all get the answer to the first of them. */
   async #run(call: WorkflowCall, key: CallKey | undefined, signal: AbortSignal): Promise<WorkflowResult> {
     const deadline = performance.now() + waitMillis
     for (let pause = 20; ; pause = Math.min(pause * 2, 500)) {
@@ -230,7 +230,7 @@ class CallWorkflow implements Filter {
   }
 }
 
-/** The last part of the mount is the path of the API, as `/call-workflow` is. */
+/** The last part of the mount is the path of the API, for example `/call-workflow`. */
 function placeOf({ mount, request }: Exchange): ApiPlace {
   const slash = mount.lastIndexOf('/')
   return { origin: request.origin, base: mount.slice(0, Math.max(slash, 0)), prefix: mount.slice(Math.max(slash, 0)) }
@@ -279,7 +279,7 @@ async function bodyHash(body: CallBody, salt: string): Promise<string> {
   return sha256(JSON.stringify([{ ...body, user }, password]))
 }
 
-/** 200 for a completed run; 202 with its address for one that continues. */
+/** 200 for a completed run; 202 with its URL for one that continues. */
 function startAnswer({ id, status, changes }: WorkflowResult, address: string): GatewayResponse {
   if (status === 'completed') return jsonAnswer(200, { workflowId: id, status, changes })
   return jsonAnswer(202, { workflowId: id, status }, { location: `${address}/${id}` })
@@ -318,13 +318,13 @@ type CallParts = Pick<WorkflowCall, 'user' | 'params' | 'asynchronous' | 'passwo
 interface CallRules {
   /** The parameters that the workflow declares, or uses as `$name$`. */
   readonly declared: ReadonlySet<string>
-  /** Whether other parameters are refused. */
+  /** Whether other parameters are rejected. */
   readonly declaredParamsOnly: boolean
-  /** The attribute that must name the subject; undefined: the body chooses one. */
+  /** The attribute that must name the subject; undefined if the body chooses one. */
   readonly uidAttributeName: string | undefined
 }
 
-/** What a well-formed body asks for, without its groups. Throws UNPROCESSABLE, which names every part that can't be used. */
+/** A well-formed body without its groups. Throws UNPROCESSABLE, which names every part that can't be used. */
 function readCall(body: CallBody, rules: CallRules): CallParts {
   const { uidAttributeName } = rules
   const problems: FieldProblem[] = []
@@ -353,7 +353,7 @@ function readCall(body: CallBody, rules: CallRules): CallParts {
 const loginDetail = 'must be one login of at most 256 characters, since it names the subject'
 const isSubject = (login: string): boolean => login.length <= 256 && isLogin(login)
 
-/** The one value of the attribute that names the subject, or else `user.uid`. An attribute that is given twice could name two. */
+/** The one value of the attribute that names the subject, or else `user.uid`. A repeated one could name two. */
 function readSubject({ user, uidAttributeName }: CallBody, problems: FieldProblem[]): string {
   const seen = new Set<string>()
   for (const [i, { name }] of user.attributes.entries()) {
@@ -392,11 +392,11 @@ function readExecType({ requestParams = {} }: CallBody, problems: FieldProblem[]
   return asynchronous ?? false
 }
 
-/** A key that the engine reads, which callers set only where the workflow lists it. */
+/** A key that the engine reads; callers may set it only if the workflow lists it. */
 const isReserved = (name: string): boolean => /^unison[._]/i.test(name)
 const isParameterName = (name: string): boolean => /^[^\p{Cc}]{1,256}$/u.test(name) && name.isWellFormed()
 
-/** A dot in a name is written `_` in templates, so `a.b` is declared where `$a_b$` is used. */
+/** Templates write `_` for a dot in a name, so `$a_b$` declares `a.b`. */
 function readParams(
   { requestParams = {} }: CallBody,
   { declared, declaredParamsOnly }: CallRules,

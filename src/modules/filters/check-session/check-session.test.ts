@@ -21,12 +21,12 @@ async function ask(minutes: number | undefined, method = 'GET') {
   return filter.handle(exchange, async () => ({ status: 404, headers: {} }))
 }
 
-test('tells the minutes that are left', async () => {
+test('returns the minutes that are left', async () => {
   expect(await ask(14)).toMatchObject({ status: 200, body: '{"minsLeft":14}' })
   expect(await ask(0)).toMatchObject({ body: '{"minsLeft":0}' })
 })
 
-test('is a 401 without a session, and a 405 for what is no question', async () => {
+test('is a 401 without a session, and a 405 for other methods', async () => {
   await expect(ask(undefined)).rejects.toMatchObject({ status: 401 })
   await expect(ask(14, 'POST')).rejects.toMatchObject({ status: 405 })
 })

@@ -43,7 +43,7 @@ describe('the documents', () => {
     expect(Number(response.headers['content-length'])).toBeGreaterThan(100)
   })
 
-  test('other paths and methods are refused', async () => {
+  test('other paths and methods are rejected', async () => {
     for (const path of ['', '/', '/certs/', '/CERTS', '/.well-known']) {
       await expect(ask(path)).rejects.toMatchObject({ code: 'NOT_FOUND' })
     }
@@ -59,7 +59,7 @@ test.each([
   'http://127.0.0.1:8080/dev-issuer/',
   'dev-issuer',
   '',
-])('an issuer such as "%s" is refused', (text) => {
+])('an issuer such as "%s" is rejected', (text) => {
   const issues = noIssues()
   developmentIssuer.prepare(fakeParams({ issuer: text }), issues, fakeParseContext())
   expect(issueTexts(issues.list)).toEqual([expect.stringMatching(/^error params\.issuer/)])

@@ -14,7 +14,7 @@ const parameters = {
   keyName: text({ about: 'The signing key of the data folder.', fallback: 'development-issuer' }),
 }
 
-/** Publishes the key of `gatehouse token mint`, so that tokens can be made by hand during development. */
+/** Publishes the key of `gatehouse token mint`, so that developers can create tokens by hand. */
 export default defineFilter({
   className: 'filters.DevelopmentIssuer',
   parameters,

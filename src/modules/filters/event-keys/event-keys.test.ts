@@ -35,7 +35,7 @@ async function ask(params: ParamValues = {}, method = 'GET', pathInfo = '') {
   return { response, asked }
 }
 
-test('the public part of the keys is published, and nothing private', async () => {
+test('publishes the public part of the keys, and nothing private', async () => {
   const { response, asked } = await ask()
   expect(asked).toEqual(['scim-events'])
   expect(response.headers).toMatchObject({ 'content-type': 'application/jwk-set+json' })
@@ -45,7 +45,7 @@ test('the public part of the keys is published, and nothing private', async () =
   expect((await ask({}, 'HEAD')).response.body).toBeUndefined()
 })
 
-test('other methods and paths are refused', async () => {
+test('other methods and paths are rejected', async () => {
   await expect(ask({}, 'POST')).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
   await expect(ask({}, 'GET', '/x')).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })

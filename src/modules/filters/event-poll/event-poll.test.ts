@@ -37,14 +37,14 @@ async function poll(
   return { status: response.status, body: JSON.parse(String(response.body)), poll: polls[0] }
 }
 
-test('RFC 8936 2.4: tokens are answered by their ids', async () => {
+test('RFC 8936 2.4: tokens are returned by id', async () => {
   const { body, poll: asked } = await poll({})
   expect(body).toEqual({ sets: { 'id-1': 'token-1' } })
   expect(asked).toEqual({ stream: 'people', max: 100, acknowledged: [], refused: new Map(), waitMillis: 30_000 })
   expect((await poll({}, { more: true })).body).toMatchObject({ moreAvailable: true })
 })
 
-test('RFC 8936 2.2: what is acknowledged and refused is handed on; unknown members are ignored', async () => {
+test('RFC 8936 2.2: acknowledgements and errors are passed to the stream; unknown members are ignored', async () => {
   const { poll: asked } = await poll({
     ack: ['id-0'],
     setErrs: { 'id-9': { err: 'invalid_key', description: 'no' }, 'id-8': { err: 'x' } },
@@ -81,11 +81,11 @@ test.each([
   { setErrs: { x: 'y' } },
   { setErrs: { x: {} } },
   { setErrs: Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`${i}`, { err: 'x' }])) },
-])('a poll such as %j is refused', async (body) => {
+])('a poll such as %j is rejected', async (body) => {
   await expect(poll(JSON.stringify(body))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
 })
 
-test('other methods, types, paths and texts are refused', async () => {
+test('other methods, types, paths and texts are rejected', async () => {
   await expect(poll({}, { method: 'GET' })).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
   await expect(poll({}, { type: 'text/plain' })).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
   await expect(poll('{')).rejects.toMatchObject({ code: 'INVALID_JSON' })

@@ -20,7 +20,7 @@ const maxBody = 512 * 1024
 /** Acknowledged ids and errors are limited by the reader of a poll. */
 const bounds: JsonBounds = { depth: 8, members: 2_000, elements: 2_000, values: 20_000 }
 
-/** Gives a receiver the events of one stream when it asks (RFC 8936), again and again until it acknowledges them. */
+/** Serves the events of one stream to a polling receiver (RFC 8936) until the receiver acknowledges them. */
 export default defineFilter({
   className: 'filters.EventPoll',
   parameters,

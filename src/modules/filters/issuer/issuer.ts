@@ -11,7 +11,7 @@ const parameters = {
   }),
 }
 
-/** Answers at the URL of an `idp`; such a URL has this filter without naming it. */
+/** Answers at the URL of an `idp`; such a URL has this filter implicitly. */
 export default defineFilter({
   className: 'filters.Issuer',
   parameters,

@@ -10,7 +10,7 @@ import { changesSchema } from './profile.ts'
 import { cancelSchema } from './requests.ts'
 import { cartSchema } from './submit.ts'
 
-/** The schemas of a file by name, as definitions are called: `userData` is `UserData`. */
+/** The schemas of a file by definition name: `userData` is `UserData`. */
 const named = (schemas: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodType> =>
   Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => [`${name.slice(0, 1).toUpperCase()}${name.slice(1)}`, schema]),

@@ -52,7 +52,7 @@ async function open(
 }
 
 describe('lists', () => {
-  test('have every field, and people by the name they are shown by', async () => {
+  test('have every field, and users by display name', async () => {
     const { send, host } = await open()
     const { body } = await send('GET', '/approvals')
     expect(body).toEqual({
@@ -85,7 +85,7 @@ describe('lists', () => {
     expect(host.searches).toHaveLength(3)
   })
 
-  test('are paged by what was asked, and nothing else is taken', async () => {
+  test('are paged by the query, and reject other parameters', async () => {
     const pages: unknown[] = []
     const { send } = await open({
       list: async (_, page) => {
@@ -100,7 +100,7 @@ describe('lists', () => {
     }
   })
 
-  test('are not there where approvals are off', async () => {
+  test('do not exist if approvals are off', async () => {
     const { send } = await openMain({ params: { enableApprovals: 'false' } })
     await expect(send('GET', '/approvals')).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(send('PUT', `/approvals/${id}`, { approved: true, reason: 'x' })).rejects.toMatchObject({
@@ -110,7 +110,7 @@ describe('lists', () => {
 })
 
 describe('details', () => {
-  test('show somebody of the directory by the configured attributes alone', async () => {
+  test('show a directory user by the configured attributes only', async () => {
     const { send } = await open()
     const { body } = await send('GET', `/approvals/${id}`)
     expect(body).toMatchObject({
@@ -133,7 +133,7 @@ describe('details', () => {
     expect(Object.keys(body.requestAttributes)).toEqual(['Group'])
   })
 
-  test('show when the access is to end, as lists do', async () => {
+  test('show the expiry date, as lists do', async () => {
     const ending = view({ accessEnds: new Date('2030-02-01T00:00:00Z') })
     const { send } = await open({ get: async () => ending, list: async () => ({ approvals: [ending, view()] }) })
     const accessEnds = '2030-02-01T00:00:00.000Z'
@@ -143,13 +143,13 @@ describe('details', () => {
     expect(approvals[1]).not.toHaveProperty('accessEnds')
   })
 
-  test('show of somebody new what the request says', async () => {
+  test("show the request's attributes of a new user", async () => {
     const { send } = await open({}, [])
     const { body } = await send('GET', `/approvals/${id}`)
     expect(body.userObj).toMatchObject({ isNew: true, groups: ['old'], attribs: { sn: { values: ['Doe'] } } })
   })
 
-  test('D4: passwords reach no approver, whatever stands beside what is shown', async () => {
+  test('D4: passwords reach no approver, wherever they are in the request', async () => {
     const withSecrets = { ...view(), password: 'hunter2', userObj: { password: 'hunter2' }, secret: 'hunter2' }
     const entries = [person('bob', { userPassword: ['hunter2'], mail: ['b@example.com'] })]
     for (const people of [entries, []]) {
@@ -158,12 +158,12 @@ describe('details', () => {
     }
   })
 
-  test('D22: parameters of a request are shown only where they are configured to be', async () => {
+  test('D22: parameters of a request are shown only if configured', async () => {
     const { send } = await open()
     expect((await send('GET', `/approvals/${id}`)).text).not.toContain('not configured')
   })
 
-  test('tell what approving would change, where that is asked for, shown, and the caller may decide', async () => {
+  test('preview the changes if requested and shown, for callers that may decide', async () => {
     const asked: [string, string][] = []
     const expires = new Date('2030-02-01T00:00:00Z')
     const steps: Preview['steps'] = [
@@ -207,7 +207,7 @@ describe('details', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test("D14: somebody else's approval, one that is none and a guessed number are all the same: not there", async () => {
+  test("D14: another user's approval, an invalid id and a guessed number are all the same 404", async () => {
     const { send } = await open()
     for (const [path, who] of [
       [id, someone('eve')],
@@ -225,7 +225,7 @@ describe('details', () => {
 })
 
 describe('deciding', () => {
-  test('is in the own name, and answered without a body', async () => {
+  test("uses the caller's own name, and is answered without a body", async () => {
     const { send, votes } = await open()
     const vote = { approved: false, reason: 'not now', version: 3 }
     expect(await send('PUT', `/approvals/${id}`, vote)).toMatchObject({ status: 200, text: '' })
@@ -234,7 +234,7 @@ describe('deciding', () => {
     ])
   })
 
-  test('takes the texts that forms send', async () => {
+  test('accepts the texts that forms send', async () => {
     const { send, votes } = await open()
     await send('PUT', `/approvals/${id}`, { approved: 'true', reason: 'x' })
     await send('PUT', `/approvals/${id}`, { approved: 'false', reason: 'x' })
@@ -246,7 +246,7 @@ describe('deciding', () => {
     ['ACCESS_DENIED', 403],
     ['NOT_FOUND', 404],
     ['VERSION_MISMATCH', 412],
-  ] as const)('what the approval says comes through: %s', async (code, status) => {
+  ] as const)("passes on the approval's error: %s", async (code, status) => {
     const { send } = await open({
       decide: async () => {
         throw new GatewayError(code, 'x')
@@ -271,7 +271,7 @@ describe('deciding', () => {
     expect(votes).toEqual([])
   })
 
-  test('about several, each by itself', async () => {
+  test('decides several, each separately', async () => {
     const { send } = await open()
     const { status, body } = await send('PUT', '/approvals', { approvals: [other, id], approved: true, reason: 'ok' })
     expect(status).toBe(200)
@@ -281,7 +281,7 @@ describe('deciding', () => {
     })
   })
 
-  test('about several, bounded and well-formed', async () => {
+  test('limits and validates several', async () => {
     const { send, votes } = await open()
     const wrong = [[], ['1'], [id, id], Array.from({ length: 101 }, () => newId())]
     for (const approvals of wrong) {
@@ -296,7 +296,7 @@ describe('a registration', () => {
   const registration = view({ newAccount: true })
   const given = { get: async () => registration, list: async () => ({ approvals: [registration] }) }
 
-  test('is shown as it was submitted, not as the user who has the login by now, with a warning', async () => {
+  test('is shown as it was submitted, with a warning if a user has the login by now', async () => {
     const existing = { login: true, attributes: ['mail'] }
     const { send } = await open({ ...given, existing: async () => existing })
     const { body } = await send('GET', `/approvals/${id}`)
@@ -326,7 +326,7 @@ describe('a registration', () => {
 describe('deputies', () => {
   const period = { id: 'p1', login: 'ann', deputy: 'bob', starts: new Date(0), ends: new Date(1000) }
 
-  test('are named, listed and taken back', async () => {
+  test('are named, listed and removed', async () => {
     const told: unknown[] = []
     const { send } = await open({
       delegate: async (user, given) => {
@@ -354,7 +354,7 @@ describe('deputies', () => {
     [{ deputy: 'bob', starts: '2030-01-02T00:00:00Z' }],
     [{ deputy: 'bob', starts: 1, ends: 2 }],
     [{ deputy: 'bob', login: 'boss', starts: '2030-01-02T00:00:00Z', ends: '2030-01-03T00:00:00Z' }],
-  ])('%j is refused', async (body) => {
+  ])('%j is rejected', async (body) => {
     const { send } = await open()
     await expect(send('POST', '/delegations', body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })

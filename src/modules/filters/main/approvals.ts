@@ -128,7 +128,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
   }
 }
 
-/** Looked up now. `checked` is false where the look-up failed, so that the account may or may not exist. */
+/** Looked up now. `checked` is false if the lookup failed, so that it is unknown whether the account exists. */
 async function existingAccount(
   { id }: ApprovalView,
   subject: Subject,

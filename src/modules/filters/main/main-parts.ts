@@ -61,7 +61,7 @@ export function shownAttributes({ attributes, helper }: MainSettings, subject: S
   return attributes.filter(({ name }) => allowed.has(name))
 }
 
-/** The configuration and, where there is one, the helper must both say so. */
+/** Both the configuration and the helper, if there is one, must allow it. */
 export const mayEdit = ({ given, helper }: MainSettings, subject: Subject): boolean =>
   given.canEditUser && (helper?.mayEdit(subject) ?? true)
 
@@ -82,7 +82,7 @@ export function rightsOf({ given, helper }: MainSettings, subject: Subject): Rig
 export const userOf = (parts: Pick<MainParts, 'settings'>, subject: Subject): UserRef =>
   callerRef(subject, parts.settings.given.uidAttributeName)
 
-/** How long a decision is remembered for the very subject that it was made for. */
+/** How long a decision is remembered for the same subject object. */
 const rememberedMillis = 3_000
 const atOnce = 8
 
@@ -98,7 +98,7 @@ export class Visibility {
     this.#host = host
   }
 
-  /** Any rule passes; none denies. */
+  /** One rule that passes is enough; no rules deny. */
   async allows(subject: Subject, rules: readonly Rule[]): Promise<boolean> {
     if (rules.length === 0) return false
     const now = this.#host.clock().getTime()
@@ -135,7 +135,7 @@ export class Visibility {
     return urls.filter((_, i) => passed[i] === true)
   }
 
-  /** Listed, and of an org that the subject sees or of every org. */
+  /** Listed workflows of an org that the subject sees, or of every org. */
   async workflows(subject: Subject): Promise<readonly PortalWorkflow[]> {
     const orgs = await this.orgIds(subject)
     return this.#host.portal.workflows.filter(({ inList, org }) => inList && (org === undefined || orgs.has(org)))

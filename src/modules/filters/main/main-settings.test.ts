@@ -10,7 +10,7 @@ function complaints(hidePages: readonly string[]): string[] {
   return issueTexts(issues.list)
 }
 
-test('a page that there is not cannot be hidden, which is said and does no harm', () => {
+test('hiding a page that does not exist is only a warning', () => {
   expect(complaints([...portalPages])).toEqual([])
   expect(complaints(['token', 'tokens', 'switchboard'])).toEqual([
     'warning params.hidePages.1: "hidePages": there is no page "tokens" (did you mean "token"?)',

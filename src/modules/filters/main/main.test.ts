@@ -7,7 +7,7 @@ import { privateErrors } from '#modules/shared/http/json-answer.ts'
 import { ann, link, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
 
 describe('config', () => {
-  /** The list of portal.md 1.1; a field that goes missing breaks existing pages. */
+  /** The list of portal.md 1.1; removing a field breaks existing pages. */
   const fields = `displayNameAttribute uidAttributeName frontPage canEditUser showPortalOrgs logoutURL enableApprovals
     attributes warnMinutesLeft requireReasons reasonIsList reasons startPage hidePages themePrimaryMain themePrimaryDark
     themePrimaryLight themeSecondaryMain themeSecondaryDark themeSecondaryLight headerTitle errorColor groupsAreJson
@@ -18,7 +18,7 @@ describe('config', () => {
     expect((await send('GET', '/config')).body).toHaveProperty([field])
   })
 
-  test('tells labels and rules of the fields, and no-store', async () => {
+  test('shows labels and rules of the fields, with no-store', async () => {
     const { send } = await openMain({ params: { roleAttribute: 'roles', reasonIsList: 'true', reasons: ['a'] } })
     const { body, headers } = await send('GET', '/config')
     expect(headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json; charset=utf-8' })
@@ -32,14 +32,14 @@ describe('config', () => {
     } satisfies { [K in keyof MainConfig]?: unknown })
   })
 
-  test('D24: names of workflows go to no client', async () => {
+  test('D24: no client sees names of workflows', async () => {
     const { send } = await openMain({ params: { jitWorkflow: 'make-person' } })
     const { text, body } = await send('GET', '/config')
     expect(text).not.toMatch(/make-person|save/)
     expect(body.createsUnknownUsers).toBe(true)
   })
 
-  test('D18: nothing that a browser would execute is sent', async () => {
+  test('D18: the answer has nothing that a browser would execute', async () => {
     const { send, prepared } = await openMain()
     expect((await send('GET', '/config')).text).not.toMatch(/javascript|jsUris|function/i)
     expect(prepared.errors(new GatewayError('BAD_REQUEST', 'x'), 'r').headers['content-type']).toContain('json')
@@ -47,14 +47,14 @@ describe('config', () => {
 })
 
 describe('addresses', () => {
-  test('the mount may end in /main or stand above it', async () => {
+  test('the mount may end in /main or be above it', async () => {
     const { send } = await openMain({ mount: '/portal' })
     expect((await send('GET', '/main/config')).status).toBe(200)
     await expect(send('GET', '/config')).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(send('GET', '/mainly/config')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('unknown ones are not found, other methods are told which there are, HEAD has no body', async () => {
+  test('unknown ones are 404, other methods are 405 with the allowed ones, HEAD has no body', async () => {
     const { send } = await openMain()
     for (const path of ['', '/', '/config/', '/nothing', '/workflows/org/', '/requests/a/b', '/__proto__']) {
       await expect(send('GET', path)).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -68,7 +68,7 @@ describe('addresses', () => {
     await expect(send('GET', '/approvals/%ff')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('failures have the shape that clients know', () => {
+  test('failures have the shape that clients expect', () => {
     const problems = [{ pointer: '/0/name', detail: 'is required' }]
     const { body } = privateErrors(new GatewayError('BAD_REQUEST', 'secret', { publicText: 'No.', problems }), 'r-1')
     expect(JSON.parse(String(body))).toEqual({
@@ -79,14 +79,14 @@ describe('addresses', () => {
   })
 })
 
-test('whoever logs in elsewhere by the name of callers without a login does not get what those asked for', async () => {
+test('a user who has the name of callers without a login does not see their requests', async () => {
   const { send } = await openMain()
   await expect(send('GET', '/requests', undefined, someone('ANONYMOUS'))).rejects.toMatchObject({
     code: 'AUTH_REQUIRED',
   })
 })
 
-test('whoever did not log in sees links at most, and changes nothing', async () => {
+test('an anonymous caller sees at most links, and changes nothing', async () => {
   const { send, runs, calls } = await openMain({ portal: { urls: [link('wiki')] } })
   const nobody = { ...ann, level: 0 }
   for (const path of ['/config', '/orgs', '/urls', '/urls/org/root']) {
@@ -118,7 +118,7 @@ describe('orgs and links', () => {
     org('open', { parent: 'root' }),
   ]
 
-  test('denied branches are cut, with all that is below them', async () => {
+  test('denied branches are hidden, with everything below them', async () => {
     const { send } = await openMain({ portal: { orgs } })
     const { body } = await send('GET', '/orgs')
     expect(body).toMatchObject({ id: 'root', name: 'Org root', subOrgs: [{ id: 'open', subOrgs: [] }] })
@@ -126,7 +126,7 @@ describe('orgs and links', () => {
     expect((await send('GET', '/orgs', undefined, someone('guest', []))).body).toMatchObject({ id: '', subOrgs: [] })
   })
 
-  test('several at the top stand below a root of their own', async () => {
+  test('several top orgs are below a root of their own', async () => {
     const { send } = await openMain({ portal: { orgs: [org('a'), org('b')] } })
     expect((await send('GET', '/orgs')).body).toMatchObject({ id: '', subOrgs: [{ id: 'a' }, { id: 'b' }] })
   })
@@ -144,7 +144,7 @@ describe('orgs and links', () => {
     }
   })
 
-  test('the same rules are asked once', async () => {
+  test('equal rules are evaluated once', async () => {
     let asked = 0
     const urls = Array.from({ length: 50 }, (_, i) => link(`l${i}`))
     const { send } = await openMain({
@@ -165,7 +165,7 @@ describe('search', () => {
     workflows: [workflow('wiki-admin'), workflow('wiki-internal', { inList: false }), workflow('other')],
   }
 
-  test('finds what the caller sees, and people only for whoever may request for others', async () => {
+  test('finds what the caller sees, and users only for callers that may request for others', async () => {
     const { send } = await openMain({ portal })
     const { body } = await send('GET', '/search?q=WIKI')
     expect(body).toMatchObject({
@@ -184,7 +184,7 @@ describe('search', () => {
     })
   })
 
-  test('is bounded, and takes what is typed for nothing but text', async () => {
+  test('is bounded, and treats the typed text as plain text', async () => {
     const entries = Array.from({ length: 60 }, (_, i) => person(`user${i}`))
     const { send, host } = await openMain({ entries, params: { canDelegate: 'YES' } })
     const { body } = await send('GET', '/search?q=user')
@@ -221,7 +221,7 @@ describe('favourites and recent', () => {
     expect((await send('GET', '/favourites')).body.favourites).toHaveLength(1)
   })
 
-  test('what the caller does not see cannot be marked, and is no longer listed when it is gone', async () => {
+  test('items that the caller does not see cannot be marked, and disappear from the list', async () => {
     const { send, memory } = await openMain({ portal })
     for (const path of ['url/hidden', 'url/absent', 'person/bob', 'url/%00', 'workflow/wiki']) {
       await expect(send('PUT', `/favourites/${path}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -236,7 +236,7 @@ describe('favourites and recent', () => {
 describe('administration', () => {
   const params = { administrators: 'filter;(groups=admins)' }
 
-  test('is for administrators, and for nobody where none are named', async () => {
+  test('is for administrators, and for no one if none are configured', async () => {
     const closed = await openMain()
     await expect(closed.send('GET', '/admin/runs')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     const { send, runs } = await openMain({ params, readJournal: async () => ({ entries: [] }) })
@@ -264,7 +264,7 @@ describe('administration', () => {
 })
 
 describe('reports', () => {
-  test('are handed on with the orgs that the caller sees', async () => {
+  test('are called with the orgs that the caller sees', async () => {
     const calls: unknown[] = []
     const { send } = await openMain({
       portal: { orgs: [org('root'), org('hidden', { rules: [] })] },
@@ -279,7 +279,7 @@ describe('reports', () => {
     expect(calls).toEqual([{ path: '/org/root', orgs: ['root'], login: ann.uid }])
   })
 
-  test('are not found where there are none', async () => {
+  test('are 404 if there are none', async () => {
     const { send } = await openMain()
     await expect(send('GET', '/reports/org/root')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
@@ -312,7 +312,7 @@ test('lists the access of the caller that expires', async () => {
   expect((await send('GET', '/access', undefined, outsider('guest'))).body.access).toHaveLength(1)
 })
 
-test('a portal that knows users by another attribute refuses callers whose value is the login of another user', async () => {
+test('a portal that identifies users by another attribute rejects callers whose value is the login of another user', async () => {
   const entries = [person('ann', { number: ['7'] }), person('bob', { number: ['8'] })]
   const grants = { ofSubject: async () => [], extend: async () => undefined }
   const { send } = await openMain({ params: { uidAttributeName: 'number' }, entries, grants })

@@ -180,7 +180,7 @@ async function answerAdmin(
 
 const hourMillis = 3_600_000
 
-/** How long a part is, and how many there are unless it is said where they begin. */
+/** The parts of statistics: their length, and their default number. */
 const lengths = {
   hour: { millis: hourMillis, usual: 24 },
   day: { millis: 24 * hourMillis, usual: 30 },
@@ -255,7 +255,7 @@ const listWorkflows =
     return answer(await withReferences(shown, userOf(parts, subject), parts))
   }
 
-/** A source that fails hides its own workflow and no other. */
+/** A source that fails hides only its own workflow. */
 async function rowsOf(workflow: PortalWorkflow, { host }: MainParts, { subject }: Exchange): Promise<Row[]> {
   const { name, label, description, dynamic } = workflow
   const offer = endOffer(workflow, host.clock())
@@ -287,7 +287,7 @@ function endOffer({ accessEnds }: PortalWorkflow, now: Date): Pick<WorkflowListI
 const parameterIn = (parameters: ParameterSet, name: string): string =>
   Object.hasOwn(parameters, name) ? (parameters[name] ?? '') : ''
 
-/** Values are put in and never looked at again. */
+/** Inserted values are not expanded again. */
 const filled = (text: string, parameters: ParameterSet): string =>
   parseTemplate(text, { keys: true, attributes: false }).render({ key: (name) => parameterIn(parameters, name) })
 

@@ -7,15 +7,15 @@ import { GatewayError } from '#kernel/errors.ts'
 const everywhere = Dn.parse('')
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 const maxGroups = 1_000
-/** Names that one search asks for. */
+/** Names per search. */
 const chunk = 100
 
 type OwnEntry =
   | { readonly kind: 'own'; readonly entry: DirectoryEntry }
-  /** `anothers`: another user's entry has the name. */
+  /** `anothers`: the entry of another user has the name. */
   | { readonly kind: 'none' | 'anothers' }
 
-/** The people of the virtual directory, by the attribute that the portal knows them by. */
+/** The users of the virtual directory, by the attribute that the portal identifies them by. */
 export class People {
   readonly #directory: Directory
   readonly #loginAttribute: string
@@ -34,7 +34,7 @@ export class People {
     return found.identity === identity ? { kind: 'own', entry: found } : { kind: 'anothers' }
   }
 
-  /** Throws CONFLICT for a login that several have. */
+  /** Throws CONFLICT for a login that several users have. */
   async byLogin(login: string): Promise<DirectoryEntry | undefined> {
     const filter: Filter = { kind: 'equal', attribute: this.#loginAttribute, value: login }
     const [found, another] = await this.#directory.search({ base: everywhere, scope: 'sub', filter, limit: 2 })
@@ -64,7 +64,7 @@ export class People {
     return [...new Set(found.flatMap(({ attributes }) => attributes.first('cn') ?? []))].sort()
   }
 
-  /** What people are shown by; the login for those who are not in the directory. A few searches, however many there are. */
+  /** Display names; the login for users that are not in the directory. Takes a few searches for any number. */
   async displayNames(logins: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const wanted = [...new Set(logins)]
     const names = new Map<string, string>()
@@ -87,7 +87,7 @@ export class People {
     return new Map(wanted.map((login) => [login, names.get(login.toLowerCase()) ?? login]))
   }
 
-  /** Whose login or shown name has the text in it. */
+  /** Users whose login or display name contains the text. */
   async find(text: string, limit: number): Promise<{ readonly uid: string; readonly displayName: string }[]> {
     const filters = [this.#loginAttribute, this.#nameAttribute].map(
       (attribute) => ({ kind: 'substring', attribute, any: [text] }) as const,

@@ -14,7 +14,7 @@ const shownOf = (body: { attributes: { name: string; values: string[] }[] }, wan
   body.attributes.find(({ name }) => name === wanted)?.values
 
 describe('GET user', () => {
-  test('is the entry of the directory, in the configured order, with its groups', async () => {
+  test('is the directory entry, in the configured order, with its groups', async () => {
     const { send } = await openMain({
       entries: [
         person('ann', { mail: ['ann@example.com'], userPassword: ['x'] }),
@@ -36,7 +36,7 @@ describe('GET user', () => {
     })
   })
 
-  test('somebody who is not in the directory is shown what the login brought', async () => {
+  test('shows the attributes of the login to a user who is not in the directory', async () => {
     const { send } = await openMain()
     const guest = subject('uid=guest,o=shadow', { uid: ['guest'], mail: ['g@example.com'] })
     const { body } = await send('GET', '/user', undefined, guest)
@@ -44,7 +44,7 @@ describe('GET user', () => {
     expect(body.groups).toEqual([])
   })
 
-  test('a caller without an entry is not shown the entry, or its groups, that the name of the mock entry hits', async () => {
+  test('a caller without an entry does not see the entry, or its groups, that the name of the mock entry matches', async () => {
     const entries = [person('bob', { mail: ['bob@example.com'] }), group('staff', 'uid=bob,ou=people,o=x')]
     const { send } = await openMain({ entries })
     const who = { ...outsider('bob'), dn: Dn.parse('uid=bob,ou=people,o=x').claimed() }
@@ -52,7 +52,7 @@ describe('GET user', () => {
     expect([shownOf(body, 'mail'), shownOf(body, 'uid'), body.groups]).toEqual([[], ['bob'], []])
   })
 
-  test('roles come from their attribute where there is one', async () => {
+  test('roles come from the configured attribute', async () => {
     const { send } = await openMain({
       params: { roleAttribute: 'roles' },
       entries: [person('ann', { roles: ['a', 'b'] })],
@@ -66,7 +66,7 @@ describe('GET user', () => {
 describe('PUT user', () => {
   const saved = (value: string) => ({ mail: { name: 'mail', value } })
 
-  test('runs the workflow for the caller, with the whole profile as it is to be', async () => {
+  test('runs the workflow for the caller, with the whole changed profile', async () => {
     const { send, calls } = await openMain()
     const change = { mail: { value: 'a2@example.com' }, team: { value: 'red' }, uid: { value: 'ann' } }
     expect((await send('PUT', '/user', change)).status).toBe(200)
@@ -87,7 +87,7 @@ describe('PUT user', () => {
     })
   })
 
-  test('answers with the values as they are then', async () => {
+  test('answers with the values after the run', async () => {
     const entries = [person('ann', { mail: ['old@example.com'] })]
     const { send } = await openMain({
       entries,
@@ -116,14 +116,14 @@ describe('PUT user', () => {
     expect(calls).toMatchObject([{ user: { userID: 'guest' } }])
   })
 
-  test('a change that has to be approved is accepted', async () => {
+  test('a change that needs approval is accepted', async () => {
     const { send } = await openMain({ run: async () => ({ id: 'r', status: 'waiting', changes: 0 }) })
     const { status, body } = await send('PUT', '/user', saved('new@example.com'))
     expect(status).toBe(202)
     expect(shownOf(body, 'mail')).toEqual(['ann@example.com'])
   })
 
-  test('an empty value clears; what stays the same starts nothing', async () => {
+  test('an empty value clears the field; an unchanged profile starts nothing', async () => {
     const { send, calls } = await openMain()
     await send('PUT', '/user', saved('ann@example.com'))
     expect(calls).toEqual([])
@@ -132,7 +132,7 @@ describe('PUT user', () => {
     expect(calls[0]?.user.attributes.has('mail')).toBe(false)
   })
 
-  test('a form that sends every field takes away no further values of those that it did not change', async () => {
+  test('a form that sends every field keeps the further values of unchanged fields', async () => {
     const mail = ['ann@example.com', 'ann2@example.com']
     const { send, calls } = await openMain({ entries: [person('ann', { mail })] })
     const whole = { displayName: { value: 'ann Doe' }, mail: { value: 'ann@example.com' }, team: { value: 'red' } }
@@ -141,7 +141,7 @@ describe('PUT user', () => {
     expect(calls[0]?.cleared).toEqual([])
   })
 
-  test('what was taken away stays away, whatever the login brought, and can be set again', async () => {
+  test('a cleared value stays cleared, even if the login has one, and can be set again', async () => {
     const entries = [person('ann', { mail: ['ann@example.com'] })]
     const { send, calls } = await openMain({
       entries,
@@ -157,7 +157,7 @@ describe('PUT user', () => {
     expect(calls).toHaveLength(2)
   })
 
-  test('D6: canEditUser is enforced by the server', async () => {
+  test('D6: the server enforces canEditUser', async () => {
     const { send, calls } = await openMain({ params: { canEditUser: 'false' } })
     expect((await send('GET', '/config')).body.canEditUser).toBe(false)
     await expect(send('PUT', '/user', saved('x@example.com'))).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
@@ -201,19 +201,19 @@ describe('PUT user', () => {
       { team: { value: 'x' }, mail: { value: 'y' }, more: { value: 'z' } },
       ['Invalid attribute more', 'Mail must be one of ours', 'Team has a value that is not in the list'],
     ],
-  ])('D5: %s is refused with all messages, and starts nothing', async (_, change, errors) => {
+  ])('D5: %s is rejected with all messages, and starts nothing', async (_, change, errors) => {
     const { send, calls } = await openMain()
     expect(await send('PUT', '/user', change)).toMatchObject({ status: 500, body: { errors } })
     expect(calls).toEqual([])
   })
 
-  test('D5: an optional value that is absent is not asked about', async () => {
+  test('D5: an optional value that is absent is not validated', async () => {
     const { send, calls } = await openMain({ entries: [person('ann')] })
     expect((await send('PUT', '/user', { mail: { value: '' }, team: { value: 'red' } })).status).toBe(200)
     expect(calls).toHaveLength(1)
   })
 
-  test('D5: a required value that was never there is asked for', async () => {
+  test('D5: a required value that was never set is required', async () => {
     const entries = [{ ...person('ann'), attributes: Attributes.from({ objectClass: ['person'], uid: ['ann'] }) }]
     const { send } = await openMain({ entries })
     expect((await send('PUT', '/user', { team: { value: 'red' } })).body).toEqual({ errors: ['Name is required'] })
@@ -229,13 +229,13 @@ describe('PUT user', () => {
     ['"text"'],
     ['{"__proto__":{"value":"x"}}'],
     [Object.fromEntries(Array.from({ length: 201 }, (_, i) => [`a${i}`, { value: '' }]))],
-  ])('a body that is none is refused: %j', async (body) => {
+  ])('an invalid body is rejected: %j', async (body) => {
     const { send, calls } = await openMain()
     await expect(send('PUT', '/user', body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(calls).toEqual([])
   })
 
-  test('only JSON is taken', async () => {
+  test('only JSON is accepted', async () => {
     const { send } = await openMain()
     await expect(send('PUT', '/user', '{}', ann, 'text/plain')).rejects.toMatchObject({
       code: 'UNSUPPORTED_MEDIA_TYPE',

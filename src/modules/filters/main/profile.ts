@@ -50,7 +50,7 @@ export const attributeValues = (name: string, values: readonly string[]): Attrib
   dataType: 'string',
 })
 
-/** What the entry does not have may have come with the login; a field that people fill in they may have emptied. */
+/** Values missing from the entry may come from the login, except for fields that users may have cleared. */
 function valuesIn(
   { attributes }: MainParts['settings'],
   subject: Subject,
@@ -64,7 +64,7 @@ function valuesIn(
   }
 }
 
-/** Changes what the caller may change, by the workflow, and shows the profile as it is then. 202: it has to wait. */
+/** Changes the permitted fields by the workflow, and shows the profile after it. 202: the run has to wait. */
 export const changeProfile =
   (parts: MainParts) =>
   async (exchange: Exchange): Promise<GatewayResponse> => {
@@ -101,7 +101,7 @@ export const changeProfile =
     return answer(await readProfile(parts, subject), status === 'completed' ? 200 : 202)
   }
 
-/** A workflow that writes attributes by name takes away those it is not given, so it is given all, with the changes made. */
+/** A workflow that writes attributes by name removes those it does not get, so it gets all, with the changes. */
 function wholeProfile(
   fields: readonly FormAttribute[],
   changed: ReadonlyMap<string, string>,
@@ -116,7 +116,7 @@ function wholeProfile(
 const locked = (field: FormAttribute, loginAttribute: string): FormAttribute =>
   field.name.toLowerCase() === loginAttribute.toLowerCase() ? { ...field, readOnly: true } : field
 
-/** Fields that are not sent stay as they are, but one that is required and has never been filled in is asked for. */
+/** Fields that are not sent stay unchanged, but a required field that was never set is required. */
 function checkChanges(
   fields: readonly FormAttribute[],
   changes: Changes,
@@ -134,7 +134,7 @@ function checkChanges(
   const checked = checkForm(concerned, posted, ({ name }) => current(name))
   const sent = concerned.filter((field) => !isServerSet(field) && Object.hasOwn(posted, field.name))
   const values = sent.map(({ name }) => [name, checked.values.get(name) ?? ''] as const)
-  // Of a field that stays as it is, values beside the one that the form shows stay too.
+  // An unchanged field keeps its values beside the one that the form shows.
   const changed = new Map(values.filter(([name, value]) => value !== current(name)))
   return { errors: [...errors, ...checked.errors], changed }
 }

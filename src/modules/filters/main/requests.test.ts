@@ -29,7 +29,7 @@ async function open() {
 }
 
 describe('my requests', () => {
-  test('are those I asked for, or those about me', async () => {
+  test('are those I submitted, or those about me', async () => {
     const { send, mine, aboutMe } = await open()
     expect((await send('GET', '/requests')).body).toMatchObject({
       requests: [
@@ -44,7 +44,7 @@ describe('my requests', () => {
     }
   })
 
-  test('have a timeline and approvals, and no word of what failed inside', async () => {
+  test('have a timeline and approvals, without internal errors', async () => {
     const { send, mine } = await open()
     const { body, text } = await send('GET', `/requests/${mine.id}`)
     expect(body).toMatchObject({
@@ -70,7 +70,7 @@ describe('my requests', () => {
     await expect(send('GET', `/requests/${id}`, undefined, someone('bob'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('tell the end of access that was asked for', async () => {
+  test('show the requested expiry date', async () => {
     const { send, runs, mine } = await open()
     const { id } = runs.add({ requestor: 'ann', accessEnds: new Date('2030-02-01T00:00:00Z') })
     expect((await send('GET', `/requests/${id}`)).body.accessEnds).toBe('2030-02-01T00:00:00.000Z')
@@ -82,7 +82,7 @@ describe('my requests', () => {
     ])
   })
 
-  test('an incident is told by its code alone', async () => {
+  test('an incident shows only its code', async () => {
     const { send, runs } = await open()
     const stuck = runs.add({
       requestor: 'ann',
@@ -107,7 +107,7 @@ describe('my requests', () => {
     expect(runs.interventions).toEqual([])
   })
 
-  test("somebody else's are not there", async () => {
+  test('of another user do not exist', async () => {
     const { send, theirs } = await open()
     for (const id of [theirs.id, newId(), 'x', '__proto__']) {
       await expect(send('GET', `/requests/${id}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -117,7 +117,7 @@ describe('my requests', () => {
 })
 
 describe('cancelling', () => {
-  test('ends a request that has changed nothing yet, in the own name', async () => {
+  test("ends a request that has changed nothing yet, in the caller's own name", async () => {
     const { send, runs, mine } = await open()
     expect((await send('POST', `/requests/${mine.id}/cancel`, { reason: 'mistake' })).body.state).toBe('cancelled')
     expect(runs.interventions).toEqual([
@@ -125,7 +125,7 @@ describe('cancelling', () => {
     ])
   })
 
-  test('is for whoever asked, not for whom it is about', async () => {
+  test('is for the requester, not for the subject', async () => {
     const { send, runs, aboutMe, mine } = await open()
     expect((await send('GET', `/requests/${aboutMe.id}`)).body.mayCancel).toBe(false)
     await expect(send('POST', `/requests/${aboutMe.id}/cancel`, {})).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
@@ -142,7 +142,7 @@ describe('cancelling', () => {
     await expect(send('POST', `/requests/${id}/cancel`, {})).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('takes JSON and nothing unknown', async () => {
+  test('accepts JSON and no unknown members', async () => {
     const { send, mine } = await open()
     await expect(send('POST', `/requests/${mine.id}/cancel`, { by: 'boss' })).rejects.toMatchObject({
       code: 'BAD_REQUEST',

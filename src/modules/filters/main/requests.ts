@@ -63,7 +63,7 @@ export const showRequest =
     return answer(details)
   }
 
-/** Only by the requester, while no target was changed. */
+/** Only for the requester, while no target was changed. */
 export const cancelRequest =
   (parts: MainParts) =>
   async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {

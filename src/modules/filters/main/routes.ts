@@ -8,7 +8,7 @@ export type Handler = (exchange: Exchange, ...names: string[]) => Promise<Gatewa
 
 export interface Route {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
-  /** Below the mount; `*` is any one part. */
+  /** Below the mount; `*` is any single part. */
   readonly path: string
   readonly handle: Handler
 }
@@ -20,7 +20,7 @@ export function mainPath({ mount, pathInfo }: Pick<Exchange, 'mount' | 'pathInfo
   throw notFound(`nothing at "${pathInfo}"`)
 }
 
-/** Throws NOT_FOUND, or METHOD_NOT_ALLOWED for a path that has other methods. HEAD is a GET whose body is left out. */
+/** Throws NOT_FOUND, or METHOD_NOT_ALLOWED for a path that has other methods. HEAD is a GET without the body. */
 export async function answerRoute(
   routes: readonly Route[],
   exchange: Exchange,
@@ -59,7 +59,7 @@ function decode(part: string): string {
   }
 }
 
-/** The query's values by name. A parameter that is unknown or given twice would show something else than was meant. */
+/** The query's values by name. Rejects an unknown or repeated parameter, which would change the result silently. */
 export function readQuery<const N extends string>(
   query: URLSearchParams,
   names: readonly N[],

@@ -35,7 +35,7 @@ async function open(params: Readonly<Record<string, string | readonly string[]>>
 }
 
 describe('statistics', () => {
-  test('are for administrators alone, and not changed by anybody', async () => {
+  test('are for administrators alone, and read-only', async () => {
     const { send, asked } = await open()
     await expect(send('GET', '/admin/statistics')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     await expect(send('POST', '/admin/statistics', {}, admin)).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
@@ -43,7 +43,7 @@ describe('statistics', () => {
     expect(await send('HEAD', '/admin/statistics', undefined, admin)).toMatchObject({ status: 200, text: '' })
   })
 
-  test('come in the words of the contract, and are kept by nobody on the way', async () => {
+  test('follow the contract, and are not cached', async () => {
     const { get } = await open()
     const { body, headers } = await get('?by=hour&from=2h')
     expect(headers['cache-control']).toBe('no-store')
@@ -66,7 +66,7 @@ describe('statistics', () => {
     })
   })
 
-  test('are of the last 30 days or 24 hours unless it is said otherwise', async () => {
+  test('cover the last 30 days or 24 hours by default', async () => {
     const { get, asked } = await open()
     const hour = 3_600_000
     await get('')
@@ -85,7 +85,7 @@ describe('statistics', () => {
     expect(asked[0]?.journals).toEqual(['people', 'devices'])
   })
 
-  test('a query that is not understood is refused', async () => {
+  test('an invalid query is rejected', async () => {
     const { get, asked } = await open()
     const wrong = ['?by=week', '?by=constructor', '?by=', '?from=x', '?to=tomorrow', '?form=1d', '?by=day&by=hour']
     for (const query of wrong) await expect(get(query)).rejects.toMatchObject({ code: 'BAD_REQUEST' })

@@ -17,7 +17,7 @@ describe('lists', () => {
   ]
   const portal = { workflows, orgs: [org('root'), org('open', { parent: 'root' }), org('hidden', { rules: [] })] }
 
-  test('have what is listed in the org, each with a uuid of its own', async () => {
+  test('have the listed workflows of the org, each with its own uuid', async () => {
     const { send } = await openMain({ portal })
     const { body } = await send('GET', '/workflows/org/root')
     expect(body.map(({ name }: { name: string }) => name)).toEqual(['anywhere', 'join'])
@@ -34,7 +34,7 @@ describe('lists', () => {
     }
   })
 
-  test('rights are told for what the caller sees', async () => {
+  test('show the rights of the caller', async () => {
     const { send } = await openMain({ portal, params: { canPreApprove: 'YES' } })
     const rights = async (query: string, who = ann) =>
       (await send('GET', `/workflows/candelegate${query}`, undefined, who)).body
@@ -89,7 +89,7 @@ describe('submitting', () => {
     expect(runs.calls).toMatchObject([{ user: { userID: 'bob' }, who: { requestor: who.identity, subject: bob } }])
   })
 
-  test('D3: nobody chooses the requester, groups or parameters of the engine', async () => {
+  test('D3: no caller chooses the requester, groups or parameters of the engine', async () => {
     const { send, runs } = await openMain()
     const hostile = [
       { requestor: 'boss' },
@@ -103,7 +103,7 @@ describe('submitting', () => {
     expect(runs.calls).toEqual([])
   })
 
-  test('each line has a result of its own', async () => {
+  test('each line has its own result', async () => {
     const { send, runs } = await openMain({
       portal: {
         workflows: [workflow('join'), workflow('far', { org: 'hidden' })],
@@ -130,13 +130,13 @@ describe('submitting', () => {
     expect(runs.calls).toHaveLength(1)
   })
 
-  test('D7: what is not listed cannot be asked for, whatever its org', async () => {
+  test('D7: an unlisted workflow cannot be requested, whatever its org', async () => {
     const { send, runs } = await openMain({ portal: { workflows: [workflow('internal', { inList: false })] } })
     expect((await send('PUT', '/workflows', [line({ name: 'internal' })])).body).toEqual({ u1: 'Not Found' })
     expect(runs.calls).toEqual([])
   })
 
-  test('D5: the list of reasons is enforced, and a reason that is not required is kept', async () => {
+  test('D5: the list of reasons is enforced, and an optional reason is stored', async () => {
     const { send, runs } = await openMain({
       params: { reasonIsList: 'true', reasons: ['project', 'support'], requireReason: 'false' },
     })
@@ -149,7 +149,7 @@ describe('submitting', () => {
     expect(runs.calls.map(({ reason }) => reason)).toEqual(['support', undefined])
   })
 
-  test('a failure is told without its cause, and the other lines go on', async () => {
+  test('a failure is reported without its cause, and the other lines continue', async () => {
     const { send, runs } = await openMain({ portal: { workflows: [workflow('join'), workflow('broken')] } })
     runs.execute = async ({ name }) => {
       if (name === 'broken') throw new GatewayError('TARGET_UNREACHABLE', 'connect 10.0.0.7')
@@ -174,14 +174,14 @@ describe('submitting', () => {
     [[line({ subjects: Array.from({ length: 501 }, (_, i) => `u${i}`) })]],
     [[line({ approved: 'yes' })]],
     [Array.from({ length: 101 }, (_, i) => line({ uuid: `u${i}` }))],
-  ])('a cart that is none is refused as a whole: %j', async (cart) => {
+  ])('an invalid cart is rejected as a whole: %j', async (cart) => {
     const { send, runs } = await openMain()
     await expect(send('PUT', '/workflows', cart)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(runs.calls).toEqual([])
   })
 })
 
-describe('the end of access', () => {
+describe('the expiry date', () => {
   const day = 86_400_000
   const portal = {
     workflows: [
@@ -202,7 +202,7 @@ describe('the end of access', () => {
     ])
   })
 
-  test('reaches the run as a time, or not at all', async () => {
+  test('reaches the run as a time, or is absent', async () => {
     const { send, runs } = await open()
     const { body } = await send('PUT', '/workflows', [
       line({ uuid: 'a', name: 'ends', expires: '2030-02-01' }),
@@ -219,7 +219,7 @@ describe('the end of access', () => {
     ])
   })
 
-  test('is refused by its line where it is not within the offer, and nothing starts', async () => {
+  test('rejects its line if it is outside the offer, and nothing starts', async () => {
     const { send, runs } = await open()
     const { body } = await send('PUT', '/workflows', [
       line({ uuid: 'a', name: 'ends' }),
@@ -241,7 +241,7 @@ describe('the end of access', () => {
     })
   })
 
-  test('belongs to what was asked for: another end is another request', async () => {
+  test('is part of the request: another expiry date is another request', async () => {
     const { send, runs } = await open()
     const asked = line({ name: 'ends', expires: '2030-02-01' })
     await send('PUT', '/workflows', [asked])
@@ -264,8 +264,8 @@ describe('the end of access', () => {
   })
 })
 
-describe('sent again', () => {
-  test('a line starts nothing anew, and is answered as before', async () => {
+describe('repeated', () => {
+  test('a line starts nothing again, and gets the earlier answer', async () => {
     const { send, runs } = await openMain()
     const first = await send('PUT', '/workflows', [line()])
     expect((await send('PUT', '/workflows', [line()])).body).toEqual(first.body)
@@ -274,7 +274,7 @@ describe('sent again', () => {
     expect(runs.calls.map(({ requestor }) => requestor)).toEqual(['ann', 'bob'])
   })
 
-  test('with other content it is refused', async () => {
+  test('with other content it is rejected', async () => {
     const { send, runs } = await openMain()
     await send('PUT', '/workflows', [line()])
     const { body } = await send('PUT', '/workflows', [line({ reason: 'another' })])
@@ -286,7 +286,7 @@ describe('sent again', () => {
 describe('for others', () => {
   const params = { canDelegate: 'YES' }
 
-  test('each subject gets a run; blank lines and repetitions do not count', async () => {
+  test('each subject gets a run; blank lines and repetitions are ignored', async () => {
     const { send, runs } = await openMain({ params })
     const subjects = ['BOB', '', ' bob ', 'Ann', '  ']
     expect((await send('PUT', '/workflows', [line({ subjects })])).body).toEqual({ u1: 'success' })
@@ -296,35 +296,35 @@ describe('for others', () => {
     ])
   })
 
-  test('somebody who does not exist stops the line before anything starts', async () => {
+  test('an unknown user stops the line before anything starts', async () => {
     const { send, runs } = await openMain({ params })
     const { body } = await send('PUT', '/workflows', [line({ subjects: ['bob', 'nobody', '*'] })])
     expect(body).toEqual({ u1: 'Error, user nobody does not exist;Error, user * does not exist;' })
     expect(runs.calls).toEqual([])
   })
 
-  test('somebody who exists twice stops it too', async () => {
+  test('an ambiguous user stops it too', async () => {
     const twice = { ...person('bob'), dn: person('bob2').dn }
     const { send, runs } = await openMain({ params, entries: [person('ann'), person('bob'), twice] })
     expect((await send('PUT', '/workflows', [line({ subjects: ['bob'] })])).body.u1).toMatch(/several users bob/)
     expect(runs.calls).toEqual([])
   })
 
-  test('the workflow for new people makes them first', async () => {
+  test('the workflow for new users creates them first', async () => {
     const { send, runs, calls } = await openMain({ params: { ...params, jitWorkflow: 'make' } })
     await send('PUT', '/workflows', [line({ subjects: ['new'] })])
     expect(calls).toMatchObject([{ name: 'make', requestor: 'ann', user: { userID: 'new' } }])
     expect(runs.calls).toMatchObject([{ name: 'join', user: { userID: 'new' } }])
   })
 
-  test.each(['ad\u200ba', '\uff41da', 'a\nb', 'Anonymous'])('nobody is made whose login is %j', async (login) => {
+  test.each(['ad\u200ba', '\uff41da', 'a\nb', 'Anonymous'])('no user is created with the login %j', async (login) => {
     const { send, runs, calls } = await openMain({ params: { ...params, jitWorkflow: 'make' } })
     const { body } = await send('PUT', '/workflows', [line({ subjects: [login] })])
     expect(body).toEqual({ u1: `Error, user ${login} does not exist;` })
     expect([...calls, ...runs.calls]).toEqual([])
   })
 
-  test('CUSTOM asks the helper', async () => {
+  test('CUSTOM uses the helper', async () => {
     const { send, runs } = await openMain({
       params: {
         canDelegate: 'CUSTOM',
@@ -365,7 +365,7 @@ describe('D11: pre-approval', () => {
     return { ...opened, votes }
   }
 
-  test('is one decision, in the own name, about the first approval, and not made again', async () => {
+  test("is one decision, in the requester's own name, about the first approval, and is not repeated", async () => {
     const { send, votes, runs } = await open(async () => ({ ...record('first'), data: {}, mayDecide: false }))
     await send('PUT', '/workflows', [asked])
     await send('PUT', '/workflows', [asked])
@@ -373,7 +373,7 @@ describe('D11: pre-approval', () => {
     expect(runs.calls[0]?.params).toEqual({})
   })
 
-  test('whom the approval does not let decide leaves it open; the request is made all the same', async () => {
+  test('a requester who may not decide leaves the approval open; the request is submitted all the same', async () => {
     const { send, votes } = await open(async () => {
       throw new GatewayError('ACCESS_DENIED', 'asked for it')
     })
@@ -381,14 +381,14 @@ describe('D11: pre-approval', () => {
     expect(votes).toHaveLength(1)
   })
 
-  describe('what became of it is told to whoever asks', () => {
+  describe('the result is reported if the client requests it', () => {
     const outcomes = '/workflows?outcomes=true'
     const taken: ApprovalAccess['decide'] = async () => ({ ...record('first'), data: {}, mayDecide: false })
     const refused: ApprovalAccess['decide'] = async () => {
       throw new GatewayError('ACCESS_DENIED', 'asked for it')
     }
 
-    test('taken, left to others, and nothing of lines without a decision or that are refused', async () => {
+    test('decided or left to others, and absent for lines without a decision or with an error', async () => {
       const plain = line({ uuid: 'plain' })
       const lines = [asked, plain, { ...asked, uuid: 'refused', approvalReason: ' ' }]
       const rest = { plain: { result: 'success' }, refused: { result: 'Approval reason is required' } }
@@ -400,12 +400,12 @@ describe('D11: pre-approval', () => {
       const strict = await open(refused)
       const left = { u1: { result: 'success', decision: 'left' }, ...rest }
       expect((await strict.send('PUT', outcomes, lines)).body).toEqual(left)
-      // Sent again, it is told again, and not decided.
+      // A repeated line reports the decision again, and decides nothing.
       expect((await strict.send('PUT', outcomes, lines)).body).toEqual(left)
       expect(strict.votes).toHaveLength(1)
     })
 
-    test('one that is left to others among many is not overlooked', async () => {
+    test('one left to others among many is reported', async () => {
       let times = 0
       const { send } = await open(async (user, vote) => {
         times += 1
@@ -423,7 +423,7 @@ describe('D11: pre-approval', () => {
       expect((await send('PUT', outcomes, [asked])).body).toEqual({ u1: { result: 'success', decision: 'none' } })
     })
 
-    test('an approval that is still to come, since earlier runs go first, is left to others', async () => {
+    test('an approval that is not open yet, since earlier runs come first, is left to others', async () => {
       const { send, runs } = await openMain({
         params: { canPreApprove: 'YES' },
         approvals: { ...noApprovals, ofRun: async () => [] },
@@ -460,7 +460,7 @@ describe('D13: dynamic workflows', () => {
     return { ...opened, rows, reference: admins?.encryptedParams ?? '' }
   }
 
-  test('are one row per set of parameters, whose values are never templates again', async () => {
+  test('have one row per set of parameters, whose values are never expanded again', async () => {
     const { rows } = await open()
     expect(rows.map(({ label, filterAnnotations }) => [label, filterAnnotations])).toEqual([
       ['Join $reason$ <b>', { Group: '$reason$ <b>' }],
@@ -471,13 +471,13 @@ describe('D13: dynamic workflows', () => {
     expect(JSON.stringify(rows[1]?.encryptedParams)).not.toContain('admins')
   })
 
-  test('run with the parameters that were offered', async () => {
+  test('run with the offered parameters', async () => {
     const { send, runs, reference } = await open()
     await send('PUT', '/workflows', [line({ encryptedParams: reference })])
     expect(runs.calls).toMatchObject([{ params: { group: 'admins' } }])
   })
 
-  test('a reference is good for its owner and its workflow alone', async () => {
+  test('a reference is valid for its owner and its workflow alone', async () => {
     const { send, runs, reference } = await open()
     const tries = [
       await send('PUT', '/workflows', [line({ encryptedParams: reference })], someone('bob')),
@@ -490,7 +490,7 @@ describe('D13: dynamic workflows', () => {
     expect(runs.calls).toEqual([])
   })
 
-  test('what is no longer on offer is refused when it is submitted', async () => {
+  test('a set that is no longer offered is rejected on submit', async () => {
     let sets: readonly Record<string, string>[] = groups
     const { send, runs, reference } = await open(() => sets)
     sets = [{ group: 'guests' }]
@@ -500,7 +500,7 @@ describe('D13: dynamic workflows', () => {
     expect(runs.calls).toEqual([])
   })
 
-  test('a parameter that steers the engine is refused, even from a source', async () => {
+  test('an engine parameter is rejected, even from a source', async () => {
     const set = { group: 'admins', APPROVAL_IMMEDIATE_ACTION: 'true' }
     const { send, runs, reference } = await open(() => [set])
     expect((await send('PUT', '/workflows', [line({ encryptedParams: reference })])).body).toEqual({
@@ -509,7 +509,7 @@ describe('D13: dynamic workflows', () => {
     expect(runs.calls).toEqual([])
   })
 
-  test('a source that fails hides its own workflow and no other', async () => {
+  test('a source that fails hides only its own workflow', async () => {
     const { rows } = await open(() => {
       throw new GatewayError('TARGET_UNREACHABLE', 'no')
     })

@@ -26,7 +26,7 @@ import { auditRefusal, loginOf, type MainParts, ownsLogin, rightsOf, userOf } fr
 const waitMillis = 10_000
 const atOnce = 4
 
-/** Each line is a request of its own; the failure of one does not affect the others. */
+/** Each line is its own request; the failure of one does not affect the others. */
 export const submitCart =
   (parts: MainParts) =>
   async (exchange: Exchange): Promise<GatewayResponse> => {
@@ -131,7 +131,7 @@ function callKey(
   }
 }
 
-/** A line that is sent again starts nothing. */
+/** A repeated line starts nothing. */
 async function startOnce(call: WorkflowCall, key: CallKey, { host }: MainParts): Promise<StartedRun> {
   const deadline = performance.now() + waitMillis
   for (let pause = 20; ; pause = Math.min(pause * 2, 500)) {
@@ -156,8 +156,8 @@ const decisionOf = (decisions: readonly Decision[]): Decision =>
   (['left', 'taken'] as const).find((one) => decisions.includes(one)) ?? 'none'
 
 /**
- * The requester's own decision about the first approval of the run, by the rules of that approval: if requesters may not
- * decide, it stays open for others. Later approvals stay open. A line that is sent again decides nothing, and returns the
+ * The requester's own decision about the first approval of the run, by the rules of that approval: if requesters may
+ * not decide, it stays open for others. Later approvals stay open. A repeated line decides nothing, and returns the
  * earlier decision.
  */
 async function decideFirst(
@@ -185,26 +185,26 @@ async function decideFirst(
   }
 }
 
-/** The error of a line, of which nothing was started. */
+/** The error of a line that started nothing. */
 class Refused extends Error {}
 
-/** A user for whom something is requested; without an identity for one who has to be created first. */
+/** A user for whom something is requested; without an identity if the user has to be created first. */
 interface RequestSubject {
   readonly login: string
   readonly identity?: Identity
 }
 
-/** A line whose every part was checked. */
+/** A validated line. */
 interface ReadyLine {
   readonly uuid: string
   readonly workflow: string
   readonly reason: string
   readonly parameters: ParameterSet
-  /** When the access is to end; undefined for good. */
+  /** When the access expires; undefined if it does not. */
   readonly ends: Date | undefined
   /** With logins as the directory spells them; at least one, each once. */
   readonly subjects: readonly RequestSubject[]
-  /** Those of them who have to be created first. */
+  /** The subjects that have to be created first. */
   readonly unknown: readonly string[]
   readonly preApproval: { readonly approve: boolean; readonly comment: string } | undefined
 }
@@ -212,7 +212,7 @@ interface ReadyLine {
 /** The caller requests for themselves, and their login belongs to another user. */
 class AnothersLogin extends Refused {}
 
-/** Throws Refused. Only what is listed, and of an org that the caller sees, can be asked for. */
+/** Throws Refused. Only listed workflows of an org that the caller sees can be requested. */
 async function readLine(line: CartLine, subject: Subject, parts: MainParts): Promise<ReadyLine> {
   const workflow = await findWorkflow(line.name, subject, parts)
   const reason = readReason(line.reason ?? '', parts)
@@ -259,7 +259,7 @@ function readEnd(text: string, { accessEnds }: PortalWorkflow, { host }: MainPar
   return chosen.ends
 }
 
-/** One login a line, as people type them; blank ones and repetitions do not count. */
+/** One login per line, as users type them; blank lines and repetitions are ignored. */
 function subjectsOf({ subjects }: CartLine): string[] {
   const typed = (subjects ?? []).map((login) => login.trim()).filter((login) => login !== '')
   return typed.filter((login, i) => typed.findIndex((other) => sameLogin(login, other)) === i)
@@ -273,7 +273,7 @@ function readPreApproval({ doPreApproval, approved, approvalReason }: CartLine):
   return { approve: approved, comment }
 }
 
-/** What was offered to this caller, and is still on offer to this caller now. */
+/** The parameters that were offered to this caller, and still are. */
 async function readParameters(
   reference: string,
   { name, dynamic }: PortalWorkflow,
@@ -350,5 +350,5 @@ export const cartSchema = z
 type CartLine = z.infer<typeof line>
 
 const maxCartBytes = 1024 * 1024
-/** No list of a cart is nearly as long, so that a hostile one costs nothing. */
+/** Longer than any real cart, so that a hostile one costs nothing. */
 const cartBounds: JsonBounds = { ...jsonBounds, elements: 2 * maxSubjects }

@@ -124,7 +124,7 @@ class PasswordReset implements Filter {
         perHour,
         request,
         write: (secret) => {
-          // The part behind # is sent to no server, so that it is in no log.
+          // Browsers don't send the part after # to servers, so it appears in no log.
           const places = { link: `${publicURL}/set#${secret}`, code: secret, minutes: String(linkMinutes) }
           const text = linkText.render({ key: (name) => places[name as keyof typeof places] })
           return mailText(given, { subject: given.linkSubject, text })
@@ -165,7 +165,7 @@ class PasswordReset implements Filter {
     return await passwords.reset({ form, secret, password, writer: this.#writer, request })
   }
 
-  /** Failures as pages, too. */
+  /** Shows failures as pages, too. */
   async #asPage(request: GatewayRequest, answer: () => Promise<GatewayResponse>): Promise<GatewayResponse> {
     if (!isOwnPage(request)) {
       return this.#pages.notice(403, 'Not allowed', 'Open the page of this site, and use the form on it.')

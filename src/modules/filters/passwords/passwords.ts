@@ -14,6 +14,6 @@ export default defineFilter<ResetSettings>({
     { label: 'password reset links', value: publicURL },
     { label: 'passwords written to', value: given.passwordTarget ?? 'the directory' },
   ],
-  /** Loaded where there is such a filter: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
   create: async (settings, host) => (await import('./password-reset.ts')).createPasswordReset(settings, host),
 })

@@ -82,7 +82,7 @@ export function parseReset(params: Params, issues: Issues, context: ParseContext
   }
 }
 
-/** What is typed only ever becomes a value of the filter. */
+/** The typed login only ever becomes a value of the filter. */
 function parseLookup(written: string): FilterTemplate {
   const template = parseFilterTemplate(written)
   const [unknown] = [...template.placeholders].filter((name) => name !== 'user')

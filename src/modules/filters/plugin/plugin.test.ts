@@ -52,7 +52,7 @@ async function ask(filter: Filter, given: FakeRequest | GatewayRequest = {}): Pr
 
 const returning = (expression: string): string => `function handle(request, context) { return ${expression} }`
 
-/** Many values at a time, since each takes a turn of two processes. */
+/** Many values at a time, since each takes a round trip between two processes. */
 const inBatches = <T>(values: fc.Arbitrary<T>, check: (value: T) => Promise<void>): Promise<void> =>
   fc.assert(
     fc.asyncProperty(fc.array(values, { minLength: 50, maxLength: 50 }), async (batch) => {
@@ -61,8 +61,8 @@ const inBatches = <T>(values: fc.Arbitrary<T>, check: (value: T) => Promise<void
     { numRuns: 20 },
   )
 
-describe('what the function is given', () => {
-  test('the request, where it is mounted and who calls, but no credentials', async () => {
+describe("the function's input", () => {
+  test('is the request, its mount and the caller, but no credentials', async () => {
     const filter = await open(returning('{ status: 200, json: { request, context } }'))
     const headers = { Authorization: 'Bearer s3cret', Cookie: 's=s3cret', 'Proxy-Authorization': 's3cret', 'X-A': 'b' }
     const url = 'http://h.test/m/p?a=1&a=2&__proto__=x&b='
@@ -96,7 +96,7 @@ describe('what the function is given', () => {
     expect(String(body)).not.toContain('s3cret')
   })
 
-  test('any body comes through as it was sent, and goes back so', async () => {
+  test('any body arrives as sent, and returns unchanged', async () => {
     const filter = await open(
       returning(`request.body === null
         ? { status: 200, bodyBase64: request.bodyBase64 }
@@ -111,7 +111,7 @@ describe('what the function is given', () => {
     await inBatches(content, comesBack)
   }, 30_000)
 
-  test('hostile values of queries and headers come through as they are', async () => {
+  test('hostile values of queries and headers arrive unchanged', async () => {
     const filter = await open(returning('{ status: 200, json: [request.query.v, request.headers["x-v"]] }'))
     const comesThrough = async (value: string): Promise<void> => {
       const request = { ...fakeRequest({ headers: { 'x-v': value } }), query: new URLSearchParams([['v', value]]) }
@@ -121,7 +121,7 @@ describe('what the function is given', () => {
     await inBatches(fc.string({ unit: 'binary' }), comesThrough)
   }, 30_000)
 
-  test('of a body, no more than the limit is asked for, and nothing when that is 0', async () => {
+  test('at most the limit of a body is read, and nothing if it is 0', async () => {
     const asked: (number | undefined)[] = []
     const request: GatewayRequest = {
       ...fakeRequest({}),
@@ -140,7 +140,7 @@ describe('what the function is given', () => {
     expect(asked).toEqual([2048])
   })
 
-  test('the parameters and the log', async () => {
+  test('includes the parameters and the log', async () => {
     const lines: unknown[] = []
     const log: Logger = { ...silentLogger, warn: (_, fields) => void lines.push(fields?.['text']) }
     const filter = await open(
@@ -155,7 +155,7 @@ describe('what the function is given', () => {
   })
 })
 
-describe('what the function answers', () => {
+describe("the function's answer", () => {
   test.each([
     [
       '{ status: 201, headers: { "X-A": "b", "set-cookie": ["a=1", "b=2"] }, body: "text" }',
@@ -164,11 +164,11 @@ describe('what the function answers', () => {
     ],
     ['{ status: 201, json: { a: [1] } }', { 'content-type': 'application/json; charset=utf-8' }, '{"a":[1]}'],
     ['{ status: 201, json: null, headers: { "Content-Type": "a/b" } }', { 'content-type': 'a/b' }, 'null'],
-  ])('an answer: %s', async (expression, headers, body) => {
+  ])('is a response: %s', async (expression, headers, body) => {
     expect(await ask(await open(returning(expression)))).toEqual({ status: 201, headers, body })
   })
 
-  test('or it passes on, and may set headers of what comes back', async () => {
+  test('or passes on, and may set headers of the response', async () => {
     expect(await ask(await open(returning('{ next: true }')))).toEqual(behind)
     const filter = await open(
       returning('{ next: true, headers: { "content-type": "a/b", "set-cookie": "b=2", "x-new": "c" } }'),
@@ -208,7 +208,7 @@ describe('what the function answers', () => {
     ['{ status: 200, headers: { "x-a": "b", "X-A": "c" } }', /twice/],
     ['{ status: 200, headers: { "x-a": "b".repeat(20000) } }', /too many headers/],
     ['{ status: 200, headers: { "x-a": Array(65).fill("b") } }', /too many headers/],
-  ])('anything else fails the request, and nothing behind is reached: %s', async (expression, message) => {
+  ])('fails the request if it is anything else, and reaches nothing behind: %s', async (expression, message) => {
     const filter = await open(returning(expression))
     await expect(ask(filter)).rejects.toMatchObject({
       code: 'TARGET_FAILED',
@@ -222,7 +222,7 @@ describe('what the function answers', () => {
     ['throw Object.assign(new Error("no"), { code: "badRequest" })', 'BAD_REQUEST'],
     ['process.exit(0)', 'TARGET_FAILED'],
     ['for (;;) {}', 'TARGET_TIMEOUT'],
-  ])('a failure is one: %s', async (body, code) => {
+  ])('a failure is reported: %s', async (body, code) => {
     const filter = await open(
       `function handle(request) { if (request.path === '/bad') { ${body} } return { next: true } }`,
       {
@@ -234,7 +234,7 @@ describe('what the function answers', () => {
   })
 })
 
-test('code that cannot be used is refused', async () => {
+test('unusable code is rejected', async () => {
   await expect(open('function other() {}')).rejects.toThrow(/no function handle/)
   await expect(open(`function init() { throw new Error('not so') } ${returning('0')}`)).rejects.toThrow(/not so/)
   expect(issueTexts(prepare({}).issues.list)).toEqual([

@@ -14,7 +14,7 @@ interface PluginFilterConfig {
 
 const functionName = 'handle'
 
-/** The caller is known by now, so the plug-in needs nothing that it could call others with in the caller's name. */
+/** The caller is authenticated by now, so the plug-in gets no credentials that it could misuse. */
 const withheld: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization'])
 
 /** Loads the code and runs `init`; rejects with the reason when either fails. */
@@ -51,8 +51,8 @@ const contents = ['body', 'json', 'bodyBase64'] as const
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 /**
- * Passing on must be said: what is neither an answer nor `next: true` throws, so that a function which forgot to return
- * its refusal lets no request through.
+ * Passing on must be explicit: an answer that is neither a response nor `next: true` throws, so that a function that
+ * forgets to return its refusal lets no request through.
  */
 function readFilterAnswer(value: JsonValue | undefined, reader: PluginAnswerReader): FilterAnswer {
   const answer = reader.object(value)

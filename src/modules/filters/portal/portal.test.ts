@@ -41,7 +41,7 @@ const settingsOf = ({ body }: GatewayResponse): PortalSettings =>
   JSON.parse(/<script id="settings" type="application\/json">(.*?)<\/script>/s.exec(String(body))?.[1] ?? '')
 
 describe('the page', () => {
-  test('is kept by nobody, lets nothing in from elsewhere, and tells where it is mounted', async () => {
+  test('is not cached, loads nothing from elsewhere, and knows its mount', async () => {
     const answer = await ask({})
     expect(answer.status).toBe(200)
     expect(answer.headers['cache-control']).toBe('no-store')
@@ -61,11 +61,11 @@ describe('the page', () => {
     expect(String(answer.body)).not.toMatch(/<script(?![^>]*(?:src=|type="application\/json"))/)
   })
 
-  test('is another one for each visit', async () => {
+  test('differs for each visit', async () => {
     expect(settingsOf(await ask({})).nonce).not.toBe(settingsOf(await ask({})).nonce)
   })
 
-  test('is the answer to every navigation below the mount, and to nothing else', async () => {
+  test('answers every navigation below the mount, and nothing else', async () => {
     expect((await ask({ pathInfo: '/requests/1', headers: page })).status).toBe(200)
     expect((await ask({ pathInfo: '/requests/1', headers: { 'sec-fetch-mode': 'navigate' } })).status).toBe(200)
     await expect(ask({ pathInfo: '/robots.txt' })).rejects.toMatchObject({ status: 404 })
@@ -78,7 +78,7 @@ describe('the page', () => {
     expect(String(answer.body)).toMatch(/src="\/assets\/[\w-]+\.js"/)
   })
 
-  test('no value ends the block it stands in', () => {
+  test('no value ends the block that contains it', () => {
     const template = '<title>x</title><script id="settings" type="application/json"></script><a href="./b">'
     const hostile = '</script><script>alert(1)</script>$&"'
     const { body } = portalPage(template, { base: '/"><b>', title: hostile, apis: { main: hostile } }, 'none')
@@ -92,7 +92,7 @@ describe('assets', () => {
   const nameOf = async (): Promise<string> =>
     /src="\/portal(\/assets\/[\w-]+\.js)"/.exec(String((await ask({})).body))?.[1] ?? ''
 
-  test('are kept for good, and sent as small as the browser takes them', async () => {
+  test('are cached forever, and sent as small as the browser accepts', async () => {
     const pathInfo = await nameOf()
     const plain = await ask({ pathInfo })
     const br = await ask({ pathInfo, headers: { 'accept-encoding': 'gzip, deflate, br' } })
@@ -107,20 +107,20 @@ describe('assets', () => {
     expect(gunzipSync(gzip.body as Buffer).equals(plain.body as Buffer)).toBe(true)
   })
 
-  test('are unpacked once for all who take no compression', async () => {
+  test('are unpacked once for all clients that accept no compression', async () => {
     const asset = { type: 'text/css', gzip: gzipSync('a {}') }
     const [first, second] = await Promise.all([assetAnswer(asset, ''), assetAnswer(asset, 'identity')])
     expect(String(first.body)).toBe('a {}')
     expect(second.body).toBe(first.body)
   })
 
-  test('are for everybody, and nothing else is', async () => {
+  test('are public, and nothing else is', async () => {
     const { openPaths = [] } = portal.prepare(fakeParams(params), noIssues(), fakeParseContext())
     expect(openPaths).toEqual(['/assets/'])
     expect((await nameOf()).startsWith('/assets/')).toBe(true)
   })
 
-  test('that are not there are no page, not even for a navigation, and no file is reached', async () => {
+  test('that do not exist never return the page, not even for a navigation, and reach no file', async () => {
     for (const pathInfo of ['/assets/none.js', '/assets/', '/assets/../index.html', '/assets/..%2findex.html']) {
       await expect(ask({ pathInfo, headers: page })).rejects.toMatchObject({ status: 404 })
     }
@@ -142,11 +142,11 @@ describe('parameters', () => {
   })
 })
 
-describe('what was built', () => {
+describe('the build', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-portal-'))
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  test('has to be there', async () => {
+  test('must exist', async () => {
     await expect(readBuiltPortal(`${folder}/`)).rejects.toThrow('npm ci')
   })
 

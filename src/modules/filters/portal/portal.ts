@@ -26,8 +26,8 @@ const captchaSources: Readonly<Record<Captcha, string>> = {
 }
 
 /**
- * The page of every address below the mount. It is made for one visit, since its styles are let in by a number that is
- * used once; scripts are let in from here alone, and none from inside the page.
+ * The page of every URL below the mount. Each visit gets its own, since a nonce admits its styles; scripts load from
+ * this host only, and never from inside the page.
  */
 export function portalPage(
   template: string,
@@ -100,7 +100,7 @@ export default defineFilter({
   parameters,
   answers: true,
   errors: htmlErrors,
-  // A page whose session has ended still has to load its parts.
+  // A page whose session has ended must still load its parts.
   openPaths: ['/assets/'],
   parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)
@@ -146,7 +146,7 @@ function requireNavigation(request: GatewayRequest, pathInfo: string): void {
 
 const assetPath = /^\/assets\/(.*)$/
 
-/** Undefined where it is not an asset that is asked for. */
+/** Undefined if the request is not for an asset. */
 function assetOf(portal: BuiltPortal, request: GatewayRequest, pathInfo: string): Promise<GatewayResponse> | undefined {
   const name = assetPath.exec(pathInfo)?.[1]
   if (name === undefined) return undefined
@@ -159,7 +159,7 @@ function assetOf(portal: BuiltPortal, request: GatewayRequest, pathInfo: string)
 const cacheControl = 'public, max-age=31536000, immutable'
 
 const unpack = promisify(gunzip)
-/** Unpacked once for all who ask, so that a crowd costs no more than one. */
+/** Unpacked once for all clients, so that many cost no more than one. */
 const unpacked = new WeakMap<Buffer, Promise<Buffer>>()
 
 function plainOf(packed: Buffer): Promise<Buffer> {
@@ -168,7 +168,7 @@ function plainOf(packed: Buffer): Promise<Buffer> {
   return known
 }
 
-/** The smallest copy that the browser takes. */
+/** The smallest copy that the browser accepts. */
 export async function assetAnswer(asset: Asset, acceptEncoding: string): Promise<GatewayResponse> {
   const accepted = acceptedCodings(acceptEncoding)
   const [coding, body] =
@@ -200,15 +200,15 @@ function acceptedCodings(header: string): ReadonlySet<string> {
   )
 }
 
-/** What `npm ci` built, as it is served. */
+/** The output of `npm ci`, as it is served. */
 interface BuiltPortal {
   /** The page, with addresses that start with `./` and an empty block for the settings. */
   readonly page: string
-  /** By file name; every name has a hash of the content in it. */
+  /** By file name; every name contains a hash of the content. */
   readonly assets: ReadonlyMap<string, Asset>
 }
 
-/** Files are compressed or plain; of those that are compressed, what few ask for is unpacked for them. */
+/** Files are compressed or plain; compressed ones are unpacked for the few clients that need it. */
 type Asset = { readonly type: string; readonly br?: Buffer } & (
   | { readonly gzip: Buffer }
   | { readonly plain: Buffer; readonly gzip?: undefined }
@@ -226,8 +226,8 @@ const types: Readonly<Record<string, string>> = {
 const built = fileURLToPath(new URL('../../../../portal/dist/', import.meta.url))
 
 /**
- * Reads it into memory, all of it, since it is small. The page comes first: a build that is placed meanwhile leaves its
- * assets. Throws when there is none.
+ * Reads the whole build into memory, since it is small. The page comes first: a build that replaces it meanwhile leaves
+ * its assets. Throws if there is none.
  */
 export async function readBuiltPortal(folder = built): Promise<BuiltPortal> {
   try {

@@ -13,14 +13,14 @@ const problems = (params: Record<string, string>): string[] => {
 const policyWith = (captcha?: 'none' | 'recaptcha' | 'turnstile'): string =>
   String(portalPage('', { base: '', title: '', apis: {} }, captcha).headers['content-security-policy'])
 
-test('a portal has the API of the portal, or the registration form alone', () => {
+test('a portal has the API of the portal, or only the registration form', () => {
   expect(problems({ register: '/api/register' })).toEqual([])
   expect(problems({ main: '/main' })).toEqual([])
   expect(problems({ token: '/api/token' })).toEqual([expect.stringContaining('"main" is required, or "register"')])
   expect(problems({ register: '//elsewhere.example/register' })).toHaveLength(2)
 })
 
-test('scripts of a provider are let in where the configuration names it, and of no other', () => {
+test('scripts of a provider are allowed only if the configuration names it', () => {
   expect(policyWith()).toMatch(/script-src 'self';/)
   expect(policyWith()).not.toContain('frame-src')
   const policy = policyWith('turnstile')

@@ -67,7 +67,7 @@ test.each<[string, unknown, Partial<ProviderSettings>, boolean]>([
   expect(await open(answer, more).passes()).toBe(expected)
 })
 
-test('D17: a provider that does not answer lets nobody in, and the log has no secret', async () => {
+test('D17: a provider that does not answer lets no user register, and the log has no secret', async () => {
   const lines: LogFields[] = []
   const log: Logger = {
     ...silentLogger,

@@ -27,8 +27,8 @@ export interface ProofOfWork extends HumanCheck {
 }
 
 /**
- * A task that costs a computer little, and mass registrations much. The task is signed, so that nothing is stored before it
- * is solved; a solution counts once.
+ * A task that costs one computer little, and mass registrations much. The task is signed, so that nothing is stored
+ * before it is solved; a solution counts once.
  */
 export function openProofOfWork(
   difficulty: number,
@@ -87,11 +87,11 @@ type ProviderKind = 'recaptcha-v2' | 'recaptcha-v3' | 'turnstile'
 export interface ProviderSettings {
   readonly kind: ProviderKind
   readonly secret: string
-  /** Where the answer is verified; the provider's own address when absent. */
+  /** Where the answer is verified; the provider's own URL if absent. */
   readonly url: string | undefined
-  /** None: the host of the request. */
+  /** If empty: the host of the request. */
   readonly hostnames: readonly string[]
-  /** Undefined where the action does not count. */
+  /** Undefined if the action is not checked. */
   readonly action: string | undefined
   readonly minScore: number
 }
@@ -104,7 +104,7 @@ const addresses: Readonly<Record<ProviderKind, string>> = {
 
 const limitMillis = 5_000
 const maxAnswerBytes = 64 * 1024
-/** Providers themselves take an answer for two to five minutes. */
+/** Providers themselves accept an answer for two to five minutes. */
 const maxAgeMillis = 10 * 60_000
 
 export function openProviderCheck(settings: ProviderSettings, log: Logger, clock: Clock): HumanCheck {
@@ -112,7 +112,7 @@ export function openProviderCheck(settings: ProviderSettings, log: Logger, clock
   return { ...providerCheck(settings, pool.send, log, clock), close: () => pool.close() }
 }
 
-/** A check by a provider: every field of its answer has to be as expected. */
+/** A check by a provider: every field of its answer must match. */
 export function providerCheck(
   settings: ProviderSettings,
   send: HttpSend,

@@ -125,7 +125,7 @@ export function invitationForm(settings: RegisterSettings): InvitationForm | und
   }
 }
 
-/** What is wrong with an invitation: it may set fields of the form only, and to what the form takes. */
+/** The problems of an invitation: it may only set fields of the form, to valid values. */
 function draftProblems(
   { attributes, given }: RegisterSettings,
   email: string,

@@ -4,7 +4,7 @@ import { Limits } from '#modules/filters/register/limits.ts'
 const settings = { submitsPerMinute: 2, submitsPerValuePerHour: 2, readsPerMinute: 2 }
 const mail = [{ attribute: 'mail', value: 'victim@example.com' }]
 
-test('those who read from ever more addresses do not make it forget how often a value was sent', () => {
+test('reads from ever more addresses do not make it forget how often a value was sent', () => {
   const limits = new Limits(settings, () => new Date(0))
   for (let i = 0; i < 2; i++) limits.takeValues(mail)
   for (let i = 0; i < 25_000; i++) limits.takeRead(`2001:db8:${(i >> 8).toString(16)}:${(i & 255).toString(16)}::1`)

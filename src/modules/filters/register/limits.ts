@@ -14,10 +14,10 @@ export interface LimitSettings {
 
 const rememberedKeys = 20_000
 
-/** How often one address, and one value, may come. Each gateway counts for itself. Throws TOO_MANY_REQUESTS. */
+/** Limits registrations per address and per value. Each gateway counts for itself. Throws TOO_MANY_REQUESTS. */
 export class Limits {
   readonly #settings: LimitSettings
-  /** Apart from each other, so that what is cheap to send much of does not crowd out what counts. */
+  /** Separate limits, so that many cheap requests do not crowd out the ones that count. */
   readonly #submits: RateLimit
   readonly #reads: RateLimit
   readonly #values: RateLimit

@@ -26,7 +26,7 @@ export class Mails {
     }
   }
 
-  /** The same subject, so that who looks at an outbox learns as little as who looks at the form. */
+  /** The same subject, so that an outbox reveals as little as the form. */
   unavailable(recipient: string): SecretMail {
     const { given } = this.#settings
     const text = parseTemplate(unavailableText, { keys: true, attributes: false })

@@ -20,7 +20,7 @@ import { defaultNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
 
 export type RegisterParameters = ParsedParameters<typeof registerParameters>
 
-/** A registration form as it is configured. */
+/** The configuration of a registration form. */
 export interface RegisterSettings {
   readonly given: RegisterParameters
   readonly attributes: readonly FormAttribute[]
@@ -86,7 +86,7 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
   }
 }
 
-/** The field that names the subject: set by the login alone where the workflow is about the caller, and unique where it makes people. */
+/** The field that names the subject: set by the login if the workflow is about the caller, else unique. */
 function subjectRules(
   attribute: FormAttribute,
   given: RegisterParameters,
@@ -183,7 +183,7 @@ function readInviters(written: readonly string[], params: Params, issues: Issues
   })
 }
 
-/** Parameters that are written as a list of `name=value`. A setting without an equals sign is reported and left out. */
+/** Parameters that are written as a list of `name=value`. A setting without an equals sign is reported and skipped. */
 function settingParams(
   settings: readonly string[],
   path: Path,
@@ -224,7 +224,7 @@ const requestMembers = {
 
 export const registerRequest = z.strictObject(requestMembers)
 
-/** As it is read: clients of OpenUnison send two more members, which are ignored, and the honeypot. */
+/** Clients of OpenUnison send two more members, which are ignored, and the honeypot. */
 export const readRequest = (honeypot: string | undefined) =>
   z.strictObject({
     ...requestMembers,
@@ -263,7 +263,7 @@ $link$
 If it wasn't you, you can ignore this mail.
 `
 
-/** Throws an Error where it has places for anything but `$link$` and `$title$`, or none for the link. */
+/** Throws an Error if it has placeholders other than `$link$` and `$title$`, or none for the link. */
 function compileMailTemplate(text: string): Template {
   const template = parseTemplate(text, { keys: true, attributes: false })
   const unknown = template.keys.find((key) => key !== 'link' && key !== 'title')

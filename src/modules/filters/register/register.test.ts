@@ -177,13 +177,13 @@ describe('a registration', () => {
     expect(registrations.calls[1]?.newAccount).not.toHaveProperty('refusal')
   })
 
-  test('by somebody who is logged in asks for the form to be reset', async () => {
+  test('by a logged-in user asks for the form to be reset', async () => {
     const { post, registrations } = await open()
     expect((await post(ada, boss)).body.addNewUsers).toBe(true)
     expect(registrations.calls[0]?.requestor).toBe('boss')
   })
 
-  test('tells everything that is wrong at once, and starts nothing', async () => {
+  test('reports every problem at once, and starts nothing', async () => {
     const { post, registrations } = await open({
       ...basic,
       requireReason: 'true',
@@ -207,7 +207,7 @@ describe('a registration', () => {
     expect(registrations.calls).toEqual([])
   })
 
-  test('D5: absent, empty and null are told apart', async () => {
+  test('D5: absent, empty and null differ', async () => {
     const { post, registrations } = await open()
     expect((await post({ attributes: {} })).body.errors).toEqual(['Login is required'])
     expect((await post({ attributes: { uid: '', mail: '', team: '' } })).body.errors).toEqual(['Login is required'])
@@ -219,14 +219,14 @@ describe('a registration', () => {
     expect(registrations.calls).toHaveLength(1)
   })
 
-  test('D5: a reason that is not in the list is refused', async () => {
+  test('D5: a reason that is not in the list is rejected', async () => {
     const { post, registrations } = await open({ ...basic, reasonIsList: 'true', reasons: ['work', 'study'] })
     expect((await post({ ...ada, reason: 'fun' })).body.errors).toEqual(['Reason is not in the list'])
     expect((await post({ ...ada, reason: 'work' })).status).toBe(200)
     expect(registrations.calls[0]?.reason).toBe('work')
   })
 
-  test('D2: with submitLoggedInUser the subject comes from the login alone', async () => {
+  test('D2: with submitLoggedInUser the subject comes only from the login', async () => {
     for (const attributeNames of [['mail'], ['uid', 'mail']]) {
       const given = { ...basic, attributeNames, submitLoggedInUser: 'true' }
       const params = Object.fromEntries(
@@ -285,7 +285,7 @@ describe('a registration', () => {
     })
   })
 
-  test('D2: a name that stands twice in the body does not choose between two subjects', async () => {
+  test('D2: a name that appears twice in the body does not choose between two subjects', async () => {
     const { post, registrations } = await open()
     for (const body of [
       '{"attributes":{"uid":"ada"},"attributes":{"uid":"victim"}}',
@@ -307,7 +307,7 @@ describe('a registration', () => {
     'a\u2028b',
     'x'.repeat(257),
     '\uff41da',
-    // Whoever had the name that strangers are known by would be taken for the one who asked for all they ask for.
+    // A user with the name of anonymous callers would count as the requester of all their requests.
     'Anonymous',
   ])('%j cannot be a login', async (uid) => {
     const { post, registrations } = await open()
@@ -327,14 +327,14 @@ describe('a registration', () => {
     ])
   })
 
-  test('nobody takes the name that callers without a login are known by here', async () => {
+  test('no user can take the name of callers without a login', async () => {
     const { post, registrations } = await open()
     const guest = person('guest', 0)
     expect((await post({ attributes: { uid: 'Guest' } }, guest)).body.errors).toEqual([unusableLogin])
     expect(registrations.calls).toEqual([])
   })
 
-  test('a unique value is no other by characters that are not seen, or by how they are composed', async () => {
+  test('invisible characters or another composition do not make a value unique', async () => {
     const { post, registrations } = await open({ ...basic, 'mail.unique': 'true' })
     for (const mail of ['alice@example.com ', ' alice@example.com', 'alice@example.com\u200b']) {
       expect(await post({ attributes: { uid: 'ada', mail } })).toMatchObject({
@@ -351,7 +351,7 @@ describe('a registration', () => {
     expect(registrations.calls.map(({ user }) => user.attributes.first('mail'))).toEqual([composed])
   })
 
-  test('a value that another registration holds is not available', async () => {
+  test('a value that another registration reserves is not available', async () => {
     const { post } = await open()
     const answers = await Promise.all([post(ada), post({ attributes: { uid: 'ADA' } }), post(ada)])
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 500, 500])
@@ -379,7 +379,7 @@ describe('a registration', () => {
     expect(registrations.calls).toEqual([])
   })
 
-  test("what the predecessor's page posts besides is taken and not used", async () => {
+  test("extra members that OpenUnison's page posts are accepted and ignored", async () => {
     const { post, registrations } = await open()
     expect((await post({ ...ada, password: '', password2: '', extraData: { a: 1 }, enabledAttrs: [] })).status).toBe(
       200,
@@ -387,7 +387,7 @@ describe('a registration', () => {
     expect(registrations.calls).toHaveLength(1)
   })
 
-  test('D12: other content types and methods are refused', async () => {
+  test('D12: other content types and methods are rejected', async () => {
     const { post, send, registrations } = await open()
     for (const type of [
       'text/plain',
@@ -411,7 +411,7 @@ describe('a registration', () => {
     expect(registrations.calls).toEqual([])
   })
 
-  test('whatever is posted, an answer of the description comes back', async () => {
+  test('every body gets an answer of the description', async () => {
     const { post, registrations } = await open()
     const word = fc.constantFrom('uid', 'mail', 'team', 'attributes', 'reason', '__proto__', 'invitation', 'x')
     const value = fc.oneof(fc.string({ unit: 'binary' }), fc.constant('ada'), fc.constant(null), fc.integer())
@@ -432,7 +432,7 @@ describe('a registration', () => {
 describe('passwords', () => {
   const params = { ...basic, preSetPassword: 'true' }
 
-  test('go to the workflow and nowhere else', async () => {
+  test('reach the workflow and nothing else', async () => {
     const { post, registrations } = await open(params)
     const answer = await post({ ...ada, password: 'correct horse', password2: 'correct horse' })
     expect(answer.status).toBe(200)
@@ -454,7 +454,7 @@ describe('passwords', () => {
 })
 
 describe('the configuration of the form', () => {
-  test('D24: tells what a page needs, and nothing that steers the server', async () => {
+  test('D24: shows what a page needs, and no settings of the server', async () => {
     const { send } = await open({
       ...verified,
       requireReCaptcha: 'true',
@@ -517,7 +517,7 @@ describe('the configuration of the form', () => {
     expect(parse({ ...basic, ...more } as ParamValues).issues.join('\n')).toContain(text)
   })
 
-  test('D18: scripts of the configuration are told not to run, and are not sent', async () => {
+  test('D18: scripts of the configuration are reported as not run, and are not sent', async () => {
     const params = { ...basic, jsUris: ['/x.js'], 'uid.editJavaScriptFunction': 'alert(1)' }
     expect(parse(params).issues).toEqual([
       expect.stringContaining('warning params.jsUris'),
@@ -566,7 +566,7 @@ describe('values', () => {
     Object.entries(people).filter(([name]) => !name.startsWith('mail.')),
   ) as ParamValues
 
-  test('of one field, and of all of them', async () => {
+  test('returns one field, and all of them', async () => {
     const { send } = await open(withoutMail)
     expect((await send('values?name=team')).body).toEqual([
       { name: 'Blue', value: 'blue', num: 0 },
@@ -577,7 +577,7 @@ describe('values', () => {
     expect((await send('values?search=al')).body).toEqual([{ name: 'alice', value: 'alice@example.com', num: 0 }])
   })
 
-  test.each(['uid', 'nothing', 'hidden', '__proto__', 'constructor'])('there are none of %s', async (name) => {
+  test.each(['uid', 'nothing', 'hidden', '__proto__', 'constructor'])('has no list of %s', async (name) => {
     const { send } = await open(withoutMail)
     expect(await send(`values?name=${name}`)).toMatchObject({
       status: 400,
@@ -602,7 +602,7 @@ describe('values', () => {
     expect((await send('values?name=team&name=manager')).status).toBe(400)
   })
 
-  test('a dynamic list that is shown whole is searched with one character', async () => {
+  test('a dynamic list that is shown whole can be searched with one character', async () => {
     const { send } = await open({ ...withoutMail, 'manager.type': 'list' })
     expect((await send('values?name=manager')).body.length).toBeGreaterThan(0)
     expect((await send('values?name=manager&search=a')).body).toContainEqual({
@@ -612,7 +612,7 @@ describe('values', () => {
     })
   })
 
-  test('what the source does not have is refused with its message', async () => {
+  test('a value that the source does not have is rejected with its message', async () => {
     const { post } = await open(withoutMail)
     expect((await post({ attributes: { uid: 'ada', manager: 'x@y' } })).body.errors).toEqual([
       'Manager - nobody has this address',
@@ -622,7 +622,7 @@ describe('values', () => {
 })
 
 describe('limits', () => {
-  test('D15: one address registers so often, and one value', async () => {
+  test('D15: limit registrations per address and per value', async () => {
     let now = 0
     const { post } = await open({ ...basic, submitsPerMinute: '3' }, { now: () => now })
     const answers = []
@@ -637,7 +637,7 @@ describe('limits', () => {
     expect(tries).toEqual([500, 500, 429])
   })
 
-  test('what becomes of each is counted, by the form', async () => {
+  test('count each outcome by form', async () => {
     const { post, registrations } = await open({ ...basic, submitsPerMinute: '3', honeypotField: 'website' })
     await post(ada)
     await post({ attributes: { uid: 'alice' } })
@@ -658,7 +658,7 @@ describe('limits', () => {
     ])
   })
 
-  test('D16: searches are limited too', async () => {
+  test('D16: apply to searches too', async () => {
     const { send } = await open({ ...basic, readsPerMinute: '2' }, { now: () => 0 })
     expect([(await send('values')).status, (await send('config')).status, (await send('values')).status]).toEqual([
       200, 200, 429,
@@ -667,7 +667,7 @@ describe('limits', () => {
 })
 
 describe('a mail address that has to be confirmed', () => {
-  test('starts nothing before it is, by the button and once', async () => {
+  test('starts nothing before it is confirmed, by the button and once', async () => {
     const { post, send, form, registrations } = await open(verified)
     const answer = await post({ ...ada, reason: 'why' })
     expect(answer.body).toMatchObject({ addNewUsers: false, verificationSent: true, workflowId: expect.any(String) })
@@ -694,7 +694,7 @@ describe('a mail address that has to be confirmed', () => {
     expect(registrations.calls).toHaveLength(1)
   })
 
-  test('must be one', async () => {
+  test('must be valid', async () => {
     const { post, registrations } = await open(verified)
     for (const mail of ['ada', 'a@b, c@d', 'a@b\r\nBcc: x@y', '<a@b>']) {
       expect((await post({ attributes: { uid: 'ada', mail } })).status).toBe(500)
@@ -703,7 +703,7 @@ describe('a mail address that has to be confirmed', () => {
     expect((await post({ attributes: { uid: 'ada' } })).body.errors).toEqual(['Mail is required'])
   })
 
-  test.each(['', 'x', 'x'.repeat(300), '"><script>'])('the token %j is worth nothing', async (token) => {
+  test.each(['', 'x', 'x'.repeat(300), '"><script>'])('the token %j is worthless', async (token) => {
     const { send, form } = await open(verified)
     const shown = await send(`verify?token=${encodeURIComponent(token)}`)
     expect(shown.status).toBe(410)
@@ -711,7 +711,7 @@ describe('a mail address that has to be confirmed', () => {
     expect((await form('verify', { token })).status).toBe(410)
   })
 
-  test('of two who confirm the same login, the first gets it', async () => {
+  test('of two users who confirm the same login, the first gets it', async () => {
     const { post, form, registrations } = await open(verified)
     await post(ada)
     await post({ attributes: { uid: 'ada', mail: 'other@example.com' } })
@@ -721,7 +721,7 @@ describe('a mail address that has to be confirmed', () => {
     expect(registrations.calls).toHaveLength(1)
   })
 
-  test('D15: whether a value is taken is told by mail alone, where that is wanted', async () => {
+  test('D15: reports only by mail whether a value is taken, if configured', async () => {
     const { post, send, registrations } = await open({ ...verified, hideExisting: 'true' })
     const fresh = await post(ada)
     const taken = await post({ attributes: { uid: 'alice', mail: 'alice@example.com' } })
@@ -742,7 +742,7 @@ describe('invitations', () => {
     body: JSON.stringify(body),
   })
 
-  test('are made by those who may, and used once', async () => {
+  test('are created by users that may invite, and used once', async () => {
     const { send, post, registrations } = await open({ ...invited, requireInvitation: 'true' })
     expect((await post(ada)).body.errors).toEqual(['An invitation is required'])
     expect((await post({ ...ada, invitation: 'guess' })).body.errors).toEqual(['The invitation is not valid'])
@@ -776,7 +776,7 @@ describe('invitations', () => {
     expect((await send(`invitation?token=${invitation}`)).status).toBe(404)
   })
 
-  test('need no mail to be confirmed, since they came by one', async () => {
+  test('need no confirmation of the mail address', async () => {
     const { send, post, registrations } = await open({ ...verified, ...invited, ...{ verifyEmail: 'true' } })
     await send('invitations', invite({ email: 'ada@example.com' }), boss)
     const invitation = registrations.mails[0]?.secret
@@ -784,7 +784,7 @@ describe('invitations', () => {
     expect(registrations.calls).toHaveLength(1)
   })
 
-  test('are nobody else’s business', async () => {
+  test('are hidden from other users', async () => {
     const { send, registrations } = await open(invited)
     for (const subject of [anonymous, person('mallory', 20)]) {
       expect((await send('invitations', {}, subject)).status).toBe(403)
@@ -815,7 +815,7 @@ describe('invitations', () => {
     [{ email: 'a@b.example', attributes: { team: 'green' } }, '/attributes/team'],
     [{ email: 'a@b.example', attributes: { mail: 'c@d.example' } }, '/attributes/mail'],
     [{ email: 'a@b.example', role: 'x' }, '/role'],
-  ])('%j is refused', async (body, pointer) => {
+  ])('%j is rejected', async (body, pointer) => {
     const { send, registrations } = await open(invited)
     const answer = await send('invitations', invite(body), boss)
     expect(answer).toMatchObject({ status: 400, body: { errors: [expect.stringContaining(pointer)] } })
@@ -845,7 +845,7 @@ describe('human checks', () => {
     expect(registrations.calls).toHaveLength(1)
   })
 
-  test('a proof of work that is too old, forged or not solved is none', async () => {
+  test('a proof of work that is too old, forged or not solved is invalid', async () => {
     let now = Date.UTC(2030, 0, 1)
     const { send, post } = await open(
       { ...basic, humanCheck: 'proof-of-work', proofOfWorkBits: '12' },
@@ -865,14 +865,14 @@ describe('human checks', () => {
     expect((await post({ ...ada, reCaptchaCode: solved })).body.errors).toEqual(['Human validation failed'])
   })
 
-  test('D15: what is taken is not told before the check is passed', async () => {
+  test('D15: only a caller who passed the check learns that a value is taken', async () => {
     const { post } = await open({ ...basic, humanCheck: 'proof-of-work' })
     expect((await post({ attributes: { uid: 'alice' }, reCaptchaCode: 'x' })).body.errors).toEqual([
       'Human validation failed',
     ])
   })
 
-  test('a honeypot catches what fills in every field', async () => {
+  test('a honeypot catches clients that fill in every field', async () => {
     const { send, post, registrations } = await open({ ...basic, honeypotField: 'website' })
     expect((await send('config')).body.humanCheck).toEqual({ kind: 'none', honeypot: 'website' })
     expect((await post({ ...ada, website: 'http://spam' })).body.errors).toEqual(['Human validation failed'])
@@ -880,12 +880,12 @@ describe('human checks', () => {
     expect((await post({ ...ada, website: '' })).status).toBe(200)
   })
 
-  test('there is no task where none is asked for', async () => {
+  test('there is no task if none is configured', async () => {
     expect((await (await open()).send('challenge')).status).toBe(404)
   })
 })
 
-test('the filter tells what it produces and which workflow it starts', () => {
+test('the filter declares the attributes it produces and the workflow it starts', () => {
   const { prepared } = parse(basic)
   expect(prepared.flow).toMatchObject({ workflows: ['join'], given: ['uid'] })
   expect(prepared.takesForms).toBe(true)

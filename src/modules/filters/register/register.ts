@@ -44,7 +44,7 @@ export const registerErrors: ErrorFormat = ({ publicText, problems, code }, requ
   }),
 })
 
-/** A registration form: what it looks like, the values of its lists, and what becomes of what is entered. */
+/** A registration form: its configuration, the values of its lists, and its submissions. */
 export default defineFilter<RegisterSettings>({
   className: 'filters.Register',
   aliases: ['com.tremolosecurity.scalejs.register.ws.ScaleRegister'],
@@ -262,7 +262,7 @@ function allow(method: string, methods: readonly string[]): void {
 const maxBody = 8 * 1024
 const maxToken = 200
 
-/** The page that a mail leads to. Opening it confirms nothing, since programs open links too; its button does. */
+/** The page that a mail links to. Opening it confirms nothing, since programs open links too; its button does. */
 class VerificationPage {
   readonly #registrar: Registrar
   readonly #settings: RegisterSettings

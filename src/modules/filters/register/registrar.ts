@@ -24,7 +24,7 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 export interface RegistrarParts {
   readonly settings: RegisterSettings
-  /** The name under which registrations and invitations of this form are kept. */
+  /** The name under which registrations and invitations of this form are stored. */
   readonly form: string
   readonly sources: ReadonlyMap<string, ValueSource>
   readonly humanCheck: HumanCheck
@@ -40,7 +40,7 @@ export type SubmitOutcome =
 
 const hourMillis = 3600_000
 
-/** Takes registrations: checks all of what was sent, and starts the workflow or has the mail address confirmed first. */
+/** Accepts registrations: validates them, and starts the workflow or has the mail address confirmed first. */
 export class Registrar {
   readonly #parts: RegistrarParts
 
@@ -114,13 +114,13 @@ export class Registrar {
     return !(await hasOwnLogin({ identity, login: userID }, host.directory, uidAttributeName))
   }
 
-  /** Whether the secret of a mail is worth anything. */
+  /** Whether the secret of a mail is still valid. */
   async isPending(secret: string): Promise<boolean> {
     const open = await this.#parts.host.registrations.open(this.#parts.form, secret)
     return open !== undefined && open.data['refused'] !== true
   }
 
-  /** Continues a registration whose mail was confirmed. Undefined when there is none, or the form has changed since. */
+  /** Continues a registration whose mail was confirmed. Undefined if there is none, or the form has changed since. */
   async confirm(secret: string, requestId: string): Promise<RegistrationOutcome | undefined> {
     const outcome = await this.#confirm(secret, requestId)
     const event = outcome === undefined ? 'unknown-link' : outcome.kind === 'started' ? 'confirmed' : 'refused'
@@ -156,7 +156,7 @@ export class Registrar {
     })
   }
 
-  /** A form about another user than the caller creates an account, even if one exists by the time the run gets there. */
+  /** A form about another user creates an account; it never changes one that exists by then. */
   #newAccount({ values, anonymous }: Registration, unique: readonly UniqueValue[]): NewAccount {
     const { settings, mails } = this.#parts
     const recipient = values.get(settings.given.emailAttribute) ?? ''
@@ -241,12 +241,12 @@ const uniqueValues = (attributes: readonly FormAttribute[], values: ReadonlyMap<
     return unique && value !== undefined ? [{ attribute: name, value }] : []
   })
 
-/** A registration that was found to be in order: all that its workflow needs, and nothing else. */
+/** A validated registration: all that its workflow needs, and nothing else. */
 interface Registration {
-  /** Whom the workflow is about. */
+  /** The subject of the workflow. */
   readonly userID: string
   readonly values: ReadonlyMap<string, string>
-  /** Who asks for it. */
+  /** The requester. */
   readonly requestor: string
   readonly identity: Identity | undefined
   /** The requester was not signed in. */
@@ -278,7 +278,7 @@ function workflowCall(
   }
 }
 
-/** As it is sealed until its mail is confirmed. */
+/** The form that is sealed until its mail is confirmed. */
 const toJson = ({
   values,
   userID,
@@ -324,11 +324,11 @@ function fromJson(data: JsonObject): Registration {
   }
 }
 
-/** A registration as it was sent, with whom it came from. */
+/** A registration as sent, with its sender. */
 interface Submission {
   readonly body: ReadRequest
   readonly subject: Subject
-  /** The one that the body's token opens. */
+  /** The invitation of the body's token. */
   readonly invitation: InvitationRecord | undefined
 }
 
@@ -336,7 +336,7 @@ interface Submission {
 const isLogin = (login: string, { uid, level }: Subject): boolean =>
   isLoginName(login) && !(level === 0 && sameLogin(login, uid))
 
-/** Everything but the human check, the password, and what others have to be asked for. */
+/** Checks everything but the human check, the password, and values that need a lookup. */
 function checkSubmission(settings: RegisterSettings, submission: Submission): CheckedForm {
   const attributes = fieldsFor(settings, submission.invitation)
   const form = checkForm(attributes, submission.body.attributes, ({ name }) => serverValue(name, settings, submission))
@@ -366,7 +366,7 @@ function problemOf(
   return unique && !isPlainText(value) ? 'has characters that cannot be used' : undefined
 }
 
-/** The field whose mail address is written to; undefined where none is. */
+/** The field with the mail address to confirm; undefined if none is. */
 const addressField = ({ given }: RegisterSettings): string | undefined =>
   given.verifyEmail ? given.emailAttribute : undefined
 

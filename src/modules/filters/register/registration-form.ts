@@ -58,7 +58,7 @@ function humanCheckView({ given, humanCheck: kind }: RegisterSettings): HumanChe
   }
 }
 
-/** The action that a check has to be solved for: reCAPTCHA v3 always has one. */
+/** The action of a human check: reCAPTCHA v3 always has one. */
 export function actionOf(kind: RegisterSettings['humanCheck'], given: string | undefined): string | undefined {
   if (kind === 'recaptcha-v3') return given ?? 'register'
   return kind === 'turnstile' ? given : undefined
@@ -110,7 +110,7 @@ export class ValueLists {
     return !isServerSet(attribute) && (attribute.items.length > 0 || this.#parts.sources.has(attribute.name))
   }
 
-  /** Only a `list` is shown as a whole, so only there a search may be a single character. */
+  /** Only a `list` is shown as a whole, so only there may a search be a single character. */
   async #list({ name, type, items }: FormAttribute, written: string, subject: Subject): Promise<readonly SourceItem[]> {
     const search = written.trim()
     const source = this.#parts.sources.get(name)

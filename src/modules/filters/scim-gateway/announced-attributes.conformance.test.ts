@@ -34,7 +34,7 @@ interface Opened {
 interface Row {
   readonly name: string
   readonly isThere?: () => boolean
-  /** Attributes of users and groups that are announced, among others, and are stored. */
+  /** Announced attributes of users and groups, among others, that are stored. */
   readonly users: readonly string[]
   /** Empty where groups can't be created. */
   readonly groups: readonly string[]
@@ -165,7 +165,7 @@ const params = {
   groupUpdateWorkflow: 'update-group',
 }
 
-/** A value of the attribute's type, with all parts that are announced and that clients may write. */
+/** A value of the attribute's type, with all announced parts that clients may write. */
 function sample(attribute: JsonObject, n: number): JsonValue {
   const subs = (attribute['subAttributes'] ?? []) as readonly JsonObject[]
   const parts = subs.filter((sub) => sub['mutability'] !== 'readOnly')
@@ -195,7 +195,7 @@ const patch = (path: string, value: JsonValue): JsonObject => ({
 })
 
 for (const row of rows) {
-  describe.skipIf(row.isThere?.() === false)(`what is announced in front of ${row.name}`, () => {
+  describe.skipIf(row.isThere?.() === false)(`the announced schema in front of ${row.name}`, () => {
     let opened: Opened
     let send: Send
     let close: () => Promise<void>
@@ -223,7 +223,7 @@ for (const row of rows) {
       return status === 404 ? [] : (body['attributes'] as JsonObject[])
     }
 
-    /** Writes each announced attribute and reads it again; gives the names of those that came back. */
+    /** Writes each announced attribute and reads it again; returns the names of those that came back. */
     async function written(address: string, urn: string, own: ReadonlySet<string>): Promise<string[]> {
       const kept: string[] = []
       const isExtension = urn.includes(':extension:')
@@ -251,7 +251,7 @@ for (const row of rows) {
       return kept
     }
 
-    test('of users is stored and read back, or refused', async () => {
+    test('of users is stored and read back, or rejected', async () => {
       const { body } = await send('POST', '/Users', { userName: 'ann' })
       const address = `/Users/${String(body['id'])}`
       const kept = await written(address, userSchema.id, new Set(['userName', 'groups']))
@@ -259,7 +259,7 @@ for (const row of rows) {
       await written(address, enterpriseUserSchema.id, new Set())
     })
 
-    test('of groups is stored and read back, or refused', async () => {
+    test('of groups is stored and read back, or rejected', async () => {
       const core = 'urn:ietf:params:scim:schemas:core:2.0:Group'
       const { status, body } = await send('POST', '/Groups', { displayName: 'crew' })
       expect(status).toBe(row.groups.length === 0 ? 501 : 201)

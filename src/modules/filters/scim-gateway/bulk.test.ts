@@ -51,7 +51,7 @@ test('RFC 7644 3.7.3: one operation of each kind', async () => {
   expect(people.people.get('dave')?.attributes.values('first')).toEqual(['Dave'])
 })
 
-test('RFC 7644 3.7.3: errors, each as if it had come alone', async () => {
+test('RFC 7644 3.7.3: each error is the same as for a single request', async () => {
   const { send } = await open()
   const results = await bulk(send, [
     { method: 'POST', path: '/Users', bulkId: 'a', data: { userName: 'BOB' } },
@@ -87,7 +87,7 @@ test('RFC 7644 3.7.3: errors, each as if it had come alone', async () => {
   expect(results[2]).toMatchObject({ location: `${base}/Users/none` })
 })
 
-test('a reference forward, and one in a path', async () => {
+test('a forward reference, and one in a path', async () => {
   const { send, people } = await open()
   const results = await bulk(send, [
     {
@@ -126,7 +126,7 @@ test('an internal failure is 500 without its reason, and the other operations ar
   expect(JSON.stringify(results)).not.toContain('secret')
 })
 
-describe('refused as a whole', () => {
+describe('rejected as a whole', () => {
   test.each([
     [{ schemas, Operations: [{ method: 'POST', path: '/Users', data: {} }] }, 400, 'invalidValue'],
     [{ schemas }, 400, 'invalidSyntax'],

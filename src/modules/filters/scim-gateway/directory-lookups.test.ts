@@ -70,7 +70,7 @@ test('a login of two entries finds no user, and neither does a filter in place o
   }
 })
 
-test('more entries than are read for one answer are refused, not cut', async () => {
+test('an answer that would need too many entries is rejected, not truncated', async () => {
   const many = Array.from({ length: 1000 }, (_, i) => person(`u${i}`))
   const { directory } = fakeModuleHost()
   const endless = { ...directory, page: async () => ({ entries: many.map(directoryEntry), next: 'more' }) }
@@ -112,7 +112,7 @@ test('groups in groups are members of type Group, and users are in the groups th
     attributes: Attributes.from({
       objectClass: ['groupOfNames'],
       cn: [name],
-      // Has what users are told by, and is a group all the same.
+      // Has the attributes of users, and is a group all the same.
       userName: [name],
       entryUUID: [`id-${name}`],
       member,
@@ -133,7 +133,7 @@ test('groups in groups are members of type Group, and users are in the groups th
     user,
     group('eng', 'userName=ada,o=test'),
     group('dev', inGroups('eng')),
-    // Others may write circles, which end the walk like any other group.
+    // Others may write cycles, which end the walk like any other group.
     group('all', inGroups('dev'), inGroups('eng'), 'userName=ada,o=test', inGroups('gone'), inGroups('all')),
   ]
   const { directory } = fakeModuleHost({ entries })

@@ -34,7 +34,7 @@ export class DirectoryLookups implements Lookups {
   readonly #direct = new WeakMap<object, readonly FoundGroup[]>()
   readonly names: Lookups['names']
   readonly keepsVersions = false
-  /** The workflow finds out whether its target can do that. */
+  /** Whether the target supports it is only known when a workflow tries. */
   readonly nestsGroups = true
   readonly ids: ResourceIds
   readonly #displayName: string

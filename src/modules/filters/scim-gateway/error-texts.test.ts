@@ -18,7 +18,7 @@ async function open(people = new People()) {
   })
 }
 
-describe('what was wrong, where, and what to do', () => {
+describe('errors say what was wrong, where, and what to do', () => {
   test.each<[string, string, string | JsonObject, string]>([
     [
       'POST',
@@ -81,7 +81,7 @@ describe('what was wrong, where, and what to do', () => {
     expect((await send(method, path, body === '' ? undefined : body)).body['detail']).toBe(detail)
   })
 
-  test('a bulkId that no operation has is named', async () => {
+  test('an unknown bulkId is named', async () => {
     const { send } = await open()
     const members = [{ value: 'bulkId:ghost' }]
     const Operations = [{ method: 'POST', path: '/Groups', bulkId: 'g', data: { displayName: 'new', members } }]
@@ -94,7 +94,7 @@ describe('what was wrong, where, and what to do', () => {
 })
 
 describe('a target that fails', () => {
-  test('while reading is not said to have refused a change', async () => {
+  test('while reading is not reported as a rejected change', async () => {
     const people = new People()
     const { send, workflows } = await open(people)
     Object.assign(people, {
@@ -132,7 +132,7 @@ describe('a target that fails', () => {
     ['A value of the attribute first is too long.', 'A value of name is too long.'],
     ['The attribute gidNumber has too many values.', 'An attribute of the account has too many values.'],
     ['"gidNumber" has more than 1000 values.', 'An attribute of the account has more than 1000 values.'],
-  ])('%s is said as: %s', async (text, detail) => {
+  ])('%s is reported as: %s', async (text, detail) => {
     const { send, workflows } = await open()
     workflows.override = async () => {
       throw new GatewayError('BAD_REQUEST', 'internal', { publicText: text })

@@ -88,7 +88,7 @@ test('changes of groups have events, also those made before a failure', async ()
   expect(told()).toHaveLength(2)
 })
 
-test('events of one user keep the order of its changes, however calls overlap', async () => {
+test('events of one user keep the order of its changes, even if calls overlap', async () => {
   const people = new People()
   people.add('ada', { enabled: ['true'] })
   const fake = fakeModuleHost({ signingKey, targets: { people } })
@@ -96,7 +96,7 @@ test('events of one user keep the order of its changes, however calls overlap', 
   const order: string[] = []
   const overtaken = Promise.withResolvers<void>()
   const openEventStream = () => ({
-    // The first waits a while for another to overtake it.
+    // The first waits, so that another could overtake it.
     append: async ([event]: readonly { readonly events: JsonObject }[]) => {
       const name = Object.keys(event?.events ?? {}).at(-1) ?? ''
       if (started++ === 0) await Promise.race([overtaken.promise, new Promise((resolve) => setTimeout(resolve, 200))])
@@ -121,7 +121,7 @@ test('a full event has the resource as a client reads it', async () => {
   expect(JSON.stringify(fake.events)).not.toContain('hunter2')
 })
 
-test('the events that are made are announced (RFC 9967 4)', async () => {
+test('the configured events are announced (RFC 9967 4)', async () => {
   const { send } = await open()
   expect((await send('GET', '/ServiceProviderConfig')).body['securityEvents']).toEqual({
     asyncRequest: 'none',
@@ -154,7 +154,7 @@ test.each([
   ],
   [{ ...eventParams, eventsKey: '../x' }, /params\.eventsKey.*letters, digits/],
   [{ journal: '100001' }, /params\.journal.*from 0 to 100000/],
-])('parameters such as %o are refused', (more, problem) => {
+])('parameters such as %o are rejected', (more, problem) => {
   const { issues } = prepareGateway(scimGateway, { ...tutorialParams, ...more })
   expect(issues).toEqual([expect.stringMatching(problem)])
   expect(issues.join()).not.toContain('hunter2')
@@ -188,7 +188,7 @@ describe('a full event of a PATCH has a patch (RFC 9967 2.4.2, figure 6)', () =>
     })
   })
 
-  test('of a group: the members that came and went, without reading the others', async () => {
+  test('of a group: the added and removed members, without reading the others', async () => {
     const { send, people, told } = await open({
       eventsPayload: 'full',
       groupUpdateWorkflow: 'update-group',

@@ -8,7 +8,7 @@ import { openGateway } from '#testing/scim-gateway-fixture.ts'
 import { startWorkflows } from '#testing/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
-/** A gateway whose lines show one of the values that the one attribute holds, and `active` by the other. */
+/** A gateway whose mapping lines show one value of one attribute, and `active` by the other. */
 async function open({ target: people, several, single, login }: EachTarget) {
   const attributes = [single, several]
   const { workflows } = await startWorkflows({

@@ -91,7 +91,7 @@ const person = fc.record(
 test('matches at least what the SCIM filter matches, and exactly that if it is exact', () => {
   fc.assert(
     fc.property(filter, person, fc.boolean(), (source, { givenName, lastModified, ...rest }, spaced) => {
-      // What is stored, and shown, has milliseconds.
+      // Stored and shown times have milliseconds.
       const modified = lastModified === undefined ? undefined : new Date(dateTimeMillis(lastModified))
       const resource: JsonObject = {
         ...rest,

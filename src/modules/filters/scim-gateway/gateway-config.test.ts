@@ -7,7 +7,7 @@ const prepare = (params: ParamValues) => prepareGateway(scimGateway, params)
 const without = (...names: string[]): ParamValues =>
   Object.fromEntries(Object.entries(tutorialParams).filter(([name]) => !names.includes(name)))
 
-test('the tutorial is accepted as it is, with its references', () => {
+test('the tutorial is accepted unchanged, with its references', () => {
   const { issues, references } = prepare({
     ...tutorialParams,
     groupDisplayName: 'displayName',
@@ -57,7 +57,7 @@ test.each<[string, ParamValues, string]>([
     'error params.unknownManager.0: "unknownManager": must be one of refuse, accept, not "acept"',
   ],
   [
-    'a filter name that is no pair',
+    'a filter name that is not a pair',
     { ...tutorialParams, userFilterScim2Ldap: 'emails.value' },
     'error params.userFilterScim2Ldap.0: "emails.value" is not of the form scim=internal',
   ],
@@ -73,7 +73,7 @@ test.each<[string, ParamValues, string]>([
 const smallest: ParamValues = { mapping: 'scim', lookupTarget: 'people', workflowName: 'sync-user' }
 const extension = (...attributes: object[]): string => JSON.stringify({ id: 'urn:example:X', attributes })
 
-test('without mapping lines nothing but the target and the workflow is needed', () => {
+test('without mapping lines only the target and the workflow are required', () => {
   const { prepared, issues } = prepare(smallest)
   expect(issues).toEqual([])
   expect(prepared.flow?.given).toEqual(['userName', 'userName'])
@@ -109,17 +109,17 @@ test.each<[string, string | string[], string]>([
     'error params.userSchema.1: "userSchema": attributes.0.name: urn:example:X already has an attribute "A"',
   ],
   [
-    'a promise that no target is asked to keep',
+    'a uniqueness that no target enforces',
     extension({ name: 'a', uniqueness: 'server' }),
     'warning params.userSchema.0: "userSchema": values of "a" are not checked for uniqueness, so its "uniqueness" is shown as none',
   ],
   [
-    'a name that filters take for the login',
+    'a name that filters use for the login',
     `{ id: 'urn:ietf:params:scim:schemas:core:2.0:User', attributes: [{ name: userID }] }`,
     'error params.mapping: the schema attribute "userID" has a reserved name; add a mapping line for it',
   ],
   [
-    'a text that unfolds beyond all measure',
+    'a text whose aliases expand without limit',
     'a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]',
     'error params.userSchema.0: "userSchema": a schema must be an object',
   ],
@@ -146,7 +146,7 @@ test('describes the flow of attributes and the workflows and targets it uses', (
   expect(prepared.summary).toContainEqual({ label: 'workflow: group members', value: 'change-members' })
 })
 
-test('a target looks users up by their login, so another lookupAttributeName is refused', () => {
+test('a target looks users up by their login, so another lookupAttributeName is rejected', () => {
   const { issues } = prepareGateway(scimGateway, { ...tutorialParams, lookupAttributeName: 'mail' })
   expect(issues).toEqual([expect.stringMatching(/^error params\.lookupAttributeName: .*uidAttributeName/)])
 })

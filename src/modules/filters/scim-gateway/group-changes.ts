@@ -334,7 +334,6 @@ export class GroupChanges {
   }
 }
 
-/** Throws NOT_FOUND. */
 export async function findGroup(lookups: Lookups, id: string, members: boolean): Promise<FoundGroup> {
   const found = await lookups.groupById(id, members)
   if (found === undefined) throw notFound('group', id)

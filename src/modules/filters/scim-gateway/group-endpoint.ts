@@ -103,7 +103,6 @@ export class GroupEndpoint {
   }
 }
 
-/** Throws invalidSyntax or invalidValue. */
 function readGroup(config: GatewayConfig, body: JsonValue, kind: 'create' | 'put'): ScimResource {
   const { schema } = config.groups
   const resource = readResource(schema, body, readOptions(config, kind))

@@ -21,7 +21,7 @@ function team(options = { ownIds: true, versions: true }): People {
   return people
 }
 
-/** Most tests look at what a PATCH answers. */
+/** Most tests check the answer to a PATCH. */
 const withBody: ParamValues = { ...full, groupPatchAnswer: 'resource' }
 
 const open = (params: ParamValues = withBody, people = team()) => openGateway(scimGateway, { people, params })
@@ -86,7 +86,7 @@ describe('POST', () => {
     ['no name', { members: [] }, 400, 'invalidValue'],
     ['an empty name', { displayName: '' }, 400, 'invalidValue'],
     ['a blank name', { displayName: ' \t' }, 400, 'invalidValue'],
-    ['a name that is no text', { displayName: 5 }, 400, 'invalidValue'],
+    ['a name that is not a text', { displayName: 5 }, 400, 'invalidValue'],
     ['a name that is taken, in another letter case', { displayName: 'RED' }, 409, 'uniqueness'],
     ['a group as a member', { displayName: 'n', members: [{ value: 'gid-red', type: 'Group' }] }, 400, 'invalidValue'],
     ['a member without a value', { displayName: 'n', members: [{ display: 'x' }] }, 400, 'invalidValue'],
@@ -129,7 +129,7 @@ describe('POST', () => {
     expect(people.memberships.get('green')?.size).toBe(3)
   })
 
-  test('a group that someone else made meanwhile is not taken for the one that was left', async () => {
+  test('a group that another client created meanwhile is not taken for the unfinished one', async () => {
     const { send, workflows, people } = await open()
     const body = { displayName: 'green', members: [{ value: 'id-1' }] }
     workflows.failing = ({ name }) => name === 'change-members'
@@ -139,7 +139,7 @@ describe('POST', () => {
     expect((await send('POST', '/Groups', body)).status).toBe(409)
   })
 
-  test('a create workflow that failed behind the target is run again', async () => {
+  test("a create workflow that failed after the target's change runs again", async () => {
     const { send, workflows, people } = await open()
     workflows.override = async () => {
       people.addGroup('green')
@@ -150,7 +150,7 @@ describe('POST', () => {
     expect((await send('POST', '/Groups', { displayName: 'green' })).status).toBe(201)
   })
 
-  test('a value that the target cannot hold is the fault of the client', async () => {
+  test('a value that the target cannot store is an error of the client', async () => {
     const { send, workflows } = await open()
     workflows.override = async () => {
       throw new GatewayError('BAD_REQUEST', 'too long', { publicText: 'The group name is too long.' })
@@ -175,7 +175,7 @@ describe('POST', () => {
     expect((await send('POST', '/Groups', { displayName: 'n' })).status).toBe(201)
   })
 
-  test('if names are ids, a name must be valid in an address', async () => {
+  test('if names are ids, a name must be valid in a URL', async () => {
     const { send } = await open(full, team({ ownIds: false, versions: false }))
     for (const displayName of ['.', '..', '.search']) {
       expect((await send('POST', '/Groups', { displayName })).body).toMatchObject({ scimType: 'invalidValue' })
@@ -212,7 +212,7 @@ describe('changing a group', () => {
     expect([...people.memberships.keys()]).toEqual(['blue', 'crimson'])
   })
 
-  test('a name that another group has is refused, in any letter case; its own in another case is taken', async () => {
+  test('a name that another group has is rejected, in any letter case; its own in another case is accepted', async () => {
     const { send, workflows, people } = await open()
     expect((await send('PATCH', '/Groups/gid-red', rename('BLUE'))).status).toBe(409)
     expect(workflows.calls).toEqual([])
@@ -220,7 +220,7 @@ describe('changing a group', () => {
     expect([...people.memberships.keys()]).toEqual(['blue', 'Red'])
   })
 
-  test('of two groups that want one name at once, one gets it', async () => {
+  test('if two groups want one name at the same time, one gets it', async () => {
     const { send, people } = await open()
     const answers = await Promise.all([
       send('PATCH', '/Groups/gid-red', rename('one')),
@@ -248,7 +248,7 @@ describe('changing a group', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('without its workflow a new name is refused and the present one taken', async () => {
+  test('without its workflow a new name is rejected and the present one accepted', async () => {
     const { groupUpdateWorkflow: _none, ...params } = full
     const { send, workflows } = await open(params)
     expect((await send('PATCH', '/Groups/gid-red', rename('new'))).body).toMatchObject({ scimType: 'mutability' })
@@ -257,7 +257,7 @@ describe('changing a group', () => {
     expect(workflows.calls.map(({ name }) => name)).toEqual(['change-members'])
   })
 
-  test('a group that is known by its name keeps it, but for letter case', async () => {
+  test('a group whose id is its name keeps it, except for letter case', async () => {
     const { send } = await open(withBody, team({ ownIds: false, versions: true }))
     expect((await send('PATCH', '/Groups/red', rename('new'))).body).toMatchObject({ scimType: 'mutability' })
     expect((await send('PATCH', '/Groups/red', rename('RED'))).body).toMatchObject({
@@ -287,7 +287,7 @@ describe('changing a group', () => {
     expect((await send('PATCH', '/Groups/gid-blue', rename('red PEOPLE'))).status).toBe(409)
   })
 
-  test('with the built-in mapping every attribute is kept', async () => {
+  test('with the built-in mapping every attribute is stored', async () => {
     const { groupFilterScim2Ldap: _none, ...params } = withBody
     const { send } = await open({ ...params, mapping: 'scim' })
     await send('PATCH', '/Groups/gid-red', patchOp({ op: 'add', path: 'externalId', value: 'e-9' }))
@@ -297,7 +297,7 @@ describe('changing a group', () => {
   })
 })
 
-describe('/Schemas', () => {
+describe('the schema', () => {
   const mutabilities = async (params: ParamValues) => {
     const { body } = await (await open(params)).send('GET', `/Schemas/${core}`)
     const attributes = body['attributes'] as JsonObject[]
@@ -363,7 +363,7 @@ describe('versions', () => {
     expect(workflows.calls).toHaveLength(1)
   })
 
-  test('a request that changes nothing asks for no new version', async () => {
+  test('a request that changes nothing requires no new version', async () => {
     const { send, workflows } = await open()
     expect((await send('PATCH', '/Groups/gid-red', rename('red'), { 'if-match': 'W/"1"' })).status).toBe(200)
     expect(workflows.calls).toEqual([])
@@ -414,7 +414,7 @@ describe('answers by client', () => {
     if (status === 200) expect(membersIn(answer.body)).toEqual(['id-1', 'id-2', 'id-3'])
   })
 
-  test('a strict client may send nothing that the schema does not have', async () => {
+  test('a strict client may send only attributes of the schema', async () => {
     const { send, workflows } = await open({ ...full, client: 'strict' })
     const unknown = { schemas: [core], displayName: 'n', colour: 'red' }
     expect((await send('POST', '/Groups', unknown)).status).toBe(400)
@@ -448,7 +448,7 @@ describe('answers by client', () => {
     expect([status, body['members'], people.memberReads]).toEqual([200, undefined, 0])
   })
 
-  test.each(['entra', 'onelogin'])('%s cannot remove all members by leaving them out', async (client) => {
+  test.each(['entra', 'onelogin'])('%s cannot remove all members by omitting them', async (client) => {
     const { send, workflows, people } = await open({ ...full, client })
     for (const remove of [
       { op: 'Remove', path: 'members' },
@@ -465,7 +465,7 @@ describe('answers by client', () => {
     expect(people.memberships.get('red')?.size).toBe(0)
   })
 
-  test('others can', async () => {
+  test('other clients can', async () => {
     const { send, people } = await open()
     await send('PATCH', '/Groups/gid-red', patchOp({ op: 'remove', path: 'members' }))
     expect(people.memberships.get('red')?.size).toBe(0)

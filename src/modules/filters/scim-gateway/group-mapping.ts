@@ -35,7 +35,7 @@ export class GroupMapping {
     })
   }
 
-  /** `true` shows all members, if the group was read with them; a list shows exactly these. */
+  /** `true` shows all members, if the group was read with them; a list shows only these. */
   async resource(found: FoundGroup, base: string, members: boolean | readonly Member[]): Promise<ScimResource> {
     const { id, group } = found
     const { schema } = this.#config.groups

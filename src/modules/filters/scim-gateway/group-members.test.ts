@@ -23,7 +23,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from }, (_
 const held = (people: People) => [...(people.memberships.get('red') ?? [])].map((login) => Number(login.slice(1)))
 
 describe('at the same time', () => {
-  test('50 parallel changes of different members end exactly right', async () => {
+  test('50 parallel changes of different members all take effect', async () => {
     const people = crowd(60, ...range(0, 25))
     const { send } = await open(people)
     const answers = await Promise.all(
@@ -33,7 +33,7 @@ describe('at the same time', () => {
     expect(held(people).sort((a, b) => a - b)).toEqual(range(25, 50))
   })
 
-  test('of many requests with the same version exactly one succeeds', async () => {
+  test('one of many requests with the same version succeeds', async () => {
     const people = crowd(20)
     const { send } = await open(people)
     const answers = await Promise.all(
@@ -103,7 +103,7 @@ describe('a failure part way', () => {
     expect(workflows.calls).toHaveLength(runs + 100 - done)
   })
 
-  test('a rename that is done stays, and is counted', async () => {
+  test('a completed rename stays, and is counted', async () => {
     const people = new People({ ownIds: true, versions: true })
     people.add('ann')
     people.addGroup('red')
@@ -141,7 +141,7 @@ function counting(people: People): { looked: number } {
   return count
 }
 
-test('members that stay are not looked up one by one when a whole list comes', async () => {
+test('members that stay are not looked up one by one when the request has the whole list', async () => {
   const people = crowd(50, ...range(0, 49))
   const { send, workflows } = await open(people)
   const count = counting(people)
@@ -172,7 +172,7 @@ describe('notes', () => {
     return last === undefined ? undefined : notesOf(last)
   }
 
-  test('has the operations without values, and the changes that were made', async () => {
+  test('have the operations without values, and the changes that were made', async () => {
     const people = new People({ ownIds: true, versions: true })
     for (const login of ['ann', 'bob']) people.add(login)
     people.addGroup('red', 'ann')
@@ -207,7 +207,7 @@ describe('notes', () => {
     expect(notesOfLast(exchanges)?.changes).toMatchObject([{ kind: 'delete', id: 'gid-red', attributes: [] }])
   })
 
-  test('a change that stopped part way, if anything was done', async () => {
+  test('have a change that stopped part way, if anything was done', async () => {
     const people = crowd(2)
     const { send, workflows, exchanges } = await open(people)
     workflows.failing = ({ user }) => user.userID === 'u1'
@@ -225,7 +225,7 @@ describe('a member without a value', () => {
     ['PATCH', patchOp({ op: 'add', value: { members: [{ value: null, type: null }] } })],
     ['PATCH', patchOp({ op: 'remove', path: 'members', value: [{ vlaue: 'u0' }] })],
     ['PUT', { displayName: 'red', members: [{}] }],
-  ])('is refused by %s, and nobody leaves', async (method, body) => {
+  ])('is rejected by %s, and no member is removed', async (method, body) => {
     const people = crowd(2, 0)
     const { send } = await open(people)
     expect((await send(method, '/Groups/red', body as JsonObject)).status).toBe(400)

@@ -305,7 +305,7 @@ async function runGroupMember(parts: GatewayParts, call: ScimCall, planned: Foun
       return
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
-      // Another request nested groups meanwhile, and both together would close a circle.
+      // Another request nested groups meanwhile, and both together would close a cycle.
       if (error.code === 'CONFLICT') throw scimError('invalidValue', error.publicText, { cause: error })
       if (error.code !== 'NOT_FOUND' || attempt >= maxAttempts) throw error
     }

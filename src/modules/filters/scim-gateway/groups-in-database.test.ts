@@ -20,7 +20,7 @@ const workflows = {
 }
 
 let stack: Awaited<ReturnType<typeof openStack>>
-/** Two gateways that share nothing but the database. */
+/** Two gateways that share only the database. */
 let sends: readonly Send[]
 const ids: string[] = []
 
@@ -64,7 +64,7 @@ async function create(...members: string[]) {
 }
 
 describe('from several processes at once', () => {
-  test('50 changes of different members of one group end exactly right', async () => {
+  test('50 changes of different members of one group all take effect', async () => {
     const { address } = await create(...ids.slice(0, 25))
     const answers = await Promise.all(
       ids.slice(0, 50).map((id, i) => sendBy(i)('PATCH', address, i < 25 ? remove(id) : add(id))),
@@ -81,7 +81,7 @@ describe('from several processes at once', () => {
     for (const { address } of groups) expect(membersIn((await stack.send('GET', address)).body)).toEqual([user])
   })
 
-  test('of many with the same If-Match exactly one wins, whether it renames or changes members', async () => {
+  test('one of many with the same If-Match wins, whether it renames or changes members', async () => {
     const { address, etag } = await create()
     const answers = await Promise.all(
       ids.slice(0, 12).map((id, i) => {
@@ -109,7 +109,7 @@ describe('from several processes at once', () => {
     expect(await groupsNamed(displayName)).toEqual([])
   })
 
-  test.each([0, 4, 8, 16])('a group that is deleted %i ms into a change of its members stays away', async (ms) => {
+  test.each([0, 4, 8, 16])('a group that is deleted %i ms into a change of its members stays deleted', async (ms) => {
     const { address, displayName } = await create()
     const [changed, deleted] = await Promise.all([
       sendBy(0)('PATCH', address, add(...ids)),
@@ -120,7 +120,7 @@ describe('from several processes at once', () => {
     expect(await groupsNamed(displayName)).toEqual([])
   })
 
-  test('of two requests that create one name, one succeeds', async () => {
+  test('one of two requests that create one name succeeds', async () => {
     const displayName = `group${next++}`
     const answers = await Promise.all([
       sendBy(0)('POST', '/Groups', { displayName }),
@@ -138,7 +138,7 @@ describe('from several processes at once', () => {
   })
 })
 
-test('name and attributes: kept, found, changed and cleared', async () => {
+test('name and attributes: stored, found, changed and cleared', async () => {
   const { address } = await create(ids[0] ?? '')
   const displayName = `group${next++}`
   const renamed = await patched(address, patchOp({ op: 'replace', value: { displayName, externalId: 'E-1' } }))
@@ -154,7 +154,7 @@ test('name and attributes: kept, found, changed and cleared', async () => {
   expect((await stack.send('GET', byExternalId)).body).toMatchObject({ totalResults: 0 })
 })
 
-test("Entra's probe and the look-up by name", async () => {
+test("Entra's probe and the lookup by name", async () => {
   const { address, displayName } = await create(ids[0] ?? '')
   const find = async (filter: string) =>
     (await stack.send('GET', `/Groups?attributes=id&filter=${encodeURIComponent(filter)}`)).body['totalResults']
@@ -172,7 +172,7 @@ test('100 groups created at once by one client', async () => {
   expect(new Set(statuses(answers))).toEqual(new Set([201]))
 })
 
-test('spaces at the ends of a name are part of it, through its whole life', async () => {
+test('spaces at the ends of a name are part of it, for its whole life', async () => {
   const [member = ''] = ids
   const created = await stack.send('POST', '/Groups', { displayName: ' spaced ', members: [{ value: member }] })
   expect([created.status, created.body['displayName'], membersIn(created.body)]).toEqual([201, ' spaced ', [member]])

@@ -18,13 +18,13 @@ function team(options = { ownIds: false }): People {
 const okta = { ...tutorialParams, client: 'okta' }
 const open = (people = team(), params: ParamValues = okta) => openGateway(scimGateway, { people, params })
 const patchOp = (...operations: JsonValue[]): JsonObject => ({ Operations: operations })
-/** Without the mark of groups. */
+/** Without the prefix of groups. */
 const ids = (body: JsonObject): unknown[] =>
   (body['Resources'] as JsonObject[]).map(({ id }) => String(id).replace(/^group:/, ''))
 const find = (filter: string): string => `/Groups?filter=${encodeURIComponent(filter)}`
 
 describe('reading groups', () => {
-  test('gives members with their addresses', async () => {
+  test('returns members with their addresses', async () => {
     const { send } = await open()
     expect((await send('GET', '/Groups/red')).body).toEqual({
       schemas: ['urn:ietf:params:scim:schemas:core:2.0:Group'],
@@ -40,7 +40,7 @@ describe('reading groups', () => {
     expect((await send('GET', '/Groups/none')).status).toBe(404)
   })
 
-  test('members are known by the ids of their users', async () => {
+  test('members have the ids of their users', async () => {
     const { send } = await open(team({ ownIds: true }))
     const { body } = await send('GET', '/Groups/gid-red')
     expect(body).toMatchObject({ id: 'gid-red', displayName: 'red', members: [{ value: 'id-1' }, { value: 'id-2' }] })
@@ -138,7 +138,7 @@ describe('ids', () => {
 })
 
 describe('changing members', () => {
-  test('one workflow for each member that changes, and no member list is read', async () => {
+  test('runs one workflow for each member that changes, and reads no member list', async () => {
     const { send, workflows, people } = await open()
     const { status } = await send(
       'PATCH',
@@ -160,14 +160,14 @@ describe('changing members', () => {
     expect(call?.user.attributes.toObject()).toEqual({ userName: ['bob'] })
   })
 
-  test('with ids of their own', async () => {
+  test('works with separate ids', async () => {
     const { send, people } = await open(team({ ownIds: true }))
     const swap = patchOp({ op: 'replace', path: 'members', value: [{ value: 'id-2' }, { value: 'id-3' }] })
     expect((await send('PATCH', '/Groups/gid-red', swap)).status).toBe(204)
     expect([...(people.memberships.get('red') ?? [])].sort()).toEqual(['bob', 'cyd'])
   })
 
-  test('a body if attributes were requested', async () => {
+  test('returns a body if attributes were requested', async () => {
     const { send } = await open()
     const add = patchOp({ op: 'add', path: 'members', value: [{ value: 'cyd' }] })
     const { status, body } = await send('PATCH', '/Groups/red?attributes=members.value', add)
@@ -210,7 +210,7 @@ describe('changing members', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('PUT makes the members these', async () => {
+  test('PUT replaces the members', async () => {
     const { send, people } = await open()
     const { status, body } = await send('PUT', '/Groups/red', { displayName: 'red', members: [{ value: 'cyd' }] })
     expect([status, (body['members'] as JsonObject[]).map(({ value }) => value)]).toEqual([200, ['cyd']])
@@ -281,13 +281,13 @@ describe('from the virtual directory', () => {
     expect(ids((await send('GET', `/Users?filter=${encodeURIComponent('userName ew "b"')}`)).body)).toEqual(['bob'])
   })
 
-  test('an id is a value, never a piece of filter', async () => {
+  test('an id is a value, never a part of a filter', async () => {
     const { send, host } = await openDirectory()
     expect((await send('GET', `/Users/${encodeURIComponent('*)(uid=*')}`)).status).toBe(404)
     expect(JSON.stringify(host.searches[0]?.filter)).toContain('"value":"*)(uid=*"')
   })
 
-  test('groups with those members that are users here', async () => {
+  test('groups have only members that are users here', async () => {
     const { send } = await openDirectory()
     expect((await send('GET', '/Groups/red')).body['members']).toEqual([
       { value: 'ann', $ref: `${base}/Users/ann`, type: 'User', display: 'ann' },

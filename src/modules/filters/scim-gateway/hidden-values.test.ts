@@ -63,7 +63,7 @@ describe('values that mapping lines do not show stay', () => {
   })
   afterAll(() => stack.close())
 
-  /** What a line stores, the SCIM attribute it is shown as, and what a client sends for one value. */
+  /** What a line stores, the SCIM attribute that shows it, and what a client sends for one value. */
   const kinds = [
     { kind: 'composite and custom', internal: 'mail', scim: 'emails', sent: (value: string) => [{ value }] },
     { kind: 'user', internal: 'nick', scim: 'nickName', sent: (value: string) => value },
@@ -197,7 +197,7 @@ describe('elements that do not fit the built-in mapping stay', () => {
     }
   })
 
-  test('values behind the one that a single attribute shows', async () => {
+  test('values after the one that a single attribute shows', async () => {
     const { stored, patch } = await withUser(stack, { title: ['Boss', 'Queen'], nickName: ['a', 'b'] })
     await patch({ op: 'replace', path: 'title', value: 'Chief' })
     expect(await stored('title')).toEqual(['Chief', 'Queen'])

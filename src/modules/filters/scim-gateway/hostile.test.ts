@@ -22,7 +22,7 @@ const json = fc.oneof(
   fc.dictionary(fc.oneof(word, fc.constantFrom('value', 'Operations', 'op', 'path')), value),
 )
 
-/** Half a message: every member may be missing or of another type. */
+/** A partial message: every member may be missing or of another type. */
 const message = (members: Record<string, fc.Arbitrary<unknown>>) =>
   fc.record(
     Object.fromEntries(

@@ -53,7 +53,7 @@ test.each([
   ['POST', '/Users', '{}', 400, 'invalidValue'],
   ['PUT', '/Nothing/1', '{}', 404, undefined],
   ['DELETE', '/Users', undefined, 405, undefined],
-])('a refused %s %s is written down as well', async (method, path, body, status, keyword) => {
+])('a rejected %s %s is recorded as well', async (method, path, body, status, keyword) => {
   const { send, entries } = await open()
   const answer = await send(method, path, body)
   expect(answer.status).toBe(status)
@@ -86,7 +86,7 @@ test.each([
   ['PATCH', '/Users/ada', { Operations: [{ op: 'replace', path: 'emails[value eq "hunter2].type', value: 'x' }] }],
   ['GET', `/Users?filter=${encodeURIComponent('password eq "hunter2')}`, undefined],
   ['GET', `/Users?filter=${encodeURIComponent('password eq "hunter2\\q"')}`, undefined],
-])('a secret that is refused in %s %s stands neither in the answer nor in the journal', async (method, path, body) => {
+])('a rejected secret in %s %s appears neither in the answer nor in the journal', async (method, path, body) => {
   const { send, people, entries } = await open()
   people.add('ada', { first: ['Ada'] })
   const answer = await send(method, path, body)
@@ -139,7 +139,7 @@ test('operations keep words, paths and counts, and lose every value', () => {
   ])
 })
 
-test('no value gets into an entry', () => {
+test('no entry contains a value', () => {
   const secret = 'hunter2'
   const value: fc.Arbitrary<JsonValue> = fc.letrec<{ tree: JsonValue }>((tie) => ({
     tree: fc.oneof(

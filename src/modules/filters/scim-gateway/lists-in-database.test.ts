@@ -63,14 +63,14 @@ describe('the store sorts as the gateway would', () => {
     const key = (resource: JsonObject) => JSON.stringify([resource[sort.path.attribute.name] ?? null]).toLowerCase()
     const wanted = sortResources(all, sort)
     const { body } = await stack.send('GET', `/Users?${query}`)
-    // Who has the same value as another may stand in either place.
+    // Resources with the same value may come in either order.
     expect((body['Resources'] as JsonObject[]).map(key)).toEqual(wanted.map(key))
     expect(ids(await pages(String(query), 5))).toEqual(ids(body['Resources'] as JsonObject[]))
   })
 })
 
 describe('cursor', () => {
-  test('every user once, in the order of the list', async () => {
+  test('returns every user once, in the order of the list', async () => {
     expect(ids(await pages('', 1))).toEqual(ids(all))
     expect(ids(await pages('', 12))).toEqual(ids(all))
   })
@@ -100,14 +100,14 @@ describe('cursor', () => {
     '',
     'zz',
     `s${'A'.repeat(4000)}`,
-  ])('a position that no page gave is refused: %j', async (position) => {
+  ])('rejects a position that no page returned: %j', async (position) => {
     const cursor = writeCursor(['scim', '/api/scim', 'User', '', '', ''], position)
     const { status, body } = await stack.send('GET', `/Users?cursor=${cursor}`)
     expect([status, body['scimType']]).toEqual([400, 'invalidCursor'])
   })
 })
 
-test('a circle of managers in one bulk request (RFC 7644 3.7.1)', async () => {
+test('a cycle of managers in one bulk request (RFC 7644 3.7.1)', async () => {
   const user = (bulkId: string, manager: string) => ({
     method: 'POST',
     path: '/Users',

@@ -62,12 +62,12 @@ describe('sort', () => {
     expect(found(answer)).toEqual(['Anna', 'bert'])
   })
 
-  test('an attribute without values changes no order', async () => {
+  test('an attribute without values does not change the order', async () => {
     const { send } = await open()
     expect(found(await send('GET', '/Users?sortBy=title'))).toEqual(names)
   })
 
-  test('too many to be sorted here', async () => {
+  test('rejects more resources than it can sort', async () => {
     const people = new People()
     const { send } = await openGateway(scimGateway, { people })
     people.searchUsers = async () => ({ items: [], total: 10_001 })
@@ -88,7 +88,7 @@ describe('cursor (RFC 9865)', () => {
   test.each([
     ['the positions of the store', true],
     ['a store that gives none', false],
-  ])('every resource once, with %s', async (_, givesPositions) => {
+  ])('returns every resource once, with %s', async (_, givesPositions) => {
     const { send } = await open((people) => {
       people.givesPositions = givesPositions
     })
@@ -99,7 +99,7 @@ describe('cursor (RFC 9865)', () => {
     expect(await pages(send, '/Users?filter=active%20eq%20true&count=1')).toEqual([['Dora'], ['Anna'], ['Emil']])
   })
 
-  test('of lists that the gateway filters or sorts', async () => {
+  test('works for lists that the gateway filters or sorts', async () => {
     const { send } = await open()
     expect(await pages(send, '/Users?filter=meta.created%20pr&count=3')).toEqual([
       ['Dora', 'bert', 'Anna'],
@@ -119,14 +119,14 @@ describe('cursor (RFC 9865)', () => {
     ])
   })
 
-  test('a list without any', async () => {
+  test('works for an empty list', async () => {
     const { send } = await open()
     const { body } = await send('GET', '/Users?filter=userName%20sw%20%22x%22&cursor')
     expect(body).toMatchObject({ totalResults: 0, itemsPerPage: 0, Resources: [] })
     expect(body).not.toHaveProperty('nextCursor')
   })
 
-  test('is of one query only', async () => {
+  test('is valid for one query only', async () => {
     const { send } = await open()
     const { nextCursor } = (await send('GET', '/Users?cursor&count=2')).body
     for (const path of [
@@ -141,7 +141,7 @@ describe('cursor (RFC 9865)', () => {
     expect(found(await send('GET', `/Users?count=1&cursor=${nextCursor}`))).toEqual(['Anna'])
   })
 
-  test('whose place is gone has expired', async () => {
+  test('expires if its position no longer exists', async () => {
     const { send, people } = await open()
     const path = '/Users?sortBy=emails&count=2'
     const { nextCursor } = (await send('GET', `${path}&cursor`)).body
@@ -152,7 +152,7 @@ describe('cursor (RFC 9865)', () => {
     })
   })
 
-  test('that the store refuses is invalidCursor, and the filter is not blamed', async () => {
+  test('that the store rejects is invalidCursor, and the filter is not blamed', async () => {
     const { send, people } = await open()
     const { nextCursor } = (await send('GET', '/Users?count=2&cursor')).body
     const { searchUsers } = people
@@ -170,7 +170,7 @@ describe('cursor (RFC 9865)', () => {
   })
 })
 
-describe('a filter that says nothing', () => {
+describe('an empty filter', () => {
   test.each(['/Users?filter=', '/Groups?filter=', '?filter=', '/Users?filter=%20', '/Users?count=1&filter'])(
     '%s is refused instead of listing everything',
     async (path) => {
@@ -185,7 +185,7 @@ describe('a filter that says nothing', () => {
     },
   )
 
-  test('at the root of .search too', async () => {
+  test('also at the root of .search', async () => {
     const { send } = await open()
     expect((await send('POST', '/.search', { filter: '' })).body).toMatchObject({ scimType: 'invalidFilter' })
   })
@@ -213,7 +213,7 @@ describe.each([
   })
 })
 
-describe('names that a client has for attributes', () => {
+describe("a client's own names for attributes", () => {
   async function as(client: string) {
     const people = new People()
     people.add('ann', { mail: ['ann@example.com'] })
@@ -264,7 +264,7 @@ describe('.search (RFC 7644 3.4.3)', () => {
     expect(found(await send('POST', '/Groups/.search', { filter: 'displayName eq "blue"' }))).toEqual(['Blue'])
   })
 
-  test('its cursors go on in a GET', async () => {
+  test('its cursors continue in a GET', async () => {
     const { send } = await open()
     const { nextCursor } = (await send('POST', '/Users/.search', { schemas, cursor: '', count: 4 })).body
     expect(found(await send('GET', `/Users?cursor=${nextCursor}`))).toEqual(['Emil'])
@@ -284,7 +284,7 @@ describe('.search (RFC 7644 3.4.3)', () => {
     expect(await send('POST', '/Users/.search', body)).toMatchObject({ status: 400, body: { scimType } })
   })
 
-  test('takes POST only', async () => {
+  test('accepts POST only', async () => {
     const { send } = await open()
     for (const path of ['/Users/.search', '/.search']) {
       expect(await send('GET', path)).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } })
@@ -295,7 +295,7 @@ describe('.search (RFC 7644 3.4.3)', () => {
 describe('of all types (RFC 7644 3.4.2.1)', () => {
   const all = [...names, 'red', 'Blue', 'amber']
 
-  test('users, then groups; one total', async () => {
+  test('returns users, then groups, with one total', async () => {
     const { send } = await open()
     const answer = await send('GET', '')
     expect(found(answer)).toEqual(all)
@@ -307,7 +307,7 @@ describe('of all types (RFC 7644 3.4.2.1)', () => {
     expect((await send('GET', '/?count=0')).body).toMatchObject({ totalResults: 8, Resources: [] })
   })
 
-  test.each([1, 2, 3, 5, 7, 8])('by cursor, %i at a time', async (count) => {
+  test.each([1, 2, 3, 5, 7, 8])('works by cursor, %i at a time', async (count) => {
     const { send } = await open()
     const parts = await pages(send, `/?count=${count}`)
     expect(parts.flat()).toEqual(all)
@@ -333,7 +333,7 @@ describe('of all types (RFC 7644 3.4.2.1)', () => {
     expect(people.searches).toHaveLength(1)
   })
 
-  test('an order goes across the types', async () => {
+  test('sorts across the types', async () => {
     const { send } = await open()
     expect(await pages(send, '/?sortBy=id&sortOrder=descending&count=3')).toEqual([
       ['red', 'Blue', 'amber'],
@@ -344,12 +344,12 @@ describe('of all types (RFC 7644 3.4.2.1)', () => {
     expect((await send('GET', '/?sortBy=none')).body).toMatchObject({ scimType: 'invalidValue' })
   })
 
-  test('a user and a group of the same id are two', async () => {
+  test('returns a user and a group with the same id', async () => {
     const { send } = await open((people) => people.addGroup('Anna'))
     expect((await pages(send, '/?sortBy=id&count=1')).flat()).toHaveLength(9)
   })
 
-  test('each is shown as its own schema has it', async () => {
+  test('shows each by its own schema', async () => {
     const { send } = await open()
     const { body } = await send('GET', '/?attributes=userName,members&sortBy=displayName&sortOrder=descending&count=2')
     expect(body['Resources']).toEqual([

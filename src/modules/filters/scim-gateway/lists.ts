@@ -50,11 +50,11 @@ export type Extent = PageExtent | { readonly kind: 'all' }
 export interface ListRequest {
   /** The listed type; a cursor of one list is not valid in another. */
   readonly name: string
-  /** Undefined: no restriction. */
+  /** Undefined if unrestricted. */
   readonly filter: ScimFilter | undefined
   readonly sort: Sort | undefined
   readonly extent: Extent
-  /** Undefined: as the schema defines it. */
+  /** Undefined for the default of the schema. */
   readonly projection: Projection | undefined
 }
 
@@ -271,7 +271,7 @@ async function candidates<T>(
   }
 }
 
-/** Synchronous results cost no turn of the event loop; asynchronous ones are made a few at a time. */
+/** Synchronous results cost no tick of the event loop; asynchronous ones are made a few at a time. */
 async function resourcesOf<T>(source: Search<T>, items: readonly T[]): Promise<ScimResource[]> {
   const made: ScimResource[] = []
   for (const item of items) {
@@ -355,7 +355,7 @@ async function rootPage(types: readonly TypeList[], whole: ListRequest, extent: 
   const sorts = new Map(types.flatMap(({ list }) => (list.sort === undefined ? [] : [[list.name, list.sort]])))
   const [sort] = sorts.values()
   if (sort === undefined) return extent.kind === 'cursor' ? byCursor(types, extent) : byIndex(types, extent)
-  // An order goes across the types, so all matches are read.
+  // The order applies across the types, so all matches are read.
   const all: ScimResource[] = []
   for (const { search } of types) all.push(...(await search({ kind: 'all' })).resources)
   const pathOf = (resource: ScimResource) => (sorts.get(resourceTypeOf(resource) ?? '') ?? sort).path

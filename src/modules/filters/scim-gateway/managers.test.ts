@@ -32,7 +32,7 @@ describe('a manager is a user', () => {
   const read = async (id: string) => (await stack.send('GET', `/Users/${id}`)).body
   const shown = (id: string, displayName: string) => ({ value: id, $ref: `${base}/Users/${id}`, displayName })
 
-  test('shown with name and address, by POST, GET, PATCH and in lists', async () => {
+  test('is shown with name and address, by POST, GET, PATCH and in lists', async () => {
     const boss = await create({ displayName: 'The Boss' })
     const other = await create({ name: { formatted: 'Ada Lovelace' } })
     const created = await stack.send('POST', '/Users', { userName: `user${next++}`, title: 'Dr', ...under(boss) })
@@ -49,7 +49,7 @@ describe('a manager is a user', () => {
     }
     const few = await stack.send('GET', `/Users/${id}?attributes=title`)
     expect(few.body[enterprise]).toBeUndefined()
-    // What is shown can be sent back, and changes nothing.
+    // A client can send back what it read, which changes nothing.
     const runs = stack.audit.rows.length
     expect((await stack.send('PUT', `/Users/${id}`, await read(id))).status).toBe(200)
     expect(stack.audit.rows.length).toBe(runs)
@@ -57,7 +57,7 @@ describe('a manager is a user', () => {
     expect(attributes?.filter((name) => name.includes('manager'))).toEqual([`${path}.value`])
   })
 
-  test('by its address alone', async () => {
+  test('can be set by address alone', async () => {
     const [boss, id] = [await create({ displayName: 'B' }), await create()]
     const by = ($ref: string) => stack.send('PATCH', `/Users/${id}`, patchOp({ op: 'add', path, value: { $ref } }))
     expect(managerIn((await by(`${base}/Users/${boss}`)).body)).toEqual(shown(boss, 'B'))
@@ -67,7 +67,7 @@ describe('a manager is a user', () => {
     expect([wrong.status, wrong.body['scimType']]).toEqual([400, 'invalidValue'])
   })
 
-  test('an unknown one is refused by name, and nothing changes', async () => {
+  test('rejects an unknown one by name, and nothing changes', async () => {
     const id = await create({ title: 'Dr' })
     const nobody = { userName: `user${next++}`, ...under('nobody-42') }
     const answers = [
@@ -83,7 +83,7 @@ describe('a manager is a user', () => {
     expect(await read(id)).toMatchObject({ title: 'Dr' })
   })
 
-  test('a deleted one is cleared, and one that is gone otherwise is not shown', async () => {
+  test('clears a deleted one, and hides one that disappeared otherwise', async () => {
     const [boss, other] = [await create(), await create()]
     const reports = await Promise.all(Array.from({ length: 12 }, () => create(under(boss))))
     const staying = await create(under(other))
@@ -97,7 +97,7 @@ describe('a manager is a user', () => {
     const after = await read(staying)
     expect(managerIn(after)).toBeUndefined()
     expect(after['schemas']).not.toContain(enterprise)
-    // It can be removed or replaced all the same, and does not stand in the way of other changes.
+    // It can still be removed or replaced, and does not prevent other changes.
     const titled = await stack.send('PATCH', `/Users/${staying}`, patchOp({ op: 'add', path: 'title', value: 'Dr' }))
     expect(titled.status).toBe(200)
     expect((await stack.send('PATCH', `/Users/${staying}`, patchOp({ op: 'remove', path }))).status).toBe(200)
@@ -130,7 +130,7 @@ test('a page looks up each manager once, and not those on the page', async () =>
   expect(lookups).not.toHaveBeenCalled()
 })
 
-test('lines that show a manager otherwise keep doing so', async () => {
+test('lines that map a manager otherwise still apply', async () => {
   const people = new People()
   people.add('ann', { boss: ['cn=boss,dc=example'] })
   const { send } = await openGateway(scimGateway, {

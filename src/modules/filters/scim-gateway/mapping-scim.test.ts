@@ -130,7 +130,7 @@ const person: fc.Arbitrary<JsonObject> = fc
     ...(externalId === undefined ? {} : { externalId }),
   }))
 
-/** As the protocol engine understands it; undefined when it is not legal. */
+/** The resource as the protocol engine reads it; undefined if it is invalid. */
 function understood(raw: JsonObject): JsonObject | undefined {
   try {
     return readResource(schema, raw)
@@ -139,7 +139,7 @@ function understood(raw: JsonObject): JsonObject | undefined {
   }
 }
 
-/** Without what the service adds. */
+/** Without the attributes that the service adds. */
 function own({ schemas: _, id: __, meta: ___, ...rest }: JsonObject): JsonObject {
   return rest
 }
@@ -161,7 +161,7 @@ describe('nothing is lost', () => {
         expect(own((await stack.send('GET', address)).body)).toEqual(sameJson(created))
         const put = await stack.send('PUT', address, replaced)
         expect([put.status, put.body['detail']]).toEqual([200, undefined])
-        // A PUT without `active` leaves the account on or off.
+        // A PUT without `active` neither activates nor deactivates the account.
         const active = replaced?.['active'] ?? created?.['active']
         const kept = { ...replaced, ...(active === undefined ? {} : { active }) }
         expect(own((await stack.send('GET', address)).body)).toEqual(sameJson(kept))
@@ -178,7 +178,7 @@ const create = async (resource: JsonObject = {}): Promise<{ address: string; bod
 }
 
 describe('storing', () => {
-  test('is named like the SCIM path, and never the password', async () => {
+  test('uses the SCIM path as the name, and never stores the password', async () => {
     const userName = unique()
     await create({
       userName,
@@ -207,7 +207,7 @@ describe('storing', () => {
     expect(JSON.stringify(stack.audit.rows)).not.toContain('hidden-word')
   })
 
-  test('is cleared by PATCH and PUT, though the workflow names no attributes', async () => {
+  test('clears by PATCH and PUT, though the workflow names no attributes', async () => {
     const userName = unique()
     const { address } = await create({ userName, title: 'x', nickName: 'y', emails: [{ value: 'e@example.com' }] })
     await stack.send('PATCH', address, patchOp({ op: 'remove', path: 'title' }, { op: 'remove', path: 'emails' }))
@@ -216,7 +216,7 @@ describe('storing', () => {
     expect((await stack.directory.findByLogin(userName))?.attributes.names()).toEqual(['userName'])
   })
 
-  test('values of other writers are shown as far as they fit, and kept', async () => {
+  test('shows and keeps values of other writers as far as they fit', async () => {
     const userName = unique()
     await stack.directory.create({
       userID: userName,
@@ -248,7 +248,7 @@ describe('storing', () => {
 })
 
 describe('showing', () => {
-  test('the groups of the user, and the extensions among the schemas', async () => {
+  test('has the groups of the user, and the extensions among the schemas', async () => {
     const userName = unique()
     const { address } = await create({ userName, [badgeUrn]: { doors: ['1'] } })
     await stack.workflows.run({
@@ -280,7 +280,7 @@ describe('showing', () => {
     expect(await stored('secret')).toEqual([])
   })
 
-  test('an immutable attribute keeps its value, and another value is refused', async () => {
+  test('keeps the value of an immutable attribute, and rejects another value', async () => {
     const { address, body } = await create({ [badgeUrn]: { printer: 'P1' } })
     const userName = body['userName'] ?? ''
     const other = await stack.send('PUT', address, { userName, [badgeUrn]: { printer: 'P2' } })
@@ -288,7 +288,7 @@ describe('showing', () => {
     expect((await stack.send('PUT', address, { userName })).body[badgeUrn]).toEqual({ printer: 'P1' })
   })
 
-  test('/Schemas lists all of it, and no password', async () => {
+  test('/Schemas lists all of it, except the password', async () => {
     const { body } = await stack.send('GET', `/Schemas/${userSchema.id}`)
     const names = (body['attributes'] as JsonObject[]).map(({ name }) => name)
     expect(names).toContain('costume')
@@ -380,7 +380,7 @@ describe('filters', () => {
     `not (${badgeUrn}:doors pr)`,
     `${enterpriseUserSchema.id}:manager pr`,
     'not (addresses.country pr)',
-  ])('the store gives what matches, no more and no less: %s', async (filter) => {
+  ])('the store returns exactly the matches: %s', async (filter) => {
     const all = (await stack.send('GET', '/Users?count=200')).body['Resources'] as JsonObject[]
     const parsed = parseFilter(filter, schema)
     const wanted = all.filter((resource) => evaluateFilter(parsed, resource)).map(({ id }) => id)

@@ -22,7 +22,7 @@ const workflows = {
 }
 
 let stack: Awaited<ReturnType<typeof openStack>>
-/** Two gateways that share nothing but the database, and two more where names are shared. */
+/** Two gateways that share only the database, and two more that share names. */
 let sends: readonly Send[]
 let sharing: readonly Send[]
 let plain: Send
@@ -110,7 +110,7 @@ describe('groups as members', () => {
     ['a user sent as a group', (_, user) => ({ value: user, $ref: `x/Groups/${user}` }), /no group/],
     ['types that contradict', (group) => ({ value: group, type: 'User', $ref: `../Groups/${group}` }), /\$ref/],
     ['another type', (group) => ({ value: group, type: 'Device' }), /User or Group/],
-  ])('%s is refused, and nothing is half done', async (_name, member, reason) => {
+  ])('%s is rejected, and no change is partial', async (_name, member, reason) => {
     const inner = await create()
     const { id } = await create()
     const sent = add({ value: ids[2] ?? '' }, member(inner.id, ids[0] ?? ''))
@@ -119,7 +119,7 @@ describe('groups as members', () => {
     expect(membersIn((await stack.send('GET', `/Groups/${id}`)).body)).toEqual([])
   })
 
-  test('a circle is refused, and nothing is half done', async () => {
+  test('a cycle is rejected, and no change is partial', async () => {
     const a = await create()
     const b = await create({ value: a.id })
     const c = await create({ value: b.id })
@@ -135,7 +135,7 @@ describe('groups as members', () => {
     expect(membersIn((await stack.send('GET', `/Groups/${a.id}`)).body)).toEqual([])
   })
 
-  test('of two gateways that close a circle at the same time, one gets an error', async () => {
+  test('if two gateways close a cycle at the same time, one gets an error', async () => {
     for (let round = 0; round < 5; round++) {
       const [a, b] = [await create(), await create()]
       const answers = await Promise.all([
@@ -146,7 +146,7 @@ describe('groups as members', () => {
     }
   })
 
-  test('without the workflow they are refused with the reason', async () => {
+  test('without the workflow they are rejected with the reason', async () => {
     const inner = await create()
     const { id } = await create()
     const { status, body } = await plain('PATCH', `/Groups/${id}`, add({ value: inner.id }))
@@ -154,7 +154,7 @@ describe('groups as members', () => {
     expect(body['detail']).toContain('groupNestingWorkflow')
   })
 
-  test('a circle of bulk references: each is created, and the operation that closes it is refused', async () => {
+  test('a cycle of bulk references: each is created, and the operation that closes it is rejected', async () => {
     const operation = (bulkId: string, member: string) => ({
       method: 'POST',
       path: '/Groups',
@@ -176,7 +176,7 @@ describe('groups as members', () => {
 })
 
 describe('names', () => {
-  test('identical groups that two gateways create at the same time: one is created', async () => {
+  test('if two gateways create identical groups at the same time, one is created', async () => {
     for (let round = 0; round < 10; round++) {
       const group = { displayName: `same ${round}`, externalId: 'x' }
       const answers = await Promise.all([0, 1].map((n) => sendBy(n)('POST', '/Groups', group)))

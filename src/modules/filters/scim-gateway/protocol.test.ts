@@ -98,7 +98,7 @@ describe('HTTP', () => {
     expect([status, headers['allow']]).toEqual([405, allow])
   })
 
-  test('HEAD is GET without its body, OPTIONS lists the methods, a slash at the end does not count', async () => {
+  test('HEAD is GET without its body, OPTIONS lists the methods, a trailing slash is ignored', async () => {
     const { send } = await open()
     expect(await send('HEAD', '/Users/ann')).toMatchObject({ status: 200, body: {} })
     const length = Buffer.byteLength(JSON.stringify((await send('GET', '/Users/ann')).body))

@@ -11,7 +11,7 @@ const call = (headers: { ifMatch?: string; ifNoneMatch?: string } = {}) => ({
   ifNoneMatch: headers.ifNoneMatch,
 })
 
-/** Fails so many times, then gives how often it ran. */
+/** Fails this many times, then returns how often it ran. */
 function work(failures: number, code: 'VERSION_MISMATCH' | 'TARGET_FAILED' = 'VERSION_MISMATCH') {
   let runs = 0
   return async (): Promise<number> => {
@@ -30,19 +30,19 @@ test('gives up after a while, and says when to try again', async () => {
 })
 
 test.each([{ ifMatch: 'W/"1"' }, { ifNoneMatch: '*' }])(
-  'not where the client names a version (%j)',
+  'does not repeat it if the client names a version (%j)',
   async (headers) => {
     await expect(retryWhileChanged(call(headers), work(1))).rejects.toMatchObject({ status: 412 })
   },
 )
 
-test('nor for any other failure', async () => {
+test('nor after any other failure', async () => {
   await expect(retryWhileChanged(call(), work(1, 'TARGET_FAILED'))).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })
 
 const core = 'urn:ietf:params:scim:schemas:core:2.0'
 
-/** A gateway all of whose runs have to wait. */
+/** A gateway whose runs all have to wait. */
 async function open() {
   const people = new People({ ownIds: false })
   people.add('ann', { first: ['Ann'], mail: ['ann@example.com'] })
@@ -85,7 +85,7 @@ describe('a change whose workflow waits for a decision', () => {
     expect(started.length).toBe(1)
   })
 
-  test('does not keep the other members of the same request from theirs', async () => {
+  test('does not stop the changes of other members of the same request', async () => {
     const { send, started } = await open()
     const add = { op: 'add', path: 'members', value: [{ value: 'ann' }, { value: 'bob' }] }
     const patch = { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'], Operations: [add] }

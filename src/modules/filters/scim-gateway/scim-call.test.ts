@@ -7,7 +7,7 @@ import scimGateway from './scim-gateway.ts'
 const call = (ifMatch?: string, ifNoneMatch?: string) => ({ ifMatch, ifNoneMatch }) as ScimCall
 
 describe('requireMatch', () => {
-  test('gives the version that was named, for the write to be bound to', () => {
+  test('returns the version that the client named, for binding the write', () => {
     expect(requireMatch(call('W/"7"'), '7')).toBe('7')
     expect(requireMatch(call('"6", "7"'), '7')).toBe('7')
     expect(requireMatch(call('*'), '7')).toBeUndefined()
@@ -24,7 +24,7 @@ describe('requireMatch', () => {
     expect(requireMatch(call(undefined, '"6"'), '7')).toBeUndefined()
   })
 
-  test('a header that is malformed is 400', () => {
+  test('a malformed header is 400', () => {
     expect(() => requireMatch(call('7'), '7')).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
     expect(() => notModified(call(undefined, '7'), '7')).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
   })
@@ -53,7 +53,7 @@ describe('GET', () => {
     }
   })
 
-  test('another version is given', async () => {
+  test('another version is returned', async () => {
     const { send } = await open()
     expect((await send('GET', '/Users/ann', undefined, { 'if-none-match': 'W/"6"' })).status).toBe(200)
     expect(await send('GET', '/Users/ann', undefined, { 'if-none-match': 'x' })).toMatchObject({

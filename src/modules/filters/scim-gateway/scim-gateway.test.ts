@@ -31,7 +31,7 @@ const patchOp = (...operations: JsonValue[]): JsonObject => ({
 const ids = (body: JsonObject): unknown[] => (body['Resources'] as JsonObject[]).map(({ id }) => id)
 
 describe('reading a user', () => {
-  test('gives the whole resource', async () => {
+  test('returns the whole resource', async () => {
     const { send } = await open()
     const { status, headers, body } = await send('GET', '/Users/mmosley')
     expect(status).toBe(200)
@@ -52,7 +52,7 @@ describe('reading a user', () => {
     })
   })
 
-  test('by the id of its own, and by nothing else', async () => {
+  test('by its own id, and by nothing else', async () => {
     const { send } = await open(someone({ ownIds: true }))
     const { body } = await send('GET', '/Users/id-1')
     expect(body).toMatchObject({ id: 'id-1', userName: 'mmosley', meta: { location: `${base}/Users/id-1` } })
@@ -104,7 +104,7 @@ describe('reading a user', () => {
     expect(Object.keys(body).sort()).toEqual(['id', 'name', 'schemas'])
   })
 
-  test('a stored value of the wrong type is left out', async () => {
+  test('a stored value of the wrong type is omitted', async () => {
     const people = someone()
     people.add('odd', { enabled: ['perhaps'] })
     expect((await (await open(people)).send('GET', '/Users/odd')).body['active']).toBeUndefined()
@@ -118,7 +118,7 @@ describe('searching users', () => {
     return { ...answer, ...gateway }
   }
 
-  test("Entra's probe finds nobody and is no error", async () => {
+  test("Entra's probe finds no user and is not an error", async () => {
     const { status, body } = await search('userName eq "7f3c2e9a-0000"')
     expect(status).toBe(200)
     expect(body).toMatchObject({ totalResults: 0, itemsPerPage: 0, startIndex: 1, Resources: [] })
@@ -160,7 +160,7 @@ describe('searching users', () => {
     expect(body).toMatchObject({ status: '400', scimType: 'invalidFilter' })
   })
 
-  test('too many candidates are refused, not cut', async () => {
+  test('too many candidates are rejected, not truncated', async () => {
     const people = new People()
     for (let i = 0; i <= 10_000; i++) people.add(`u${i}`)
     const { send } = await open(people)
@@ -215,7 +215,7 @@ describe('creating a user', () => {
     expect(workflows.calls).toEqual([])
   })
 
-  test('of parallel requests for one userName exactly one creates', async () => {
+  test('one of parallel requests for one userName creates', async () => {
     const { send, workflows } = await open()
     const names = ['jjackson', 'JJACKSON', 'JJackson', 'jjackson']
     const answers = await Promise.all(names.map((userName) => send('POST', '/Users', { ...jjackson, userName })))
@@ -279,13 +279,13 @@ describe('changing a user', () => {
     })
   })
 
-  test('values that are not shown whole are not lost by a change elsewhere', async () => {
+  test('a change elsewhere keeps values that are shown only in part', async () => {
     const { send, workflows } = await open()
     await send('PATCH', '/Users/ann', patchOp({ op: 'replace', path: 'active', value: true }))
     expect(workflows.calls[0]?.user.attributes.values('mail')).toEqual(['ann@example.com', 'ann@home.example'])
   })
 
-  test('removing clears', async () => {
+  test('removing clears the value', async () => {
     const { send, people } = await open()
     expect(
       (await send('PATCH', '/Users/mmosley', patchOp({ op: 'remove', path: 'emails' }))).body['emails'],
@@ -326,7 +326,7 @@ describe('changing a user', () => {
     expect((await rename('MMosley')).status).toBe(200)
   })
 
-  test('PUT clears attributes that are left out, keeps values that clients cannot see, and takes the id from the address', async () => {
+  test('PUT clears omitted attributes, keeps values that clients cannot see, and takes the id from the address', async () => {
     const { send, people } = await open()
     const { status, body } = await send('PUT', '/Users/mmosley', {
       userName: 'mmosley',
@@ -378,7 +378,7 @@ describe('changing a user', () => {
     expect((await send('PATCH', '/Groups/group1', add)).status).toBe(501)
   })
 
-  test('a target that is down says so', async () => {
+  test('a target that is down is reported', async () => {
     const { send, workflows } = await open()
     workflows.override = async () => {
       throw new GatewayError('TARGET_UNREACHABLE', 'connection refused by 10.0.0.1')

@@ -272,10 +272,7 @@ function isPlain(name: string, value: string): boolean {
 
 export const shownError = (text: string): string => cut(text, maxError)
 
-/**
- * The operations, paths and counts of a request. Everything else is left out, so that no endpoint can record a value by
- * mistake.
- */
+/** The operations, paths and counts of a request. Nothing else, so that no endpoint records a value by mistake. */
 export function shownOperations(operations: JsonValue): JsonValue {
   const list = Array.isArray(operations) ? operations : [operations]
   const shown = list.slice(0, maxOperations).map(shownOperation)

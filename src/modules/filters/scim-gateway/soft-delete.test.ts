@@ -102,7 +102,7 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
       expect(again.body).not.toHaveProperty('title')
       expect(await names()).toHaveLength(1)
       expect((await send('POST', '/Users', { schemas, userName: 'ann' })).status).toBe(409)
-      // The mark is gone: a later deactivation is none by deletion.
+      // The mark was removed: a later deactivation does not count as a delete.
       expect((await send('PATCH', `/Users/${id}`, inactive)).status).toBe(200)
       expect((await send('GET', `/Users/${id}`)).body).toMatchObject({ active: false })
       expect((await stack.directory.findByLogin('ann'))?.attributes.has('goneSince')).toBe(false)
@@ -117,7 +117,7 @@ describe.each(variants)('a delete workflow that deactivates: $name', ({ params, 
     expect((await send('GET', `/Users/${id}`)).body).toMatchObject({ active: false })
   })
 
-  test('a deleted user that someone else activates is visible again, also after a deactivation', async () => {
+  test('a deleted user that another program activates is visible again, also after a deactivation', async () => {
     const send = await open()
     const id = await create('ann')
     await send('DELETE', `/Users/${id}`)
@@ -242,7 +242,7 @@ test('users that are deleted while a client reads by cursor neither end the list
     }
     return { seen, totals }
   }
-  // Already shown, and still to come.
+  // One already shown, one on a later page.
   const gone = [ids[0], ids[11]]
   const plain = await read('', async (page) => {
     if (page < gone.length) expect((await stack.send('DELETE', `/Users/${gone[page]}`)).status).toBe(204)

@@ -6,7 +6,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { base, openGateway, People, tutorialParams } from '#testing/scim-gateway-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
-/** The parameters of the specification, section 2.5, each by what it does. */
+/** The parameters of the specification, section 2.5, each by its effect. */
 
 const patchOp = (...Operations: JsonObject[]): JsonObject => ({
   schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
@@ -131,7 +131,7 @@ test('workflowName, deleteUserWorkflowName, groupWorkflow and groupDeleteWorkflo
     'delete-user',
     'delete-group',
   ])
-  // A change of the user leaves memberships alone, and one of a group brings the key attribute alone.
+  // A change of the user keeps its memberships, and a change of a group has only the key attribute.
   expect(workflows.calls[1]).toMatchObject({ keepGroups: true })
   expect(workflows.calls[2]).toMatchObject({ params: { groupname: 'red', removegroup: 'false' } })
   expect(workflows.calls[2]?.user.attributes.toObject()).toEqual({ userName: ['ann'] })

@@ -67,7 +67,7 @@ async function attributesOf(send: Send, urn = core): Promise<ReadonlyMap<string,
 }
 
 describe('an `active` that no line maps', () => {
-  test('is not announced, accepted while it is true, and refused with the remedy otherwise', async () => {
+  test('is not announced, accepted while it is true, and otherwise rejected with the remedy', async () => {
     const { send } = stack
     expect((await attributesOf(send)).has('active')).toBe(false)
     const address = await created(send, { active: true })
@@ -88,7 +88,7 @@ describe('an `active` that no line maps', () => {
     expect((await send('GET', '/Users?filter=userName%20eq%20%22never%22')).body['totalResults']).toBe(0)
   })
 
-  test('is ignored if it is configured', async () => {
+  test('is ignored if configured', async () => {
     const { send } = await stack.gateway({ ...threeLines, ignoreUnmapped: ['active', 'externalId'] })
     const address = await created(send, { active: false })
     expect((await send('PATCH', address, replace('active', false))).status).toBe(200)
@@ -98,7 +98,7 @@ describe('an `active` that no line maps', () => {
 })
 
 describe('other attributes that are not stored', () => {
-  test('change nothing at a creation, and are refused in PATCH and PUT as a whole', async () => {
+  test('change nothing in a create, and are rejected in PATCH and PUT as a whole', async () => {
     const { send } = stack
     const address = await created(send, { title: 'x', name: { givenName: 'Ann', formatted: 'Ann B' } })
     const patched = await send('PATCH', address, {
@@ -127,7 +127,7 @@ describe('other attributes that are not stored', () => {
 })
 
 describe('passwords', () => {
-  test('are announced if the workflow sets them, and otherwise refused in a change', async () => {
+  test('are announced if the workflow sets them, and otherwise rejected in a change', async () => {
     const { send: without } = stack
     const { send: sets } = await stack.gateway({ ...builtInParams, workflowName: 'with-password' })
     expect((await without('GET', '/ServiceProviderConfig')).body).toMatchObject({
@@ -144,7 +144,7 @@ describe('passwords', () => {
   })
 })
 
-describe('names that no schema has', () => {
+describe('names outside all schemas', () => {
   const wrong = 'urn:ietf:params:scim:schemas:extension:enterprize:2.0:User'
   test.each([
     ['POST', '/Users', { userName: 'urn', [wrong]: { department: 'D' } }, 'invalidSyntax'],
@@ -152,7 +152,7 @@ describe('names that no schema has', () => {
     ['PATCH', '', patchOp({ op: 'add', value: { [`${wrong}:department`]: 'D' } }), 'invalidPath'],
     ['PATCH', '', patchOp({ op: 'add', path: `${wrong}:department`, value: 'D' }), 'invalidPath'],
     ['PUT', '', { userName: 'urn', [wrong]: { department: 'D' } }, 'invalidSyntax'],
-  ])('%s%s of a misspelled extension is refused with the one that is near', async (method, path, body, scimType) => {
+  ])('%s%s of a misspelled extension is rejected with a suggestion', async (method, path, body, scimType) => {
     const { send } = await stack.gateway(builtInParams)
     const address = path === '' ? await created(send) : path
     const refused = await send(method, address, body as JsonObject)
@@ -160,7 +160,7 @@ describe('names that no schema has', () => {
     expect(refused.body['detail']).toContain(enterprise)
   })
 
-  test('a misspelled attribute is refused in a change and dropped at a creation', async () => {
+  test('a misspelled attribute is rejected in a change and dropped in a create', async () => {
     const { send } = await stack.gateway(builtInParams)
     const address = await created(send, { acitve: false })
     for (const body of [
@@ -171,7 +171,7 @@ describe('names that no schema has', () => {
     }
   })
 
-  test('a misspelled part is refused in a change, and takes nothing away', async () => {
+  test('a misspelled part is rejected in a change, and removes nothing', async () => {
     const { send } = await stack.gateway(builtInParams)
     const name = { givenName: 'Ann', familyName: 'Bee' }
     const address = await created(send, { name: { ...name, famillyName: 'x' } })
@@ -199,7 +199,7 @@ describe('names that no schema has', () => {
     expect((await send('GET', address)).body).toMatchObject({ [enterprise]: { department: 'D' } })
   })
 
-  test('ignoreUnmapped holds for names that no schema has, in every form of a PATCH', async () => {
+  test('ignoreUnmapped applies to names outside all schemas, in every form of a PATCH', async () => {
     const { send } = await stack.gateway({ ...builtInParams, ignoreUnmapped: ['urn:example:other', 'badge'] })
     const address = await created(send, {})
     for (const operation of [
@@ -219,7 +219,7 @@ describe('names that no schema has', () => {
   })
 })
 
-/** People of whom a target stores these attributes alone. */
+/** Users of whom a target stores only these attributes. */
 const limited = (storable: StorableAttributes): People =>
   Object.assign(new People(), { storable: async () => storable })
 
@@ -235,7 +235,7 @@ describe('attributes that the target can store', () => {
   const open = () =>
     openGateway(scimGateway, { people: limited(storable), params, host: { workflowWrites: () => writesAll } })
 
-  test('is all that is announced, written and accepted', async () => {
+  test('are the only ones announced, written and accepted', async () => {
     const { send, workflows } = await open()
     const attributes = await attributesOf(send)
     expect([...attributes.keys()].sort()).toEqual(['groups', 'name', 'title', 'userName'])
@@ -247,7 +247,7 @@ describe('attributes that the target can store', () => {
     expect(body['detail']).toMatch(/the target has no place for "nickName"/)
   })
 
-  test('counts for groups too', async () => {
+  test('apply to groups too', async () => {
     const { send } = await open()
     const announced = await attributesOf(send, 'urn:ietf:params:scim:schemas:core:2.0:Group')
     expect([...announced.keys()]).toEqual(['displayName', 'members'])
@@ -267,7 +267,7 @@ describe('attributes that the target can store', () => {
 })
 
 describe('a run that ends without effect', () => {
-  test('is an error that names the attribute, and one that has an effect is not', async () => {
+  test('is an error that names the attribute, unless it has an effect', async () => {
     const people = new People()
     people.add('ann', { first: ['Ann'], enabled: ['true'] })
     const { send, workflows } = await openGateway(scimGateway, { people, params: tutorialParams })
@@ -278,7 +278,7 @@ describe('a run that ends without effect', () => {
     expect((await send('PATCH', '/Users/ann', replace('active', false))).status).toBe(200)
   })
 
-  test('a user that was to be created inactive and is active is an error', async () => {
+  test('an active user that was to be created inactive is an error', async () => {
     const { send, workflows, people } = await openGateway(scimGateway, { params: tutorialParams })
     workflows.override = async ({ user }) => people.add(user.userID, { enabled: ['true'] })
     expect((await send('POST', '/Users', { userName: 'off', active: false })).status).toBe(500)
@@ -324,7 +324,7 @@ describe('a run that ends without effect', () => {
     }
   })
 
-  test('a change that the mapping makes nothing of is refused', async () => {
+  test('a change that the mapping drops is rejected', async () => {
     const params = {
       ...tutorialParams,
       scim2tremolo: ['username', 'fixed'],

@@ -54,7 +54,7 @@ describe('versions', () => {
     expect(right.status).toBe(method === 'DELETE' ? 204 : 200)
   })
 
-  test('of many with the same If-Match, in several processes, exactly one wins', async () => {
+  test('one of many with the same If-Match, in several processes, wins', async () => {
     const { address, etag } = await create()
     const others = await Promise.all([stack.gateway(builtInParams), stack.gateway(builtInParams)])
     const answers = await Promise.all(
@@ -65,7 +65,7 @@ describe('versions', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(11).fill(412)])
   })
 
-  test('without If-Match nothing that others change meanwhile is lost', async () => {
+  test('without If-Match no concurrent change is lost', async () => {
     const { address } = await create()
     const gateways = await Promise.all([stack.gateway(builtInParams), stack.gateway(builtInParams)])
     const operations = ['title', 'nickName', 'displayName', 'userType', 'locale', 'timezone']
@@ -78,7 +78,7 @@ describe('versions', () => {
 })
 
 describe('another userName', () => {
-  test('renames the user, which keeps id and attributes', async () => {
+  test('renames the user, and keeps id and attributes', async () => {
     const { id, address } = await create({ title: 'T', emails: [{ value: 'e@example.com' }] })
     const userName = unique()
     const { status, body } = await stack.send('PATCH', address, replace('userName', userName))
@@ -113,7 +113,7 @@ describe('another userName', () => {
   })
 })
 
-test('a PUT without active leaves an account on or off as it is', async () => {
+test('a PUT without active neither activates nor deactivates', async () => {
   for (const active of [true, false]) {
     const { address, body } = await create({ active })
     const answer = await stack.send('PUT', address, { userName: body['userName'] ?? '', title: 'Dr' })
@@ -122,7 +122,7 @@ test('a PUT without active leaves an account on or off as it is', async () => {
 })
 
 describe('users that return', () => {
-  test('by the same userName is reactivated with the new values and the old id', async () => {
+  test('with the same userName are reactivated with the new values and the old id', async () => {
     const userName = unique()
     const { id, address } = await create({ userName, title: 'old', nickName: 'gone' })
     await stack.send('PATCH', address, replace('active', false))
@@ -136,7 +136,7 @@ describe('users that return', () => {
     expect(body['nickName']).toBeUndefined()
   })
 
-  test('by the same externalId too, under another userName', async () => {
+  test('with the same externalId too, under another userName', async () => {
     const externalId = `ext-${unique()}`
     const { id, address } = await create({ externalId })
     await stack.send('PATCH', address, replace('active', false))
@@ -146,7 +146,7 @@ describe('users that return', () => {
     expect(body).toMatchObject({ id, userName, active: true })
   })
 
-  test('the active keep their userName, and an externalId may be shared', async () => {
+  test('active users keep their userName, and an externalId may be shared', async () => {
     const externalId = `ext-${unique()}`
     const { id, body: first } = await create({ externalId, active: true })
     const again = await stack.send('POST', '/Users', { userName: first['userName'] ?? '', externalId })
@@ -155,7 +155,7 @@ describe('users that return', () => {
     expect(second).not.toBe(id)
   })
 
-  test('is refused to clients that do it otherwise, and when created inactive', async () => {
+  test('are rejected for clients that do it otherwise, and when created inactive', async () => {
     const { address, body } = await create()
     const userName = body['userName'] ?? ''
     await stack.send('PATCH', address, replace('active', false))
@@ -178,7 +178,7 @@ describe('strict clients', () => {
   })
 })
 
-test('of many requests in several processes that create one name, exactly one succeeds', async () => {
+test('one of many requests in several processes that create one name succeeds', async () => {
   const gateways = await Promise.all(Array.from({ length: 8 }, () => stack.gateway(builtInParams)))
   const userName = unique()
   const answers = await Promise.all(
@@ -207,7 +207,7 @@ test('DELETE is 204, then 404', async () => {
   expect((await stack.send('GET', address)).status).toBe(404)
 })
 
-test('attributes and excludedAttributes hold for answers to changes too', async () => {
+test('attributes and excludedAttributes apply to answers to changes too', async () => {
   const { address } = await create({ title: 'x', nickName: 'y' })
   const patched = await stack.send('PATCH', `${address}?attributes=title`, replace('title', 'z'))
   expect(Object.keys(patched.body).sort()).toEqual(['id', 'schemas', 'title'])
@@ -226,14 +226,14 @@ describe('a strict client', () => {
     ['/Users', 'department eq "x"'],
     ['/Groups', 'externalId eq jyoung'],
     ['', 'externalId eq jyoung'],
-  ])('is held to the grammar: %s %s', async (path, filter) => {
+  ])('must follow the grammar: %s %s', async (path, filter) => {
     const { send } = await stack.gateway({ ...builtInParams, client: 'strict' })
     const query = `${path}?filter=${encodeURIComponent(filter)}`
     expect((await send('GET', query)).body['scimType']).toBe('invalidFilter')
     expect((await stack.send('GET', query)).status).toBe(200)
   })
 
-  test('asks for users and groups in one filter', async () => {
+  test('queries users and groups in one filter', async () => {
     const { send } = await stack.gateway({ ...builtInParams, client: 'strict' })
     const filter = encodeURIComponent('userName eq "nobody" or displayName eq "nothing"')
     expect((await send('GET', `?filter=${filter}`)).body['totalResults']).toBe(0)

@@ -45,7 +45,7 @@ async function ask(query: string, params: ParamValues = {}, method = 'GET', path
   return { response, query: queries[0] }
 }
 
-test('a page is told as JSON, with where the next one starts', async () => {
+test('a page is JSON, with the start of the next one', async () => {
   const { response } = await ask('')
   expect(response.headers).toEqual({ 'content-type': 'application/json; charset=utf-8' })
   const { journal: gateway, keyword: scimType, ...rest } = line
@@ -68,7 +68,7 @@ test('the query narrows', async () => {
   })
 })
 
-test('only the journals of the configuration are shown, whatever is asked', async () => {
+test('only the configured journals are shown, whatever the query names', async () => {
   const params = { gateway: ['a', 'b'] }
   expect((await ask('', params)).query).toEqual({ journals: ['a', 'b'], limit: 100 })
   expect((await ask('?gateway=b&gateway=c', params)).query).toEqual({ journals: ['b'], limit: 100 })
@@ -84,11 +84,11 @@ test.each([
   '?limit=501',
   '?gatway=a',
   '?__proto__=x',
-])('%s is refused', async (query) => {
+])('%s is rejected', async (query) => {
   await expect(ask(query)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
 })
 
-test('other methods and paths are refused', async () => {
+test('other methods and paths are rejected', async () => {
   await expect(ask('', {}, 'DELETE')).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
   await expect(ask('', {}, 'GET', '/x')).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })

@@ -20,7 +20,7 @@ async function start(document: string) {
 const json = ({ body }: GatewayResponse): unknown => JSON.parse(String(body))
 
 describe('filters.StsDocuments', () => {
-  it('C11: gives both documents as objects, with a type, a lifetime and a tag', async () => {
+  it('C11: returns both documents as objects, with a type, a lifetime and a tag', async () => {
     const { get, documents } = await start('both')
     const answer = await get()
     expect(json(answer)).toEqual({ discovery: documents.discovery, keys: documents.keys })
@@ -33,7 +33,7 @@ describe('filters.StsDocuments', () => {
     expect([again.status, again.body]).toEqual([304, undefined])
   })
 
-  it('C11: gives them as files, keys first', async () => {
+  it('C11: returns them as files, keys first', async () => {
     const { get, documents } = await start('both')
     const { files } = json(await get({ url: 'http://localhost/?format=files' })) as {
       files: { path: string; contentType: string; cacheControl: string; content: string }[]
@@ -43,7 +43,7 @@ describe('filters.StsDocuments', () => {
     await expect(get({ url: 'http://localhost/?format=tar' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  it('gives either document as it is published', async () => {
+  it('returns either document as published', async () => {
     for (const document of ['discovery', 'keys'] as const) {
       const { get, documents } = await start(document)
       expect(json(await get())).toEqual(documents[document])
@@ -55,7 +55,7 @@ describe('filters.StsDocuments', () => {
     }
   })
 
-  it('C10: has nothing at other paths, and takes no other method', async () => {
+  it('C10: has nothing at other paths, and rejects other methods', async () => {
     const { get } = await start('keys')
     await expect(get({}, '/x')).rejects.toMatchObject({ code: 'NOT_FOUND' })
     await expect(get({ method: 'POST' })).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })

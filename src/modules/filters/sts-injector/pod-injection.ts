@@ -28,14 +28,14 @@ import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.t
 export interface InjectorConfig {
   readonly settings: InjectorSettings
   readonly whenNotInjectable: 'admit' | 'refuse'
-  /** Undefined: annotations of service accounts do not count, and owners get no events. */
+  /** Undefined if annotations of service accounts are ignored, and owners get no events. */
   readonly cluster: string | undefined
 }
 
 const maxFaults = 16
 const maxFault = 400
 
-/** Answers each review with what the pod is to get. */
+/** Answers each review with the changes of the pod. */
 export function createInjection(config: InjectorConfig, host: FilterHost): Filter {
   const injection = new PodInjection(config, host)
   return {
@@ -49,7 +49,7 @@ export function createInjection(config: InjectorConfig, host: FilterHost): Filte
       try {
         review = parseReview(body)
       } catch (error) {
-        // The creator of a pod sees the reason in a review; of any other answer the API server shows nothing.
+        // The creator of a pod sees the reason in a review; the API server hides any other answer.
         const uid = reviewUid(body)
         if (uid === undefined || !(error instanceof GatewayError)) throw error
         return jsonAnswer(
@@ -114,7 +114,7 @@ class PodInjection {
     return this.#decide(review, pod, account, result, requestId)
   }
 
-  /** The pod's account, read where its annotations could count. */
+  /** The pod's account, read only if its annotations could count. */
   async #account({ metadata, spec }: Pod, reviewed: string): Promise<PodAccount> {
     const namespace = reviewed || (metadata.namespace ?? '')
     const name = spec.serviceAccountName || 'default'
@@ -165,7 +165,7 @@ const annotationNames = (endpoints: readonly PodEndpoint[]): ReadonlySet<string>
     ]),
   )
 
-/** Names in them are the pod's own, and there may be as many as containers. */
+/** Limits length and number: the pod chooses the names in faults, and there may be as many as containers. */
 function shortened(faults: readonly string[]): readonly string[] {
   const shown = faults
     .slice(0, maxFaults)
@@ -188,7 +188,7 @@ interface OwnerEventOptions {
 }
 
 const mostOwners = 10_000
-/** A controller whose pods are refused makes them again and again. */
+/** A controller whose pods are rejected creates them again and again. */
 const perOwner = { burst: 1, perMinute: 0.1 }
 /** Also against callers of the webhook who aren't the API server. */
 const overall = { burst: 30, perMinute: 60 }
@@ -197,8 +197,8 @@ const longestNote = 1000
 const longestInstance = 128
 
 /**
- * Notifies the owner of a pod that it does not get its tokens, by an event on the object that owns it: the warning of the
- * admission reaches only who made the pod, which is a controller.
+ * Notifies the owner of a pod that it does not get its tokens, by an event on the object that owns it: the warning of
+ * the admission reaches only the creator of the pod, which is a controller.
  */
 class OwnerEvents {
   readonly #options: OwnerEventOptions
@@ -212,7 +212,7 @@ class OwnerEvents {
     this.#rate = new RateLimit(1, options.clock)
   }
 
-  /** Returns at once; what fails is logged. One event for an owner in ten minutes. */
+  /** Returns at once and logs failures. An owner gets one event in ten minutes. */
   report(namespace: string, owner: PodOwner, refused: boolean, note: string): void {
     const { objects, clock, log } = this.#options
     if (this.#underway >= mostUnderway) return
@@ -243,7 +243,7 @@ class OwnerEvents {
 
 interface AccountAnnotations {
   readonly annotations: Readonly<Record<string, string>>
-  /** Why they could not be read; they are then those of an earlier call, or none. */
+  /** Why they could not be read; they then come from an earlier call, or are empty. */
   readonly problem?: string
 }
 
@@ -257,11 +257,11 @@ interface ServiceAccountOptions {
 
 const mostAccounts = 10_000
 const freshMillis = 10_000
-/** While the API server does not answer. */
+/** Used while the API server does not answer. */
 const staleMillis = 600_000
 /** Of the five seconds that the API server gives a webhook. */
 const longestWaitMillis = 2_000
-/** After it did not answer, it isn't asked for so long. */
+/** After a call without an answer, the API server isn't called for this long. */
 const pauseMillis = 5_000
 /** Also against callers of the webhook who aren't the API server. */
 const maxReads = 64

@@ -104,7 +104,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     '{"aud":"a","iat":"$(exit 7)","exp":"`exit 7`"}',
     '{"aud":"a","exp":999999999999999999999}',
     '{"aud":"a","exp":}',
-  ])('survives a token with the claims %s, and takes the next one', async (claims) => {
+  ])('survives a token with the claims %s, and accepts the next one', async (claims) => {
     const hostile = ['{"alg":"RS256"}', claims].map((part) => Buffer.from(part).toString('base64url')).join('.')
     let asked = 0
     const headers = { 'refresh-after': '1e9;\t-5', 'retry-after': '-1' }
@@ -114,7 +114,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(sidecar.log()).toContain('bad-token: the answer is not a token')
   })
 
-  test('a full volume does not end it, and its status has no token that was not written', async () => {
+  test('a full volume does not end it, and its status has no token that it did not write', async () => {
     const server = await endpoint(() => good('a'))
     const targets = { a: { url: server.url, audience: 'a' } }
     const volume = temporaryFolder()
@@ -145,7 +145,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(memory).toBeGreaterThan(50_000)
   })
 
-  test('D1, D2: it refreshes when the server says, and a reader never sees half a token', async () => {
+  test('D1, D2: it refreshes when the server says, and a reader never sees a partial token', async () => {
     const given = new Set<string>()
     const server = await endpoint(() => {
       const body = token('a')
@@ -194,7 +194,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(delay).toBeLessThanOrEqual(most)
   })
 
-  test('D4: what is no token for this target is not written, and the last good one stays', async () => {
+  test('D4: a token for another target is not written, and the last valid one stays', async () => {
     const bad: Record<string, string | Buffer> = {
       html: '<html>welcome</html>',
       empty: '',
@@ -226,7 +226,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
 
   const denied = JSON.stringify({ error: 'access_denied', error_description: 'no rule\u0007 allows it' })
 
-  test('D5: one refused endpoint does not stop the others, and the probe says which it is', async () => {
+  test('D5: one rejected endpoint does not stop the others, and the probe names it', async () => {
     const server = await endpoint(({ path }) =>
       path === '/no' ? { status: 403, body: denied } : good('a', { 'refresh-after': '1' }),
     )
@@ -255,7 +255,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(existsSync(sidecar.fileOf('no'))).toBe(false)
   })
 
-  test('it ends with the reason where every endpoint refuses', async () => {
+  test('it ends with the reason if every endpoint rejects', async () => {
     const server = await endpoint(({ path }) =>
       path === '/b' ? { status: 403, body: denied } : { status: 400, body: '{"error":"invalid_target"}' },
     )
@@ -268,7 +268,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(sidecar.log()).toMatch(/refused for good; change the rules/)
   })
 
-  test('nothing of a token is logged, whatever the answer is', async () => {
+  test('it never logs any part of a token', async () => {
     const server = await endpoint(({ path, form }) => {
       const given = form.get('subject_token') ?? ''
       if (path === '/other') return { body: token('other') }
@@ -284,7 +284,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(sidecar.log()).not.toContain('eyJ')
   })
 
-  test('what may pass is tried again, and a busy server as late as it asks', async () => {
+  test('it retries temporary failures, and obeys the Retry-After of a busy server', async () => {
     const first: Readonly<Record<string, TokenAnswer>> = {
       'expired-credential': { status: 400, body: '{"error":"invalid_request"}' },
       'expired-credential-at-an-older-replica': { status: 400, body: '{"error":"invalid_grant"}' },
@@ -309,7 +309,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(of('elsewhere')).toEqual([])
   })
 
-  test('it survives a server that is away', async () => {
+  test('it survives a server that is down', async () => {
     const first = await endpoint(() => good('a'))
     const port = Number(new URL(first.url).port)
     await first.close()
@@ -319,7 +319,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     await vi.waitFor(() => expect(existsSync(sidecar.fileOf('a'))).toBe(true), soon)
   })
 
-  test('it waits for a credential that is not there yet', async () => {
+  test('it waits for a missing credential', async () => {
     const server = await endpoint(() => good('a'))
     const sidecar = start({ shell, targets: { a: { url: server.url, audience: 'a' } } })
     writeFileSync(sidecar.credential, '')
@@ -332,7 +332,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
   test.each([
     ['asleep', () => good('a')],
     ['waiting for an answer', (): TokenAnswer => ({ hangs: true })],
-  ])('SIGTERM ends it at once while it is %s, with nothing left over', async (_, answer) => {
+  ])('SIGTERM ends it at once while it is %s, and leaves nothing behind', async (_, answer) => {
     const server = await endpoint(answer)
     const sidecar = start({ shell, targets: { a: { url: server.url, audience: 'a' } } })
     await vi.waitFor(() => expect(server.requests).toHaveLength(1), soon)
@@ -368,7 +368,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
       ],
       ['D7: no file and no certificates', { STS_TRUST_FILE: '/nowhere/ca.crt' }, false],
       [
-        'certificates of somebody else',
+        'certificates of another authority',
         { STS_TRUST_FILE: '/nowhere/ca.crt', STS_CERTIFICATES: unrelatedCertificate },
         false,
       ],
@@ -380,7 +380,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
       expect(existsSync(sidecar.fileOf('a'))).toBe(trusted)
     })
 
-    test('with all the authorities of a large organisation in the ConfigMap', async () => {
+    test('with all the authorities of a large organization in the ConfigMap', async () => {
       const server = await endpoint(() => good('a'), { tls: true })
       const file = join(temporaryFolder(), 'ca.crt')
       writeFileSync(file, unrelatedCertificate.repeat(300) + testServerCertificate)
@@ -394,7 +394,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     })
   })
 
-  test('an answer without end, and headers that say anything, do no harm', async () => {
+  test('an endless answer and arbitrary headers do no harm', async () => {
     const hostile = createServer((request, answer) => {
       if (request.url === '/endless') {
         answer.writeHead(200)
@@ -422,12 +422,12 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(sidecar.process.exitCode).toBeNull()
     const sizes = readdirSync(sidecar.folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
-      // A file that is written may have been renamed by now.
+      // A temporary file may have been renamed by now.
       .map(({ parentPath, name }) => statSync(join(parentPath, name), { throwIfNoEntry: false })?.size ?? 0)
     expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536)
   })
 
-  test('what a killed one left is swept up, and readiness is earned again', async () => {
+  test('it removes the files of a killed one, and must become ready again', async () => {
     const server = await endpoint(() => good('a'))
     const sidecar = start({ shell, targets: { a: { url: server.url, audience: 'a' } } })
     await vi.waitFor(() => expect(sidecar.probe()).toEqual({ ready: true, output: '' }), soon)
@@ -445,7 +445,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     expect(next.probe().ready).toBe(false)
   })
 
-  test('files that an SDK needs are there before the first token', async () => {
+  test('files that an SDK needs exist before the first token', async () => {
     const server = await endpoint(() => ({ hangs: true }))
     const folder = temporaryFolder()
     const text = '{"type": "external_account", "a": "$(touch owned) `id` %s \\\\ \\""}'
@@ -492,7 +492,7 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
       expect(sidecar.probe().ready).toBe(true)
     })
 
-    test('runs twenty times as fast: through an outage of three minutes it is never Ready with an expired token', async () => {
+    test('runs twenty times as fast: it is never Ready with an expired token during an outage of three minutes', async () => {
       const clock = clockOf(20)
       const life = 300
       const given: { readonly expires: number }[] = []
@@ -533,14 +533,14 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
     })
   })
 
-  test('without its variables it says so', async () => {
+  test('it reports missing variables', async () => {
     const sidecar = start({ shell, targets: {} })
     expect(await sidecar.ended).toBe(2)
     expect(sidecar.log()).toContain('must be set')
   })
 })
 
-test('shellcheck has nothing to say', () => {
+test('shellcheck finds nothing', () => {
   const { error, stdout, status } = spawnSync(
     'shellcheck',
     ['--shell=sh', 'src/modules/filters/sts-injector/sidecar.sh'],
@@ -554,7 +554,7 @@ test('shellcheck has nothing to say', () => {
   expect(status).toBe(0)
 })
 
-test('the script that travels has no comments and fits into a pod many times', () => {
+test('the injected script has no comments and fits into a pod many times', () => {
   expect(sidecarScript).not.toMatch(/^\s*#/m)
   expect(sidecarScript.length).toBeLessThan(10_240)
 })

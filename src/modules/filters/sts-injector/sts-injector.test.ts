@@ -71,7 +71,7 @@ async function answer(body: string, params: Record<string, string> = {}): Promis
 }
 
 describe('an admission review', () => {
-  test('of a pod that asks for a token is answered with the patch', async () => {
+  test('of a pod that requests a token gets the patch', async () => {
     const pod = podOf()
     const { uid, allowed, patch = '', patchType, warnings } = await answer(review(pod))
     expect({ uid, allowed, patchType, warnings }).toEqual({
@@ -87,7 +87,7 @@ describe('an admission review', () => {
     expect((await answer(review(patched))).patch).toBeUndefined()
   })
 
-  test('is answered alike on a dry run', async () => {
+  test('gets the same answer on a dry run', async () => {
     expect(await answer(review(podOf(), { dryRun: true }))).toEqual(await answer(review(podOf())))
   })
 
@@ -96,11 +96,11 @@ describe('an admission review', () => {
     ['of an update', review(podOf(), { operation: 'UPDATE' })],
     ['of a subresource', review(podOf(), { subResource: 'ephemeralcontainers' })],
     ['of a deletion', review(null, { operation: 'DELETE' })],
-  ])('%s is answered with leave and nothing else', async (_, body) => {
+  ])('%s is allowed and gets nothing else', async (_, body) => {
     expect(await answer(body)).toEqual({ uid: 'u-1', allowed: true })
   })
 
-  test('of another kind is answered with leave and a warning', async () => {
+  test('of another kind is allowed with a warning', async () => {
     const kind = { group: 'apps', version: 'v1', kind: 'Deployment' }
     expect(await answer(review({}, { kind }))).toMatchObject({
       allowed: true,
@@ -122,7 +122,7 @@ describe('an admission review', () => {
     ])
   })
 
-  test('faults are refusals where the configuration says so', async () => {
+  test('faults are refusals if configured so', async () => {
     const pod = podOf({ annotations: { 'tremolo.io/user': 'app' } })
     const refused = await answer(review(pod), { refuseFaultyPods: 'true' })
     expect(refused).toEqual({
@@ -147,10 +147,10 @@ describe('an admission review', () => {
     ['no object', null],
     ['a text', 'pod'],
     ['no spec', { metadata: {} }],
-    ['containers that are no list', { metadata: {}, spec: { containers: {} } }],
+    ['containers that are not a list', { metadata: {}, spec: { containers: {} } }],
     ['a container without name', { metadata: {}, spec: { containers: [{}] } }],
-    ['labels that are no texts', { metadata: { labels: { a: 1 } }, spec: {} }],
-  ])('of a pod with %s is refused with a status', async (_, pod) => {
+    ['labels that are not texts', { metadata: { labels: { a: 1 } }, spec: {} }],
+  ])('of a pod with %s is rejected with a status', async (_, pod) => {
     expect(await answer(review(pod))).toEqual({
       uid: 'u-1',
       allowed: false,
@@ -159,7 +159,7 @@ describe('an admission review', () => {
   })
 })
 
-describe('what is no admission review', () => {
+describe('an invalid admission review', () => {
   const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
   test.each([
     ['nothing', '', 'INVALID_JSON'],
@@ -172,7 +172,7 @@ describe('what is no admission review', () => {
     ['a huge uid', review({}, { uid: 'x'.repeat(1000) }), 'BAD_REQUEST'],
     ['a prototype', review({}).replace('"object":{}', '"object":{"__proto__":{}}'), 'BAD_REQUEST'],
     ['a deep one', review({}).replace('"object":{}', `"object":${deep}`), 'INVALID_JSON'],
-  ])('%s is refused by a typed answer', async (_, body, code) => {
+  ])('%s is rejected by a typed answer', async (_, body, code) => {
     await expect(call({ body })).rejects.toMatchObject({ code })
   })
 
@@ -185,7 +185,7 @@ describe('what is no admission review', () => {
     ],
     ['a prototype', '{"a":1}', '{"__proto__":1}', 'not an AdmissionReview'],
   ])(
-    'a review of an API server with %s is refused with a reason that the API server shows',
+    'a review of an API server with %s is rejected with a reason that the API server shows',
     async (_, from, to, reason) => {
       const kind = { kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' }
       const { request } = JSON.parse(review({ a: 1 })) as { request: object }
@@ -205,7 +205,7 @@ describe('what is no admission review', () => {
     await expect(call({ pathInfo: '/x' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('A18: the body is asked for with a limit of 3 MiB', async () => {
+  test('A18: the body is read with a limit of 3 MiB', async () => {
     const prepared = stsInjector.prepare(fakeParams({ tokenService }), noIssues(), fakeParseContext())
     const filter = await prepared.create(fakeModuleHost())
     const limits: (number | undefined)[] = []
@@ -243,12 +243,12 @@ describe('parameters', () => {
     [{ tokenService, credentialSeconds: '599' }, 'credentialSeconds'],
     [{ tokenService, trustedCertificates: 'absent.pem' }, 'holds no certificate'],
     [{ tokenService, trustedCertificates: 'key.pem' }, 'private key'],
-  ])('%j is refused', (params, text) => {
+  ])('%j is rejected', (params, text) => {
     const files = { '/configuration/key.pem': '-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----' }
     expect(problems(params, files)).toEqual([expect.stringContaining(text)])
   })
 
-  test('the file of certificates is one of the configuration folder', () => {
+  test('the certificate file is in the configuration folder', () => {
     const files = { '/configuration/tls/ca.pem': '-----BEGIN CERTIFICATE-----' }
     expect(problems({ tokenService, trustedCertificates: 'tls/ca.pem' }, files)).toEqual([])
   })
@@ -258,7 +258,7 @@ describe('parameters', () => {
   })
 })
 
-test('what is said of a pod is short, however much is wrong with it', async () => {
+test('messages about a pod are short, however many faults it has', async () => {
   const env = [{ name: 'AWS_ROLE_ARN', value: 'own' }]
   const containers = Array.from({ length: 900 }, (_, i) => ({ name: `c${i}${'x'.repeat(2000)}`, env }))
   const refused = await answer(review(podOf({ spec: { containers } })), { refuseFaultyPods: 'true' })
@@ -341,7 +341,7 @@ describe('with a cluster', () => {
     })
   })
 
-  test('a pod that says everything itself costs no call', async () => {
+  test('a pod with complete annotations costs no call', async () => {
     const { send, read } = await start(async () => undefined)
     expect(roleIn(await send(podOf()))).toBe(true)
     expect(read).toEqual([])
@@ -368,12 +368,12 @@ describe('with a cluster', () => {
         note: expect.stringContaining('needs an annotation'),
       },
     ])
-    // It is left in peace for some seconds, and the owner for some minutes.
+    // The API server is not called for some seconds, and the owner is not notified for some minutes.
     await send(bare())
     expect([read.length, events.length, admissions.length]).toEqual([1, 1, 2])
   })
 
-  test('what is known of an account counts for ten minutes while the API server does not answer', async () => {
+  test('an account is remembered for ten minutes while the API server does not answer', async () => {
     let away = false
     const { send, time } = await start(async () => {
       if (away) throw new GatewayError('TARGET_UNREACHABLE', 'no route')
@@ -388,7 +388,7 @@ describe('with a cluster', () => {
     expect(roleIn(await send(bare()))).toBe(false)
   })
 
-  test('the answer waits neither for a slow account beyond two seconds nor for an event', async () => {
+  test('the answer waits at most two seconds for a slow account, and never for an event', async () => {
     const never = (): Promise<never> => new Promise(() => {})
     const { send } = await start(never, {}, never)
     const began = performance.now()
@@ -397,7 +397,7 @@ describe('with a cluster', () => {
     expect(performance.now() - began).toBeLessThan(4500)
   })
 
-  test('strange names are not asked for, and not everything at once', async () => {
+  test('invalid names are not looked up, and concurrent lookups are limited', async () => {
     const { send, read } = await start(() => new Promise(() => {}))
     const named = (name: string) =>
       podOf({ labels: { 'tremolo.io/aws-role': 'true' }, spec: { serviceAccountName: name } })
@@ -425,14 +425,14 @@ describe('with a cluster', () => {
     expect([events, admissions]).toEqual([[], []])
   })
 
-  test('a pod without a controller gets the warning only, and one that asks for nothing is not recorded', async () => {
+  test('a pod without a controller gets the warning only, and one that requests nothing is not recorded', async () => {
     const { send, events, admissions } = await start(async () => undefined)
     await send(podOf({ labels: { 'tremolo.io/aws-role': 'true' } }))
     await send(podOf({ labels: {} }))
     expect([events.length, admissions.length]).toEqual([0, 1])
   })
 
-  test('events are bounded, whoever calls', async () => {
+  test('events are bounded for every caller', async () => {
     const { send, events } = await start(async () => undefined)
     for (let i = 0; i < 60; i++) {
       const pod = bare()

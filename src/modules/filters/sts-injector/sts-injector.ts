@@ -127,7 +127,7 @@ export default defineFilter<InjectorConfig>({
     { label: 'token service', value: settings.tokenService },
     { label: 'pods that can’t be injected', value: whenNotInjectable },
   ],
-  /** Loaded where there is such a filter: a gateway without one is smaller and starts sooner. */
+  /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
   create: async (config, host) =>
     (await import('#modules/filters/sts-injector/pod-injection.ts')).createInjection(config, host),
 })
@@ -143,7 +143,7 @@ function readCertificates(pem: string): string {
 
 const source = readFileSync(new URL('./sidecar.sh', import.meta.url), 'utf8')
 
-/** What injected sidecars run: `sidecar.sh` without its comments, since every pod carries a copy. */
+/** The script of injected sidecars: `sidecar.sh` without its comments, since every pod has a copy. */
 export const sidecarScript = source
   .split('\n')
   .filter((line) => !/^\s*(?:#.*)?$/.test(line))

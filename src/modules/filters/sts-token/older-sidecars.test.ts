@@ -13,7 +13,7 @@ afterEach(() => {
   for (const close of closers.splice(0).reverse()) close()
 })
 
-/** A sidecar from before, and a token service that refuses with these errors before it gives a token. */
+/** An older sidecar, and a token service that returns these errors before a token. */
 async function start(...refusals: GatewayError[]) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-older-sidecar-'))
   closers.push(() => rmSync(folder, { recursive: true, force: true }))
@@ -43,7 +43,7 @@ async function start(...refusals: GatewayError[]) {
   return { ended, written: () => (existsSync(file) ? readFileSync(file, 'utf8') : undefined), token }
 }
 
-test('a sidecar from before tries again after an expired credential and a busy service', async () => {
+test('an older sidecar tries again after an expired credential and a busy service', async () => {
   const { written, token } = await start(
     oauthRefusal('invalid_grant', 'The subject token is expired.'),
     new GatewayError('TOO_MANY_REQUESTS', 'busy', { keyword: 'slow_down' }),
@@ -52,7 +52,7 @@ test('a sidecar from before tries again after an expired credential and a busy s
   await vi.waitFor(() => expect(written()).toBe(token), { timeout: 60_000, interval: 50 })
 }, 70_000)
 
-test('a sidecar from before ends where no rule allows its account', async () => {
+test('an older sidecar ends if no rule allows its account', async () => {
   const { ended, written } = await start(new GatewayError('ACCESS_DENIED', 'no rule', { keyword: 'access_denied' }))
   expect(await ended).toBe(1)
   expect(written()).toBeUndefined()

@@ -16,7 +16,7 @@ async function start() {
   const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
   const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
   const identified: LoggedCaller[] = []
-  /** As the pipeline does it: errors become answers in the filter's own format. */
+  /** Like the pipeline: errors become answers in the filter's own format. */
   const send = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
     const exchange = {
       application: 'sts',
@@ -55,7 +55,7 @@ async function start() {
 const json = ({ body }: GatewayResponse): Record<string, unknown> => JSON.parse(String(body)) as Record<string, unknown>
 
 describe('filters.StsToken', () => {
-  it('answers a token exchange with JSON that nobody keeps', async () => {
+  it('answers a token exchange with JSON that is not cached', async () => {
     const { send, form } = await start()
     const answer = await send('', form())
     expect(answer.status).toBe(200)
@@ -67,7 +67,7 @@ describe('filters.StsToken', () => {
     expect(json(answer)).toMatchObject({ issued_token_type: jwtTokenType, token_type: 'N_A', expires_in: 900 })
   })
 
-  it('gives the bare token, without a line end, to who asks for application/jwt', async () => {
+  it('returns the bare token, without a line end, for application/jwt', async () => {
     const { send, form } = await start()
     const request = form()
     const answer = await send('', { ...request, headers: { ...request.headers, accept: 'application/jwt' } })
@@ -79,7 +79,7 @@ describe('filters.StsToken', () => {
     }
   })
 
-  it('answers old sidecars as they are used to, without certificate and thumbprint (C19)', async () => {
+  it('answers old sidecars in their format, without certificate and thumbprint (C19)', async () => {
     const { send, token, fixture } = await start()
     const answer = await send('/user', { method: 'GET', headers: { authorization: `Bearer ${token}` } })
     const { displayName, token: given } = json(answer) as {
@@ -93,7 +93,7 @@ describe('filters.StsToken', () => {
     expect(answer.headers).toMatchObject({ 'cache-control': 'no-store' })
   })
 
-  it('C13: takes a token from the header or the form only', async () => {
+  it('C13: accepts a token from the header or the form only', async () => {
     const { send, token, fixture } = await start()
     const inQuery = await send('/user', { url: `http://localhost/?access_token=${token}` })
     expect([inQuery.status, inQuery.headers['www-authenticate']]).toEqual([401, 'Bearer realm="sts"'])
@@ -109,8 +109,8 @@ describe('filters.StsToken', () => {
   it.each([
     ['another audience', { audience: 'https://other.example.com' }, 400, 'invalid_target'],
     ['another grant', { grant_type: 'client_credentials' }, 400, 'unsupported_grant_type'],
-    ['a token that is none', { subject_token: 'x' }, 400, 'invalid_request'],
-  ])('refuses %s with an OAuth error, and audits it', async (_, more, status, code) => {
+    ['an invalid token', { subject_token: 'x' }, 400, 'invalid_request'],
+  ])('rejects %s with an OAuth error, and audits it', async (_, more, status, code) => {
     const { send, form, fixture, token } = await start()
     const answer = await send('', form(more))
     expect([answer.status, json(answer)['error'], answer.headers['cache-control']]).toEqual([status, code, 'no-store'])
@@ -118,13 +118,13 @@ describe('filters.StsToken', () => {
     expect(fixture.audit.map(({ action }) => action)).toEqual(['refuse'])
   })
 
-  it('ignores client credentials and parameters that it does not know', async () => {
+  it('ignores client credentials and unknown parameters', async () => {
     const { send, form } = await start()
     const answer = await send('', form({ client_id: 'x', client_secret: 'y', nonce: 'z' }))
     expect([answer.status, json(answer)['issued_token_type']]).toEqual([200, jwtTokenType])
   })
 
-  it('names the workload in the access log, also where it gets nothing, and no one where the signature is not verified', async () => {
+  it('logs the workload in the access log, also if it gets nothing, and none if the signature is not verified', async () => {
     const { send, form, fixture, identified } = await start()
     const pod = { name: 'cart-7', uid: 'pod-7' }
     await send('', form({ subject_token: await fixture.cluster().token({ pod }) }))
@@ -141,13 +141,13 @@ describe('filters.StsToken', () => {
     ])
   })
 
-  it('tells a sidecar by 403 that trying again does not help', async () => {
+  it('returns 403 if a retry by the sidecar cannot help', async () => {
     const { send, form, fixture } = await start()
     const answer = await send('', form({ subject_token: await fixture.cluster().token({ account: 'other' }) }))
     expect([answer.status, json(answer)['error']]).toEqual([403, 'access_denied'])
   })
 
-  it('those whose forms do not arrive keep nobody else from a token', async () => {
+  it('clients whose forms do not arrive keep no other client from a token', async () => {
     const { fixture, form } = await start()
     const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
     const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
@@ -166,7 +166,7 @@ describe('filters.StsToken', () => {
     for (const path of ['/', '/users', '/user/x']) expect((await send(path, form())).status).toBe(404)
   })
 
-  it('is not created where no endpoint is configured', async () => {
+  it('is not created if no endpoint is configured', async () => {
     const prepared = stsToken.prepare(fakeParams({ endpoint: 'cloud' }), noIssues(), fakeParseContext())
     await expect(prepared.create(fakeModuleHost())).rejects.toThrow(/no sts.endpoints/)
   })

@@ -23,7 +23,7 @@ const parameters = {
   }),
 }
 
-/** Exchanges a service-account token for one of the endpoint's: RFC 8693 by POST, and `/user` as old sidecars ask. */
+/** Exchanges a service-account token for one of the endpoint's: RFC 8693 by POST, and `/user` for old sidecars. */
 export default defineFilter({
   className: 'filters.StsToken',
   parameters,
@@ -123,7 +123,7 @@ const uncached = ({ refreshAfterSeconds }: IssuedToken) => ({
   'refresh-after': String(refreshAfterSeconds),
 })
 
-/** The bare token where it is asked for by name; JSON for everybody else. */
+/** The bare token if the client names its type; JSON for all others. */
 function wantsRawToken(accept: string): boolean {
   const ranges = accept.split(',', 20).map((range) =>
     range

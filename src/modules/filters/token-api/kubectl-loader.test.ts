@@ -18,7 +18,7 @@ const hostile = [
   'a\nb',
 ]
 
-/** What a real shell makes of it. */
+/** The output of a real shell. */
 const run = (command: string): string => execFileSync('/bin/sh', ['-c', command], { encoding: 'utf8' })
 
 describe('D20: a value never becomes a part of the command', () => {
@@ -37,12 +37,12 @@ describe('D20: a value never becomes a part of the command', () => {
     }
   })
 
-  test('whatever it is', () => {
+  test('for any value', () => {
     const templates = places.slice(0, 3).map((source) => parseShellTemplate(source, 'posix'))
     const values = fc
       .sample(fc.string({ unit: 'binary', maxLength: 40 }), 200)
       .filter((value) => !value.includes('\0') && !value.includes('\x01') && value.isWellFormed())
-    // One shell for all of them, since each takes its time to start.
+    // One shell for all of them, since each takes time to start.
     const commands = values.flatMap((value) => templates.map((template) => template.render({ v: value }) ?? ''))
     const shown = run(commands.map((command) => `${command}; printf '\\001'`).join('\n')).split('\x01')
     expect(shown.slice(0, -1)).toEqual(values.flatMap((value) => templates.map(() => value)))
@@ -71,13 +71,13 @@ test.each([
   ["echo \\$'$v$'", "$'…'"],
   ['echo "$v$', 'not closed'],
   ['echo \\$$v$', 'follows a backslash or a dollar'],
-])('a command is refused in which a value could not be quoted: %s', (source, problem) => {
+])('a command is rejected if a value in it could not be quoted: %s', (source, problem) => {
   expect(() => parseShellTemplate(source.replace('$(cat', '\\$(cat').replace('\\\\$(cat', '\\$(cat'), 'posix')).toThrow(
     problem,
   )
 })
 
-test("the predecessor's command", () => {
+test("OpenUnison's command", () => {
   const template = parseShellTemplate(
     String.raw`export TMP_CERT=\$(mktemp) && echo -e "$k8s_newline_cert$" > \$TMP_CERT && kubectl config set-credentials $user_id$@k8s --auth-provider-arg=id-token=$token.encodedIdJSON$ && rm \$TMP_CERT`,
     'posix',

@@ -275,7 +275,7 @@ export const totpLoader = (name: string, uidAttribute: string | undefined, issue
   },
 })
 
-/** Where a command is to be run. */
+/** The shell that runs a command. */
 export type Shell = 'posix' | 'powershell'
 
 type Quoting = 'bare' | 'single' | 'double'
@@ -284,10 +284,10 @@ type Part =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'value'; readonly name: string; readonly quoting: Quoting }
 
-/** A command with places for values, which come out as what they are and never as a part of the command. */
+/** A command with placeholders. Values keep their text and never become a part of the command. */
 export interface ShellTemplate {
   readonly names: readonly string[]
-  /** Undefined where a value cannot be written in that shell, such as a line break outside of quotes. */
+  /** Undefined if a value cannot be written in that shell, such as a line break outside of quotes. */
   render(values: Readonly<Record<string, string>>): string | undefined
 }
 
@@ -328,7 +328,7 @@ export function parseShellTemplate(source: string, shell: Shell): ShellTemplate 
   }
 }
 
-/** Follows quotes and `$(…)`, as far as a value's place depends on them. */
+/** Follows quotes and `$(…)`, as far as a placeholder depends on them. */
 class PosixQuoting {
   readonly #stack: Quoting[] = ['bare']
   #escaped = false
@@ -414,7 +414,7 @@ function quotePosix(value: string, quoting: Quoting): string | undefined {
   return quoting === 'single' ? inner : `'${inner}'`
 }
 
-/** PowerShell takes typographic quotes for quotes, so they are escaped as well. */
+/** PowerShell treats typographic quotes as quotes, so they are escaped as well. */
 function quotePowerShell(value: string, quoting: Quoting): string | undefined {
   if (safe.test(value)) return value
   if (quoting === 'double') {

@@ -99,7 +99,7 @@ describe('filters.TokenApi', () => {
     expect(making.mints).toEqual([])
   })
 
-  test('D20: reading makes nothing; making is asked for by POST', async () => {
+  test('D20: reading creates nothing; only POST creates tokens', async () => {
     const reading = await open(renewing, { kept: tokens })
     expect(await reading.user()).toEqual({
       displayName: 'Ada',
@@ -131,7 +131,7 @@ describe('filters.TokenApi', () => {
     })
   })
 
-  test('tells how it stands with tokens, and shows no refresh token that is of no use', async () => {
+  test('shows the state of the tokens, and no refresh token that is useless', async () => {
     const used = await (await open(kubectl, { kept: tokens, refresh: 'used', now: 60_000 })).user()
     expect(used.state).toMatchObject({ idToken: 'expired', refreshToken: 'used' })
     expect(used.token).toEqual({ id_token: 'e.y.z' })
@@ -143,7 +143,7 @@ describe('filters.TokenApi', () => {
     expect(await (await open(kubectl)).user()).toEqual({ displayName: 'Ada', token: {} })
   })
 
-  test('gives certificates in the forms that commands want', async () => {
+  test('returns certificates in the forms that commands need', async () => {
     const params = {
       ...kubectl,
       k8sCaCertName: 'ca',
@@ -202,7 +202,7 @@ describe('filters.TokenApi', () => {
     [{ tokenClassName: 'AttributeToken' }, /"attributes" is required/],
     [{ tokenClassName: 'LoadToken' }, /"attributeName" is required/],
     [{ ...kubectl, themePrimaryMain: 'red' }, /colour/],
-  ])('the check has something to say about %j', (params, text) => {
+  ])('check reports %j', (params, text) => {
     const issues = noIssues()
     tokenApi.prepare(fakeParams({ ...common, ...params }), issues, fakeParseContext())
     expect(issueTexts(issues.list).join('\n')).toMatch(text)

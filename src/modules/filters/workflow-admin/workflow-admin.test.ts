@@ -47,7 +47,7 @@ async function open(params: ParamValues = {}) {
   return { runs, send }
 }
 
-test('runs are listed, narrowed and paged; incidents have a list of their own', async () => {
+test('runs are listed, filtered and paged; incidents have their own list', async () => {
   const { runs, send } = await open()
   runs.add({ state: 'completed' })
   const stuck = runs.add({ state: 'incident', incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no' } })
@@ -70,7 +70,7 @@ test('a run is shown with its timeline and its approvals', async () => {
   expect((await send('GET', `/runs/${run.id}?after=1`)).body.timeline).toHaveLength(1)
 })
 
-test('what a run works on is not shown, even where it is at hand', async () => {
+test('the data of a run is not shown, even if it is available', async () => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident' })
   runs.runs.set(run.id, Object.assign({ ...run }, { data: { user: { mail: 'secret@example.com' } } }))
@@ -96,7 +96,7 @@ test('an administrator retries, skips and cancels, and is named', async () => {
   ])
 })
 
-test('an intervention on a run that changed since it was shown is refused', async () => {
+test('an intervention on a run that changed since it was shown is rejected', async () => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident', fence: 7 })
   const stale = send('POST', `/runs/${run.id}/retry`, { fence: 6 })
@@ -110,14 +110,14 @@ test.each([
   ['retry', { fence: 1, reason: 'x'.repeat(2001) }],
   ['skip', { fence: 1 }],
   ['cancel', { fence: 1, reason: '' }],
-])('%s with %j is refused', async (action, body) => {
+])('%s with %j is rejected', async (action, body) => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident' })
   await expect(send('POST', `/runs/${run.id}/${action}`, body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   expect(runs.interventions).toEqual([])
 })
 
-test('where runs are only shown, nobody intervenes', async () => {
+test('if runs are only shown, no one can intervene', async () => {
   const { runs, send } = await open({ readOnly: 'true' })
   const run = runs.add({ state: 'incident' })
   expect((await send('GET', `/runs/${run.id}`)).status).toBe(200)
@@ -129,14 +129,14 @@ test('where runs are only shown, nobody intervenes', async () => {
 })
 
 test.each(['?state=done', '?limit=0', '?limit=501', '?limit=x', '?stat=ready', '?name=a&name=b', '?__proto__=x'])(
-  'the query %s is refused',
+  'the query %s is rejected',
   async (query) => {
     const { send } = await open()
     await expect(send('GET', `/runs${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   },
 )
 
-test('other paths and methods are refused', async () => {
+test('other paths and methods are rejected', async () => {
   const { runs, send } = await open()
   const run = runs.add()
   const paths = ['', '/', '/runs/', '/runs/x', `/runs/${crypto.randomUUID()}`, `/runs/${run.id}/constructor`]

@@ -8,7 +8,7 @@ const parameters = {
   readOnly: flag({ about: '`"true"`: runs are shown, but cannot be retried, skipped or cancelled.' }),
 }
 
-/** Shows the runs of this installation to administrators, and lets them put right what went wrong. */
+/** Shows the runs of this installation to administrators, and lets them resolve incidents. */
 export default defineFilter({
   className: 'filters.WorkflowAdmin',
   parameters,

@@ -12,7 +12,7 @@ async function asked(params: ParamValues): Promise<unknown[]> {
   return host.asked
 }
 
-test('the audit is kept for ever unless a number of days is said', async () => {
+test('the audit is kept forever unless a number of days is configured', async () => {
   const usual = { runs: 90, mails: 30, idempotencyKeys: 7, jobRuns: 90 }
   expect(await asked({})).toEqual([['cleanUp', usual]])
   expect(await asked({ auditDays: '0' })).toEqual([['cleanUp', usual]])
@@ -21,7 +21,7 @@ test('the audit is kept for ever unless a number of days is said', async () => {
   ])
 })
 
-test('decisions about tokens are kept by their own days and number', async () => {
+test('token decisions have their own limits of days and number', async () => {
   const usual = { runs: 90, mails: 30, idempotencyKeys: 7, jobRuns: 90 }
   expect(await asked({ tokenAuditDays: '30', tokenAuditRecords: '1000000' })).toEqual([
     ['cleanUp', { ...usual, tokens: { days: 30, records: 1_000_000 } }],
@@ -31,7 +31,7 @@ test('decisions about tokens are kept by their own days and number', async () =>
   ])
 })
 
-test('nothing is forgotten at once', () => {
+test('nothing can be deleted at once', () => {
   const issues = noIssues()
   cleanUp.prepare(fakeParams({ runsDays: '0', auditDays: '-1' }), issues, fakeParseContext())
   expect(issues.list).toHaveLength(2)

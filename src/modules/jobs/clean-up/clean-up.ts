@@ -20,7 +20,7 @@ const parameters = {
   tokenAuditRecords: records('The most audit records of tokens: beyond that the oldest go; `0` keeps all.'),
 }
 
-/** Forgets what has been kept long enough. */
+/** Deletes data whose retention has ended. */
 export default defineJob({
   className: 'jobs.CleanUp',
   parameters,
@@ -41,7 +41,7 @@ export default defineJob({
   }),
 })
 
-/** What is 0 sets no limit. */
+/** 0 sets no limit. */
 function kept(part: 'audit' | 'tokens', days: number, records: number): Pick<Retention, 'audit' | 'tokens'> {
   if (days === 0 && records === 0) return {}
   return { [part]: { ...(days === 0 ? {} : { days }), ...(records === 0 ? {} : { records }) } }

@@ -1,7 +1,7 @@
 import { defineJob } from '#sdk/job/job.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
-/** Takes back access whose time has passed. */
+/** Removes access that has expired. */
 export default defineJob({
   className: 'jobs.ExpireAccess',
   parameters: {},

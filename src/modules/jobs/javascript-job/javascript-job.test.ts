@@ -13,7 +13,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((job) => job.close?.()))
 })
 
-/** Runs as the engine keeps them: one for each key. */
+/** Stores runs like the engine: one per key. */
 function rememberedRuns() {
   const started: WorkflowCall[] = []
   const keys = new Set<string>()
@@ -39,7 +39,7 @@ async function open(javaScript: string, runs: RunAccess = noRuns): Promise<Job> 
   return job
 }
 
-test('is told what it is run for, and may answer nothing', async () => {
+test('gets its parameters and due time, and may answer nothing', async () => {
   const job = await open(`
     function init(job, params) { state.color = params.color[0] }
     function execute(job, context) {
@@ -50,7 +50,7 @@ test('is told what it is run for, and may answer nothing', async () => {
   expect(await job.run(jobContext({ attempt: 2 }))).toEqual({ workflows: 0 })
 })
 
-test('starts each workflow once for a due time, whatever it answers when it is run again', async () => {
+test('starts each workflow once for a due time, even if it answers differently when run again', async () => {
   const { started, runs } = rememberedRuns()
   const job = await open(
     `function execute(job, { attempt }) {
@@ -83,7 +83,7 @@ describe('starts nothing at all', () => {
       `{ workflows: [${good}, { name: 'sync', userID: 'a', params: { APPROVAL_ID: '1' } }] }`,
     ],
     ['without a login', `{ workflows: [${good}, { name: 'sync' }] }`],
-    ['for a list that is none', `{ workflows: ${good} }`],
+    ['for workflows that are not a list', `{ workflows: ${good} }`],
     ['for another answer', `'sync'`],
     ['for too many', `{ workflows: Array(1001).fill(${good}) }`],
   ])('%s', async (_, answer) => {
@@ -100,7 +100,7 @@ test('code that fails, or has nothing to execute', async () => {
   await expect(open('function init() {}')).rejects.toThrow(/no function execute/)
 })
 
-test('is given no objects of Java', () => {
+test('has no Java objects', () => {
   const issues = noIssues()
   const params = fakeParams({ javaScript: '\nvar System = Java.type("java.lang.System")\nfunction execute() {}' })
   javaScriptJob.prepare(params, issues, fakeParseContext())

@@ -8,7 +8,7 @@ import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 
-/** A job that did nothing for so long gives its process back. */
+/** A job that is idle for this long ends its process. */
 const idleMillis = 30_000
 
 const parameters = {
@@ -24,7 +24,7 @@ interface JavaScriptJobConfig {
   readonly allowed: readonly string[]
 }
 
-/** A job written in JavaScript. It works in a process of its own, and may ask for workflows to be started. */
+/** A job written in JavaScript. It runs in its own process, and may request workflows. */
 export default defineJob<JavaScriptJobConfig>({
   className: 'jobs.JavaScriptJob',
   aliases: ['com.tremolosecurity.provisioning.scheduler.jobs.JavaScriptJob'],
@@ -59,7 +59,7 @@ export default defineJob<JavaScriptJobConfig>({
 const maxWorkflows = 1000
 
 /**
- * The workflows that a job's answer asks for. Throws, and none is started, when the answer is malformed or names a
+ * The workflows that a job's answer requests. Throws, and none is started, if the answer is malformed or names a
  * workflow that the job may not start.
  */
 function askedWorkflows(answer: JsonValue | undefined, allowed: readonly string[], job: string): WorkflowCall[] {
@@ -95,10 +95,7 @@ function askedWorkflows(answer: JsonValue | undefined, allowed: readonly string[
   })
 }
 
-/**
- * Starts each once for the due time, however often the job is run for it and whatever else it asks for then; how many
- * were new.
- */
+/** Starts each once for the due time, however often the job runs for it. Returns how many were new. */
 async function startWorkflows(
   calls: readonly WorkflowCall[],
   due: Date,

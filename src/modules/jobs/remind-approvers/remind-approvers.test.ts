@@ -8,7 +8,7 @@ function prepare(params: ParamValues) {
   return { prepared: remindApprovers.prepare(fakeParams(params), issues, fakeParseContext()), issues }
 }
 
-test('reminds under a key that is the same for every run of a due time', async () => {
+test('uses the same key for every run of a due time', async () => {
   const { prepared, issues } = prepare({ message: '%L waits', days: '3', mailAttributeName: 'email' })
   expect(issueTexts(issues.list)).toEqual([])
   const host = fakeJobHost()
@@ -28,7 +28,7 @@ test('reminds under a key that is the same for every run of a due time', async (
   ])
 })
 
-test('tells what is missing or makes no sense', () => {
+test('reports missing and contradictory parameters', () => {
   expect(issueTexts(prepare({ days: '-1' }).issues.list)).toEqual([
     'error params.message: parameter "message" is required',
     'error params.days.0: "days": must be a whole number from 0 to 3650, not "-1"',

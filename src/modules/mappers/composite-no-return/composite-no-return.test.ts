@@ -21,16 +21,16 @@ async function map(template: string, mail: string[]) {
 }
 
 describe('mappers.CompositeNoReturn', () => {
-  it('fills its template', async () => {
+  it('expands its template', async () => {
     expect(await map(emails, ['a"b@x'])).toEqual(new JsonDocument([{ type: 'work', primary: true, value: 'a"b@x' }]))
     expect(await map(encode('<${mail}>'), ['a@x'])).toEqual(['<a@x>'])
   })
 
-  it('yields nothing when no attribute has a value', async () => {
+  it('returns nothing if no attribute has a value', async () => {
     expect(await map(emails, [])).toEqual([])
   })
 
-  it('tells what it reads', () => {
+  it('declares the attributes it reads', () => {
     expect(prepare(emails).instance?.reads).toEqual(['mail'])
     expect(prepare(emails, '').instance?.reads).toEqual(['mail'])
   })

@@ -55,7 +55,7 @@ async function map(
 describe('mappers.GenerateGroups from a target', () => {
   const fromTarget = ['false', 'https://h/scim/', 't']
 
-  it('uses names where names are the ids', async () => {
+  it('uses names if names are the ids', async () => {
     const expected = [
       { value: 'a', $ref: 'https://h/scim/Groups/a', display: 'a' },
       { value: 'x/../y?', $ref: 'https://h/scim/Groups/x%2F..%2Fy%3F', display: 'x/../y?' },
@@ -65,7 +65,7 @@ describe('mappers.GenerateGroups from a target', () => {
     expect(await map(fromTarget, names, { targets: { t: plainTarget } })).toEqual(expected)
   })
 
-  it('asks nothing where the ids were read along with the user', async () => {
+  it('looks nothing up if the ids were read along with the user', async () => {
     const mapper = await prepare(...fromTarget).instance?.create(
       fakeModuleHost({ targets: { t: lookupTarget(true, never) } }),
     )
@@ -78,7 +78,7 @@ describe('mappers.GenerateGroups from a target', () => {
     )
   })
 
-  it('translates names to ids, in order, and skips what the target does not know', async () => {
+  it('translates names to ids, in order, and skips unknown ones', async () => {
     const target = lookupTarget(true, async (name) => (name === 'gone' ? undefined : groupOf(name)))
     expect(await map(fromTarget, ['b', 'gone', 'a'], { targets: { t: target } })).toEqual([
       { value: 'id of b', $ref: 'https://h/scim/Groups/id%20of%20b', display: 'b' },
@@ -86,7 +86,7 @@ describe('mappers.GenerateGroups from a target', () => {
     ])
   })
 
-  it('asks without members where it can', async () => {
+  it('reads groups without members if the target supports it', async () => {
     const target = {
       ...lookupTarget(true, never),
       findGroup: async (name: string) => groupOf(name),
@@ -96,7 +96,7 @@ describe('mappers.GenerateGroups from a target', () => {
     expect(await map(fromTarget, ['a'], { targets: { t: target } })).toMatchObject([{ value: 'id of a' }])
   })
 
-  it('asks for a few groups at a time', async () => {
+  it('looks up a few groups at a time', async () => {
     let running = 0
     let most = 0
     const target = lookupTarget(true, async (name) => {
@@ -110,7 +110,7 @@ describe('mappers.GenerateGroups from a target', () => {
     expect(most).toBe(8)
   })
 
-  it('yields nothing without groups, and fails where the target fails', async () => {
+  it('returns nothing without groups, and fails if the target fails', async () => {
     expect(await map(fromTarget, [], { targets: { t: lookupTarget(true, never) } })).toEqual([])
     const down = lookupTarget(true, async () => Promise.reject(new Error('down')))
     await expect(map(fromTarget, ['a'], { targets: { t: down } })).rejects.toThrow('down')
@@ -125,7 +125,7 @@ describe('mappers.GenerateGroups from the directory', () => {
     { dn: Dn.parse('ou=Nameless,o=x'), attributes: Attributes.from({ entryUUID: ['u-2'] }) },
   ]
 
-  it('takes the id from the entry that each name leads to, and skips the others', async () => {
+  it('takes the id from the entry of each name, and skips the others', async () => {
     const names = ['CN=admins, O=x', 'cn=No Id,o=x', 'cn=gone,o=x', 'not a name', '', 'ou=Nameless,o=x']
     expect(await map(fromDirectory, ['ignored'], { entries }, names)).toEqual([
       { value: 'u-1', $ref: 'https://h/Groups/u-1', display: 'Admins' },
@@ -143,7 +143,7 @@ describe('mappers.GenerateGroups from the directory', () => {
 })
 
 describe('its parameters', () => {
-  it('refer to the target, and tell what is read', () => {
+  it('refer to the target, and declare the attributes it reads', () => {
     const target = prepare('false', 'https://h', 't', '')
     expect(target.references).toEqual([{ kind: 'target', name: 't', path: ['source'] }])
     expect(target.instance?.reads).toEqual([])

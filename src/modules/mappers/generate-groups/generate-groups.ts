@@ -10,7 +10,7 @@ import type { LookupHost } from '#sdk/target/target.ts'
 import { hasGroups, hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 
 const lookupsAtOnce = 8
-/** The attribute of a group's entry that is its id, where the expression names none. */
+/** The attribute of a group's entry that is its id, if the expression names none. */
 const defaultGroupId = 'cn'
 const anything: Filter = { kind: 'and', filters: [] }
 
@@ -81,7 +81,7 @@ function fromDirectory(parameters: readonly string[], path: Path, issues: Issues
   }
 }
 
-/** Without reading the members where the target can do that: there may be very many. */
+/** Without the members if the target supports it: there may be very many. */
 async function lookUp(target: LookupTarget, name: string): Promise<Membership | undefined> {
   const group = await (hasGroups(target) ? target.findGroup(name) : target.lookupGroupByName(name))
   return group && { id: group.id, display: group.name }
@@ -106,7 +106,7 @@ function parseName(text: string): Dn | undefined {
   }
 }
 
-/** In the given order, a few look-ups at a time; what is not found is left out. */
+/** In the given order, a few lookups at a time; missing groups are skipped. */
 async function collect(
   names: readonly string[],
   find: (name: string) => Promise<Membership | undefined>,

@@ -44,7 +44,7 @@ test.each([
   expect(await mapper.map(source, 'target')).toEqual(expected)
 })
 
-test('included code comes first, and the name alone will do', async () => {
+test('included code comes first, and the name alone is enough', async () => {
   const included = await open('function doMapping(user) { return shared(user.userID) }', [
     't',
     'n',
@@ -69,7 +69,7 @@ test.each([
   })
 })
 
-test('code that cannot be used is refused when it is created', async () => {
+test('unusable code is rejected on creation', async () => {
   await expect(open('function other() {}')).rejects.toThrow(/has no function doMapping/)
   await expect(open('function doMapping( {')).rejects.toThrow(/line 1/)
   await expect(open('', ['a', 'b', 'absent'])).rejects.toThrow(/no JavaScriptMapping "absent"/)
@@ -96,7 +96,7 @@ test('a source that cannot list its attributes is an error, not an empty user', 
   await expect(mapper.map(unlisted, 'x')).rejects.toMatchObject({ code: 'INTERNAL' })
 })
 
-test('a legacy script is given a User and gives an Attribute', async () => {
+test('a legacy script gets a User and returns an Attribute', async () => {
   const mapper = await open(`
     Attribute = Java.type("com.tremolosecurity.saml.Attribute");
     function doMapping(user, name) {

@@ -10,7 +10,7 @@ import type { ModuleHost } from '#sdk/module/host.ts'
 
 /**
  * `target,namespace,name[,includes…]`: runs the code of the JavaScriptMapping object `name`. The first two say where
- * OpenUnison looks for the object; here all objects are in the configuration. `name` alone will do.
+ * OpenUnison looks for the object; here all objects are in the configuration. `name` alone is enough.
  */
 export default defineMapper({
   className: 'mappers.JavaScriptMapping',
@@ -40,7 +40,7 @@ export default defineMapper({
 })
 
 const functionName = 'doMapping'
-/** A mapper that did nothing for so long gives its process back. */
+/** A mapper that is idle for this long ends its process. */
 const idleMillis = 30_000
 
 /** An expression has no place for limits, so they are the same for all. */
@@ -50,13 +50,13 @@ interface MappingFunction {
   readonly code: PluginCode
   /** For the log. */
   readonly name: string
-  /** Global values the code sees. */
+  /** Global values of the code. */
   readonly globals: Readonly<Record<string, JsonValue>>
-  /** What `init` is given, where the code has it. */
+  /** The arguments of `init`, if the code has it. */
   readonly init?: readonly JsonValue[]
 }
 
-/** A mapper whose values come from the function `doMapping` of some code. Rejects when the code has none. */
+/** A mapper that gets its values from the code's function `doMapping`. Rejects if the code has none. */
 export async function openMappingFunction(
   { code, name, globals, init }: MappingFunction,
   host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
@@ -78,7 +78,7 @@ export async function openMappingFunction(
   }
 }
 
-/** `attributes` as texts, and `json` where the source holds more than texts. */
+/** `attributes` as texts, and `json` if the source has more than texts. */
 function plainSource(source: MappingSource): JsonValue {
   const attributes: Record<string, readonly string[]> = Object.create(null)
   const json: Record<string, JsonValue> = Object.create(null)

@@ -33,7 +33,7 @@ async function open(text: string, ...texts: string[]): Promise<Mapper> {
   return mapper
 }
 
-test('a TypeScript file maps, and is given the texts of the expression', async () => {
+test('a TypeScript file maps, and gets the texts of the expression', async () => {
   const mapper = await open(
     `let given: string[] = []
      export function init(texts: string[]): void { given = texts }
@@ -52,7 +52,7 @@ test('a failure fails the mapping rather than losing the value', async () => {
   await expect(wrong.map(source, 'x')).rejects.toThrow(/must be a list of texts/)
 })
 
-test('code that cannot be used is refused when it is created', async () => {
+test('unusable code is rejected on creation', async () => {
   await expect(open('export const other = 1')).rejects.toThrow(/mapper "mapper.ts" has no function doMapping/)
   await expect(open('export function init() { throw new Error("not so") }')).rejects.toThrow(/not so/)
 })

@@ -3,7 +3,7 @@ import { moduleFile } from '#modules/shared/plugin/plugin-code.ts'
 import { defineMapper } from '#sdk/mapper/mapper-module.ts'
 import { mappingLimits, openMappingFunction } from './javascript-mapping.ts'
 
-/** `module[,texts…]`: a mapper in a file. The texts are handed to its `init`. */
+/** `module[,texts…]`: a mapper in a file. Its `init` gets the texts. */
 export default defineMapper({
   className: 'mappers.Plugin',
   aliases: [],

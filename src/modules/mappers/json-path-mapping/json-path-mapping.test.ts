@@ -53,7 +53,7 @@ describe('mappers.JsonPathMapping', () => {
     expect(await find(attribute, path)).toEqual(expected)
   })
 
-  it('reads values that are JSON text where the source has nothing better', async () => {
+  it('reads values that are JSON text if the source has only texts', async () => {
     expect(await find('emails', '$[*].value', textsOnly)).toEqual(['a@work', 'a@home'])
     expect(await find('name', '$.value', textsOnly)).toEqual(['second'])
   })
@@ -65,7 +65,7 @@ describe('mappers.JsonPathMapping', () => {
     expect(performance.now() - start).toBeLessThan(2_000)
   })
 
-  it('refuses a document nested too deep rather than exhausting the stack', async () => {
+  it('rejects a document that is nested too deeply instead of exhausting the stack', async () => {
     let deep: JsonValue = 1
     for (let i = 0; i < 10_000; i++) deep = [deep]
     const attempt = async () => find('x', '$..a', { ...scim, json: () => deep })
@@ -84,7 +84,7 @@ describe('mappers.JsonPathMapping', () => {
     expect(issueTexts(issues.list)[0]).toMatch(message)
   })
 
-  it('tells what it reads', () => {
+  it('declares the attributes it reads', () => {
     expect(prepare('emails', '$[*].value').instance?.reads).toEqual(['emails'])
   })
 })

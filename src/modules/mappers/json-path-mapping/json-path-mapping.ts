@@ -10,7 +10,7 @@ export default defineMapper({
   className: 'mappers.JsonPathMapping',
   aliases: ['com.tremolosecurity.mappers.JsonPathMapping'],
   prepare: ([name = '', ...path], at, issues) => {
-    // A path may hold commas, so all that follows the attribute is the path.
+    // A path may contain commas, so everything after the attribute is the path.
     const given = readPositional(['attribute', 'path'], [name, path.join(',')], at, issues)
     if (given === undefined) return undefined
     const [attribute, text] = given
@@ -38,7 +38,7 @@ function find(query: JsonPath, documents: readonly JsonValue[], attribute: strin
   }
 }
 
-/** The attribute's JSON where the source has it, else each value that is JSON text. */
+/** The attribute's JSON if the source has it, else each value that is JSON text. */
 function documentsOf(source: MappingSource, attribute: string): readonly JsonValue[] {
   if (source.json !== undefined) {
     const document = source.json(attribute)

@@ -6,7 +6,7 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParseContext } from '#testing/fake-parse.ts'
 import uuidGenerator from './uuid-generator.ts'
 
-it('gives another random UUID every time', async () => {
+it('returns a new random UUID every time', async () => {
   const instance = uuidGenerator.prepare([''], [], new Issues(), fakeParseContext())
   const mapper = await instance?.create(fakeModuleHost())
   const source = userSource({ userID: 'a', groups: [], attributes: new Attributes() })

@@ -8,7 +8,7 @@ function read(given: ParamValues) {
   return { config: parseSmtp(params, issues, fakeParseContext()), issues: issueTexts(issues.list) }
 }
 
-test('encryption is required unless it is said otherwise, and decides the port', () => {
+test('encryption is required by default, and decides the port', () => {
   const way = (given: ParamValues) => {
     const { config } = read(given)
     return [config.security, config.port]
@@ -31,7 +31,7 @@ test('the sender is an address, with or without a name', () => {
   }
 })
 
-test('what does not fit together is reported', () => {
+test('contradictory parameters are reported', () => {
   expect(read({ security: 'tls', tls: 'true' }).issues).toEqual([expect.stringMatching(/params\.tls/)])
   expect(read({ caFile: 'ca.pem', certificate: 'x' }).issues).toEqual([expect.stringMatching(/certificate/)])
   expect(read({ user: 'u' }).issues).toEqual([expect.stringMatching(/params\.password/)])
@@ -41,13 +41,13 @@ test('what does not fit together is reported', () => {
   expect(read({ useSOCKSProxy: 'false', SOCKSProxyHost: 'h', SOCKSProxyPort: '1', subject: 's' }).issues).toEqual([])
 })
 
-test('a certificate authority that cannot be read stops the start', async () => {
+test('an unreadable certificate authority stops the start', async () => {
   const given = fakeParams({ host: 'h', from: 'a@b', caFile: 'missing.pem' })
   const prepared = smtp.prepare(given, noIssues(), fakeParseContext('/nowhere'))
   await expect(prepared.create({} as never)).rejects.toThrow(/nowhere\/missing\.pem/)
 })
 
-test('only what the server says of this mail, for good, is a refusal', () => {
+test('only a permanent error of the server about this mail is a refusal', () => {
   const outcome = (fields: object) => sendOutcome(Object.assign(new Error('said\r\n no'), fields), false)
   expect(outcome({ code: 'EENVELOPE', responseCode: 550 })).toEqual({ kind: 'refused', reason: 'said no' })
   expect(outcome({ code: 'EMESSAGE', responseCode: 554 }).kind).toBe('refused')

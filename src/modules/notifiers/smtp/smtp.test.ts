@@ -34,7 +34,7 @@ const mail: OutgoingMail = {
 
 const noted = async (): Promise<void> => {}
 
-test('a mail has both forms, its own id and date, and says that a machine wrote it', async () => {
+test('a mail has both forms, its own id and date, and is marked as automatic', async () => {
   const server = await serve()
   const notifier = await notifierFor(server)
   expect(await notifier.send(mail, noted)).toEqual({ kind: 'accepted' })
@@ -54,7 +54,7 @@ test('a mail has both forms, its own id and date, and says that a machine wrote 
   ])
 })
 
-test('another attempt has the same id, and connections are used again', async () => {
+test('another attempt has the same id, and connections are reused', async () => {
   const server = await serve()
   const notifier = await notifierFor(server, { connections: '1' })
   for (let i = 0; i < 3; i++) expect(await notifier.send(mail, noted)).toEqual({ kind: 'accepted' })
@@ -63,7 +63,7 @@ test('another attempt has the same id, and connections are used again', async ()
   )
 })
 
-describe('a server that does not take it', () => {
+describe('a server that does not accept a mail', () => {
   test.each([
     ['RCPT', 451, 'failed'],
     ['RCPT', 550, 'refused'],
@@ -76,7 +76,7 @@ describe('a server that does not take it', () => {
     expect(server.mails).toEqual([])
   })
 
-  test('because it is away, or does not know the password: another attempt may succeed', async () => {
+  test('because it is down, or rejects the password: another attempt may succeed', async () => {
     const server = await serve({ login: { user: 'gate', password: 'right' } })
     const wrong = await notifierFor(server, { user: 'gate', password: 'wrong' })
     expect(await wrong.send(mail, noted)).toMatchObject({ kind: 'failed' })
@@ -96,14 +96,14 @@ describe('a server that does not take it', () => {
 })
 
 describe('encryption', () => {
-  test.each(['starttls', 'tls'] as const)('by %s, with the authority that is configured', async (security) => {
+  test.each(['starttls', 'tls'] as const)('by %s, with the configured authority', async (security) => {
     const server = await serve({ security })
     const notifier = await notifierFor(server, { security, certificate: testServerCertificate })
     expect(await notifier.send(mail, noted)).toEqual({ kind: 'accepted' })
     expect(server.mails[0]?.encrypted).toBe(true)
   })
 
-  test.each(['starttls', 'tls'] as const)('by %s is refused to a server of another authority', async (security) => {
+  test.each(['starttls', 'tls'] as const)('by %s rejects a server of another authority', async (security) => {
     const server = await serve({ security })
     const notifier = await notifierFor(server, { security, certificate: unrelatedCertificate })
     expect(await notifier.send(mail, noted)).toMatchObject({ kind: 'failed' })
@@ -111,7 +111,7 @@ describe('encryption', () => {
     expect(server.mails).toEqual([])
   })
 
-  test('is not given up when the server offers none', async () => {
+  test('is required even if the server offers none', async () => {
     const server = await serve({ security: 'none' })
     const notifier = await notifierFor(server, { security: 'starttls', certificate: testServerCertificate })
     expect(await notifier.send(mail, noted)).toMatchObject({ kind: 'failed' })
@@ -119,7 +119,7 @@ describe('encryption', () => {
   })
 })
 
-test('nothing in a mail becomes a header or another recipient', async () => {
+test('no text of a mail becomes a header or another recipient', async () => {
   const server = await serve()
   const notifier = await notifierFor(server)
   const hostile: readonly Partial<OutgoingMail>[] = [
@@ -142,7 +142,7 @@ test('nothing in a mail becomes a header or another recipient', async () => {
 })
 
 describe('the hand-over of a mail', () => {
-  test('is noted when everything but the end was sent, and before it is taken', async () => {
+  test('is recorded when everything but the end was sent, and before the server accepts it', async () => {
     const server = await serve()
     const notifier = await notifierFor(server)
     const seen: number[] = []
@@ -153,7 +153,7 @@ describe('the hand-over of a mail', () => {
     expect({ seen, taken: server.mails.length }).toEqual({ seen: [0], taken: 1 })
   })
 
-  test('that cannot be noted is none: the server never gets the mail', async () => {
+  test('that cannot be recorded does not happen: the server never gets the mail', async () => {
     const server = await serve()
     const notifier = await notifierFor(server)
     const outcome = await notifier.send(mail, async () => {
@@ -174,7 +174,7 @@ describe('the hand-over of a mail', () => {
     expect(server.mails).toEqual([])
   })
 
-  test('after which the connection is cut is unknown, and what the server refuses is not', async () => {
+  test('after which the connection breaks is unknown, and a refusal by the server is not', async () => {
     const sockets = new Set<Socket>()
     const cutting = createServer((socket) => {
       sockets.add(socket)

@@ -144,7 +144,7 @@ export default defineNotifier({
 const authorityOf = async ({ authority }: SmtpConfig): Promise<string | undefined> =>
   authority !== undefined && 'file' in authority ? readSmallFile(authority.file) : authority?.pem
 
-/** By this the gate of a mail reaches the stream of its content. */
+/** The key under which the stream of a mail's content finds its gate. */
 const gateKey = 'gatehouseGate'
 interface GatedData {
   readonly [gateKey]?: DataGate
@@ -178,7 +178,7 @@ class SmtpNotifier implements Notifier {
       subject: mail.subject,
       text: mail.text,
       html: mail.html,
-      // No vacation note or bounce is to be answered to a machine (RFC 3834).
+      // Prevents vacation replies and bounces to a machine (RFC 3834).
       headers: { 'Auto-Submitted': 'auto-generated' },
     }
     const sending = this.#transport.sendMail(message).then(
@@ -195,7 +195,7 @@ class SmtpNotifier implements Notifier {
   }
 }
 
-/** The library is loaded where a mail server is configured, and nowhere else. */
+/** The library is loaded only if a mail server is configured. */
 async function pooled(config: SmtpConfig, ca: string | undefined): Promise<Transporter> {
   const { createTransport } = await import('nodemailer')
   const { host, port, security, login, localHost, connections, ...times } = config
@@ -210,7 +210,7 @@ async function pooled(config: SmtpConfig, ca: string | undefined): Promise<Trans
     ...(login === undefined ? {} : { auth: login }),
     ...(localHost === undefined ? {} : { name: localHost }),
     maxConnections: connections,
-    // Attempts are counted by the outbox, so none is made behind its back.
+    // The outbox counts attempts, so the library must not retry on its own.
     maxRequeues: 0,
     connectionTimeout: times.connectMillis,
     greetingTimeout: times.connectMillis,
@@ -227,7 +227,7 @@ async function pooled(config: SmtpConfig, ca: string | undefined): Promise<Trans
   return transport
 }
 
-/** Once the whole mail was given out, the server may have taken it all the same. */
+/** Once the whole mail was sent, the server may have accepted it despite the timeout. */
 function timeLimit(millis: number, gate: DataGate) {
   const { promise, resolve } = Promise.withResolvers<SendOutcome>()
   const reason = `the mail server took longer than ${millis / 1000} seconds`
@@ -235,13 +235,13 @@ function timeLimit(millis: number, gate: DataGate) {
   return { promise, timer: setTimeout(end, millis) }
 }
 
-/** Failures that are about this one mail; all others are about the server or the way there, and pass. */
+/** Failures of this one mail; all others concern the server or the connection, and are temporary. */
 const aboutTheMail = new Set(['EENVELOPE', 'EMESSAGE'])
 const maxReasonLength = 300
 
 /**
- * What a failed attempt means: refused for good only where the server says so of this very mail. Without a word of the
- * server about a mail that was given out whole, nobody knows.
+ * What a failed attempt means: a permanent refusal only if the server rejects this mail. If a mail was sent whole and
+ * the server did not answer, the outcome is unknown.
  */
 export function sendOutcome(error: unknown, givenOut: boolean): SendOutcome {
   const fields: Readonly<Record<string, unknown>> = typeof error === 'object' && error !== null ? { ...error } : {}
@@ -254,8 +254,8 @@ export function sendOutcome(error: unknown, givenOut: boolean): SendOutcome {
 }
 
 /**
- * Stands between a mail and the end of its data, which is what makes a server take it: the end is given out only after
- * the hand-over was noted. A server that never sees the end drops what it has.
+ * Sits between a mail and the end of its data, which makes a server accept it: the end is sent only after the hand-over
+ * was recorded. A server that never sees the end drops the mail.
  */
 class DataGate {
   readonly #handOver: HandOver
@@ -266,18 +266,18 @@ class DataGate {
     this.#handOver = handOver
   }
 
-  /** The end was given out, or is about to be. */
+  /** The end was sent, or is about to be. */
   get passed(): boolean {
     return this.#passed
   }
 
-  /** Nothing passes from now on. False when it is too late for that. */
+  /** Stops the content from now on. Returns false if it is too late. */
   close(): boolean {
     this.#closed = true
     return !this.#passed
   }
 
-  /** The content, of which the end comes when the hand-over was noted. Nothing is read before the stream is. */
+  /** The content, whose end follows after the hand-over was recorded. Nothing is read before the stream is. */
   guard(content: Readable): Readable {
     return Readable.from(this.#guarded(content), { objectMode: false })
   }

@@ -9,13 +9,13 @@ import type { Params } from '#sdk/module/params.ts'
 export interface FormAttribute {
   readonly name: string
   readonly displayName: string
-  /** Shown, and set by the server alone. */
+  /** Shown, but only the server sets it. */
   readonly readOnly: boolean
-  /** False: neither shown nor taken from the form; set by the server alone. */
+  /** False: neither shown nor read from the form; only the server sets it. */
   readonly show: boolean
   readonly required: boolean
   readonly pattern: SafePattern | undefined
-  /** What is said when the pattern does not match. */
+  /** The message when the pattern does not match. */
   readonly patternMessage: string
   /** 0: no limit. */
   readonly minChars: number
@@ -23,15 +23,15 @@ export interface FormAttribute {
   readonly maxChars: number
   readonly unique: boolean
   readonly type: FormAttributeType
-  /** Label and value of what may be chosen; empty where anything may be. */
+  /** Label and value of the choices; empty if any value is allowed. */
   readonly items: readonly ListItem[]
-  /** The value of a field that the server sets, where nothing else gives one. */
+  /** The value of a field that the server sets, if nothing else gives one. */
   readonly preset: string | undefined
-  /** Where the list comes from, when it is not written down. */
+  /** The source of the list, if it is not in the configuration. */
   readonly source: FormValueSource | undefined
 }
 
-/** The class that gives a field its values, not yet looked up. */
+/** The class that provides the values of a field, not yet looked up. */
 export interface FormValueSource {
   readonly className: string
   /** Each of the form `name=value`. */
@@ -221,7 +221,7 @@ function readItems(name: string, written: readonly string[], params: Params, iss
   })
 }
 
-/** The field as clients get it, with the limits that it has. `items` are those of its source, where it has one. */
+/** The field as clients get it, with its limits. `items` are those of its source, if it has one. */
 export function viewFormAttribute(
   attribute: FormAttribute,
   items: readonly ListItem[] = attribute.items,

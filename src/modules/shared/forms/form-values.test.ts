@@ -26,7 +26,7 @@ function field(given: Record<string, string | string[]> = {}, more: Partial<type
 }
 
 describe('the parameters of a field', () => {
-  test('are read, with what is not said', () => {
+  test('are read, with their defaults', () => {
     expect(viewFormAttribute(field())).toEqual({
       name: 'a',
       displayName: 'A',
@@ -90,12 +90,12 @@ describe('the parameters of a field', () => {
     expect(issues).toEqual([expect.stringContaining('must be one of text, text-area, text-list, list')])
   })
 
-  test('maxChars has another spelling', () => {
+  test('maxChars has an alternative spelling', () => {
     expect(field({ mxnChars: '7' }).maxChars).toBe(7)
     expect(field({ mxnChars: '7', maxChars: '5' }).maxChars).toBe(5)
   })
 
-  test('mistakes are reported, all of them', () => {
+  test('all mistakes are reported', () => {
     const { issues } = read(
       {
         'a.regEx': '(?=x)',
@@ -130,7 +130,7 @@ describe('the parameters of a field', () => {
 })
 
 describe('a value', () => {
-  test('has as many characters as minChars and maxChars say, where they say something', () => {
+  test('has as many characters as minChars and maxChars allow, if configured', () => {
     const bounded = field({ minChars: '2', maxChars: '3' })
     expect(['a', 'ab', 'abc', 'abcd'].map((value) => checkValue(bounded, value))).toEqual([
       ['A must have at least 2 characters'],
@@ -167,7 +167,7 @@ describe('a value', () => {
     expect(checkValue(field(given), value)).toEqual(errors)
   })
 
-  test('D24: a pattern that would take for ever does not', () => {
+  test('D24: a catastrophic pattern does not run forever', () => {
     const started = performance.now()
     expect(checkValue(field({ regEx: '(a+)+$' }), `${'a'.repeat(9_000)}b`)).toEqual(['A is not valid'])
     expect(performance.now() - started).toBeLessThan(2_000)
@@ -190,7 +190,7 @@ describe('a form', () => {
     ['login', 'mail', 'role', 'team'],
   ).attributes
 
-  test('D1: an attribute that is not configured is refused', () => {
+  test('D1: an attribute that is not configured is rejected', () => {
     const checked = checkForm(form, { login: 'ada', groups: 'admins', Login: 'x', 'a\nb': '' })
     expect(checked.errors).toEqual([
       'Invalid attribute groups',
@@ -200,7 +200,7 @@ describe('a form', () => {
     expect([...checked.values.keys()]).toEqual(['login', 'role'])
   })
 
-  test('D1: fields that are not shown or read only are set by the server', () => {
+  test('D1: fields that are hidden or read-only are set by the server', () => {
     expect(checkForm(form, { login: 'ada', role: 'admin', team: 'red' }).errors).toEqual([
       'Role cannot be changed',
       'Team cannot be changed',
@@ -215,7 +215,7 @@ describe('a form', () => {
     ])
   })
 
-  test('whatever is posted, only fields come out, and those that people cannot set are as the server says', () => {
+  test("any body yields only fields, and the server's values for fields that users cannot set", () => {
     const names = fc.constantFrom('login', 'mail', 'role', 'team', 'uid', '__proto__', 'constructor', 'toString', '')
     fc.assert(
       fc.property(fc.array(fc.tuple(names, fc.string())), (pairs) => {
@@ -232,7 +232,7 @@ describe('a form', () => {
   })
 })
 
-test('what is typed is composed; what is chosen stays as the list has it', () => {
+test('typed values are normalized; chosen values stay as in the list', () => {
   const decomposed = 'Rene\u0301'
   const typed = checkForm([field()], { a: decomposed })
   expect([...typed.values]).toEqual([['a', 'Ren\u00e9']])

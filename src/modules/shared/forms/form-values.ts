@@ -1,22 +1,22 @@
 import { type FormAttribute, maxValueLength } from '#modules/shared/forms/form-attribute.ts'
 
-/** What a form's values are, once the form's own rules were applied. Uniqueness and value sources are not among them. */
+/** The values of a form after the form's own rules, without uniqueness and value sources. */
 export interface CheckedForm {
-  /** By the attributes' names. An absent or empty value is not here. */
+  /** By attribute name, without absent and empty values. */
   readonly values: ReadonlyMap<string, string>
-  /** For people: everything that is wrong, in the order of the fields. */
+  /** For users: all problems, in the order of the fields. */
   readonly errors: readonly string[]
-  /** The fields whose value broke a rule; nothing more need be asked about them. */
+  /** The fields whose value broke a rule; they need no further checks. */
   readonly wrong: ReadonlySet<string>
 }
 
-/** The values that the server gives to fields which people cannot set; undefined where it has none. */
+/** The values that the server gives to fields that users cannot set; undefined if it has none. */
 export type ServerValues = (attribute: FormAttribute) => string | undefined
 
 /**
- * Builds the values from the fields alone: a posted name that isn't a field is an error, and so is another value for a field
- * that the server sets. What people type is composed (NFC), so that what looks the same is the same. An empty text is an
- * absent value; rules other than `required` concern values that are there.
+ * Builds the values from the fields alone: a posted name that isn't a field is an error, and so is another value for a
+ * field that the server sets. Typed text is normalized (NFC), so that equal-looking texts are equal. An empty text is
+ * an absent value; rules other than `required` only apply to present values.
  */
 export function checkForm(
   attributes: readonly FormAttribute[],
@@ -50,10 +50,10 @@ export function checkForm(
 /** Only the server gives such a field its value. */
 export const isServerSet = ({ readOnly, show }: FormAttribute): boolean => readOnly || !show
 
-/** A value of a list is kept exactly as the list has it. */
+/** A value from a list is stored exactly as in the list. */
 const isTyped = ({ items, source }: FormAttribute): boolean => items.length === 0 && source === undefined
 
-/** What is wrong with one value, for people; empty when nothing is. An empty text is an absent value. */
+/** The problems of one value, for users; empty if there are none. An empty text is an absent value. */
 export function checkValue(attribute: FormAttribute, value: string): string[] {
   const { displayName, required, minChars, maxChars, items, pattern, patternMessage } = attribute
   if (value.trim() === '') {
@@ -74,7 +74,7 @@ export function checkValue(attribute: FormAttribute, value: string): string[] {
   return errors
 }
 
-/** One line, but for text areas; nothing that a database cannot keep. */
+/** One line, except for text areas, and without characters that a database cannot store. */
 function isKeepable({ type }: FormAttribute, value: string): boolean {
   if (!value.isWellFormed()) return false
   return type === 'text-area' ? !/[^\P{Cc}\t\n\r]/u.test(value) : !/\p{Cc}/u.test(value)

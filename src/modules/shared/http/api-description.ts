@@ -8,7 +8,7 @@ export interface ApiAnswer {
   readonly schema?: string
   /** The body is a list of these. */
   readonly many?: boolean
-  /** The media type; that of the API when absent. */
+  /** The media type; that of the API if absent. */
   readonly type?: string
 }
 
@@ -18,7 +18,7 @@ export interface ApiOperation {
   readonly method: 'get' | 'post' | 'put' | 'delete'
   readonly id: string
   readonly summary: string
-  /** Query parameters by name, with what they mean. */
+  /** Query parameters by name, with their descriptions. */
   readonly query?: Readonly<Record<string, string>>
   /** The name of a definition. */
   readonly body?: string
@@ -26,15 +26,15 @@ export interface ApiOperation {
   readonly answers: Readonly<Record<string, ApiAnswer>>
 }
 
-/** What an HTTP API takes and answers. Swagger and OpenAPI documents come from this, and nothing is described twice. */
+/** The requests and answers of an HTTP API, the single source of its Swagger and OpenAPI documents. */
 export interface ApiDescription {
   readonly title: string
   readonly version: string
-  /** Definitions of answers by name: what is written. */
+  /** Definitions of answers by name. */
   readonly answers: Readonly<Record<string, z.ZodType>>
-  /** Definitions of request bodies by name: what is read. */
+  /** Definitions of request bodies by name. */
   readonly bodies: Readonly<Record<string, z.ZodType>>
-  /** What every operation answers where it fails, unless it says otherwise. */
+  /** The failure answer of every operation, unless it declares another. */
   readonly failure: ApiAnswer
   readonly operations: readonly ApiOperation[]
 }
@@ -42,7 +42,7 @@ export interface ApiDescription {
 export interface ApiPlace {
   /** `https://host` */
   readonly origin: string
-  /** Where the paths of the document begin; empty for the host itself. */
+  /** The base path of the document; empty for the host itself. */
   readonly base: string
   /** The path of the API below it, such as `/register`. */
   readonly prefix: string
@@ -167,7 +167,7 @@ export class DescribedApi {
   }
 }
 
-/** Schemas that are definitions themselves become references wherever others hold them. */
+/** Schemas that are definitions themselves become references inside others. */
 function toJson(
   definitions: Readonly<Record<string, z.ZodType>>,
   io: 'input' | 'output',
@@ -185,7 +185,7 @@ function toJson(
   )
 }
 
-/** That a number fits the machine is not part of the description, nor are names of properties by a schema. */
+/** Removes the bounds of machine numbers and schemas of property names from the description. */
 function dropBounds({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   if (jsonSchema.type === 'integer') {
     if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -194,7 +194,7 @@ function dropBounds({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }
   delete jsonSchema.propertyNames
 }
 
-/** Swagger 2.0 has no alternatives: null becomes `x-nullable`, and what else may differ is left open. */
+/** Swagger 2.0 has no alternatives: null becomes `x-nullable`, and other alternatives are left open. */
 function plainSchema(schema: JsonObject): JsonObject {
   const { anyOf, oneOf, ...rest } = schema
   const alternatives = [anyOf, oneOf].flat().filter(isObject)
@@ -223,7 +223,7 @@ const namesIn = (path: string): string[] => Array.from(path.matchAll(/\{(\w+)\}/
 const mapAnswers = (answers: ApiOperation['answers'], describe: (answer: ApiAnswer) => JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describe(answer)]))
 
-/** The media types of an operation that has others than JSON. */
+/** The media types of an operation that has types other than JSON. */
 function producesOf(answers: ApiOperation['answers']): { produces?: string[] } {
   const types = new Set(Object.values(answers).map(({ type = json }) => type))
   return types.size === 1 && types.has(json) ? {} : { produces: [...types] }

@@ -20,13 +20,13 @@ test('RFC 9457: a problem has its type, title, status and instance', () => {
   })
 })
 
-test('a text of its own is the detail, and the message is for the log only', () => {
+test('its own text is the detail, and the message is for the log only', () => {
   const { body } = shown(new GatewayError('CONFLICT', 'secret detail', { publicText: 'Taken.', cause: new Error('x') }))
   expect(body).toMatchObject({ detail: 'Taken.', status: 409 })
   expect(JSON.stringify(body)).not.toContain('secret')
 })
 
-test('RFC 9457 3.2: errors point into the body, with characters that a URI fragment takes', () => {
+test('RFC 9457 3.2: errors point into the body, with characters that a URI fragment allows', () => {
   const problems = [{ pointer: '/user/attributes/0/näme', detail: 'must be text' }]
   const { body } = shown(new GatewayError('UNPROCESSABLE', '', { problems }))
   expect(body.errors).toEqual([{ pointer: '#/user/attributes/0/n%C3%A4me', detail: 'must be text' }])

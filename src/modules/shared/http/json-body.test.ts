@@ -24,14 +24,14 @@ const problems = async (body: unknown): Promise<string[]> => {
   )
 }
 
-test('a body that is as the schema has it is read, whatever parameters its type has', async () => {
+test('a body that matches the schema is read, with any parameters of its type', async () => {
   expect(await read('{"name":"a","map":{"x":"y"}}', 'Application/JSON; charset=UTF-8')).toEqual({
     name: 'a',
     map: { x: 'y' },
   })
 })
 
-test('every member that is unknown, missing or wrong is told with its place', async () => {
+test('every unknown, missing or wrong member is reported with its path', async () => {
   expect(await problems({ list: [{ n: 'x', 'a/b~': 1 }], extra: 1 })).toEqual([
     '/name is required',
     '/list/0/n must be a number',
@@ -48,13 +48,13 @@ test('every member that is unknown, missing or wrong is told with its place', as
 })
 
 test.each(['{"__proto__":{"a":"b"},"name":"a"}', '{"name":"a","map":{"__proto__":"x"}}', '[[[{"__proto__":1}]]]'])(
-  '%s is refused, though schemas would pass over it',
+  '%s is rejected, though schemas would ignore it',
   async (body) => {
     expect(await problems(body)).toEqual([' has a member named "__proto__"'])
   },
 )
 
-test('what is not JSON in UTF-8, or of another type, is refused', async () => {
+test('a body that is not JSON in UTF-8, or of another type, is rejected', async () => {
   for (const body of ['', '{', '{"name":"a"} x', Buffer.from([0x7b, 0xff, 0x7d])]) {
     await expect(read(body)).rejects.toMatchObject({ code: 'INVALID_JSON' })
   }
@@ -72,7 +72,7 @@ describe('a hostile body', () => {
     [`{"name":"a",${many(100_000, () => '"name":"a"')}}`, 'has an object of more than 1,000 members'],
     [`{"list":[${many(100_000, () => '{"n":"x"}')}]}`, 'has a list of more than 2,000 elements'],
     [`{"list":[${many(2000, () => `[${many(40, () => '""')}]`)}]}`, 'has more than 60,000 values'],
-  ])('is refused before the schema sees any of it: %.40s', async (body, bound) => {
+  ])('is rejected before the schema sees any of it: %.40s', async (body, bound) => {
     let seen = 0
     const counting = z.preprocess((value) => {
       seen++
@@ -87,7 +87,7 @@ describe('a hostile body', () => {
     expect(seen).toBe(0)
   })
 
-  test('within the bounds, few of its mistakes are read and reported', async () => {
+  test('within the bounds, only a few of its mistakes are read and reported', async () => {
     const issues = Array.from({ length: 50_000 }, (_, i) => ({ code: 'custom', path: [i], message: 'wrong' }))
     let read = 0
     const watched = new Proxy(issues, {

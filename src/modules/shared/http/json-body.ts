@@ -5,7 +5,7 @@ import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
 const maxProblems = 20
 const maxShownName = 80
-/** More than any request of these APIs needs, and few enough to be checked one by one. */
+/** More than any request of these APIs needs, and few enough to check one by one. */
 export const jsonBounds: JsonBounds = { depth: 16, members: 1_000, elements: 2_000, values: 60_000 }
 
 /** Text that every database can store; it may have several lines. */
@@ -26,8 +26,8 @@ const typeWords: Readonly<Record<string, string>> = {
 }
 
 /**
- * The body as the schema has it. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_JSON also for a body beyond the bounds, of
- * which the schema sees nothing, and BAD_REQUEST that names the members that are unknown, missing or wrong.
+ * The body by its schema. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, INVALID_JSON, also for a body beyond the
+ * bounds, which the schema never sees, and BAD_REQUEST with the members that are unknown, missing or wrong.
  */
 export async function readJsonBody<T>(
   request: GatewayRequest,
@@ -54,7 +54,7 @@ function parse(body: Buffer, bounds: JsonBounds): unknown {
   return value
 }
 
-/** Schemas pass over such a member in silence. */
+/** Schemas silently ignore such a member. */
 function reachesIntoPrototypes(value: unknown): boolean {
   const pending = [value]
   while (pending.length > 0) {
@@ -74,7 +74,7 @@ function badBody(problems: readonly FieldProblem[]): GatewayError {
   })
 }
 
-/** No more than a person reads; the rest is ignored. */
+/** As many as a user reads; the rest is ignored. */
 function firstProblems(issues: readonly z.core.$ZodIssue[]): FieldProblem[] {
   return issues.slice(0, maxProblems).flatMap(problemsOf).slice(0, maxProblems)
 }

@@ -7,7 +7,7 @@ import type { ParameterTable, ParsedParameters } from '#sdk/module/parameters.ts
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** How an LDAP server is reached: what the LDAP target and the LDAP insert have in common. */
+/** The connection parameters that the LDAP target and the LDAP insert share. */
 export const ldapConnectionParameters = {
   url: parsed('ldap or ldaps address', parseLdapUrl, {
     about: '`ldap://host:389` or `ldaps://host:636`; in place of `host`, `port` and `useSSL`.',
@@ -104,7 +104,7 @@ export function ldapSystem({ url }: Pick<LdapConnectionConfig, 'url'>): string {
   return JSON.stringify(['ldap', hostname.toLowerCase(), port || (protocol === 'ldaps:' ? '636' : '389')])
 }
 
-/** The certificate authorities, read when the module is created; throws with the file's name when they cannot be. */
+/** The certificate authorities, read when the module is created. Throws with the file's name if that fails. */
 export function ldapAuthorities({ ca, caFile }: LdapConnectionConfig): string | undefined {
   if (caFile === undefined) return ca
   try {

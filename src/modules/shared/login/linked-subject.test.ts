@@ -19,7 +19,7 @@ function parse(extra: ParamValues) {
   return { link: parseSubjectLink(given, params, issues), problems: issueTexts(issues.list) }
 }
 
-/** The user whom the claims find, or why they find none. */
+/** The user that the claims find, or why they find none. */
 async function found(claims: Record<string, unknown>, extra: ParamValues = {}): Promise<string> {
   const { link } = parse({ lookupFilter: '(mail=${email})', ...extra })
   const attributes = claimAttributes({ sub: 'eve', ...claims })
@@ -31,20 +31,20 @@ async function found(claims: Record<string, unknown>, extra: ParamValues = {}): 
 const email = 'root@corp.test'
 const linked = root.dn.toString()
 
-describe('a look-up by mail', () => {
+describe('a lookup by mail', () => {
   test.each([true, 'true'])('finds the user whose address the issuer verified: %j', async (verified) => {
     expect(await found({ email, email_verified: verified })).toBe(linked)
   })
 
   test.each([undefined, false, 'false', 'TRUE', 1, '1', null, {}, [true, false]])(
-    'is refused where email_verified is %j',
+    'is rejected if email_verified is %j',
     async (verified) => {
       expect(await found({ email, email_verified: verified })).toContain('"email" is not verified')
     },
   )
 
   test.each([['(|(uid=${sub})(mail=${email}))'], ['(&(objectClass=*)(mail=x${EMAIL}))'], ['(!(mail=${Mail}))']])(
-    'is one wherever the filter reads the address: %s',
+    'is detected wherever the filter reads the address: %s',
     async (lookupFilter) => {
       expect(await found({ email, mail: email }, { lookupFilter })).toContain('is not verified')
     },
@@ -71,7 +71,7 @@ describe('a look-up by mail', () => {
     'rfc822Mailbox',
     'proxyAddresses',
     '0.9.2342.19200300.100.1.3',
-  ])('is one where the filter compares %s with any claim', async (attribute) => {
+  ])('is detected if the filter compares %s with any claim', async (attribute) => {
     const lookupFilter = `(|(uid=none)(${attribute}=\${preferred_username}))`
     const claims = { preferred_username: email }
     expect(await found(claims, { lookupFilter })).toContain('"preferred_username" is not verified')
@@ -89,15 +89,15 @@ describe('a look-up by mail', () => {
     expect(parse(accepting).problems).toEqual([expect.stringContaining('can choose a mail address')])
   })
 
-  test('is none where the filter compares mail with a fixed value only', async () => {
+  test('is not assumed if the filter compares mail with a fixed value only', async () => {
     expect(await found({ sub: 'root' }, { lookupFilter: '(&(mail=*@corp.test)(uid=${sub}))' })).toBe(linked)
   })
 
-  test('another spelling of email_verified does not count', async () => {
+  test('another spelling of email_verified is ignored', async () => {
     expect(await found({ email, Email_Verified: true })).toContain('is not verified')
   })
 
-  test('accepts any address where the operator says so, and check warns', async () => {
+  test('accepts any address if the operator configures it, and check warns', async () => {
     const accepting = { lookupFilter: '(mail=${email})', acceptUnverifiedMail: 'true' }
     expect(await found({ email }, accepting)).toBe(linked)
     expect(parse(accepting).problems).toEqual([expect.stringContaining('can choose a mail address')])

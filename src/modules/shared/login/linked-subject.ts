@@ -33,9 +33,9 @@ export interface SubjectLink {
   readonly uidAttr: string
   readonly noMatchOU: string
   readonly objectClass: string
-  /** Undefined where callers are not looked up. */
+  /** Undefined if callers are not looked up. */
   readonly lookup: FilterTemplate | undefined
-  /** The look-up may read a mail address that the issuer has not verified. */
+  /** The lookup may use a mail address that the issuer has not verified. */
   readonly acceptUnverifiedMail: boolean
 }
 
@@ -65,7 +65,7 @@ export function parseSubjectLink(
   }
 }
 
-/** How long a mechanism may remember what the directory said about a caller, since the entry may change. */
+/** How long a mechanism may remember the directory's answer about a caller, since the entry may change. */
 export const linkedForMillis = 3_000
 
 export type LinkedSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
@@ -76,10 +76,10 @@ export type LinkOutcome =
   | { readonly kind: 'refused'; readonly reason: string }
 
 /**
- * Who the claims speak of: the one directory entry that the look-up finds, with the claims it lacks added; or, when
- * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Refuses when a claim is missing, several
- * entries match, the only one is deactivated, or the look-up reads a mail address that is not verified. Claims only ever
- * become values, of the name as of the filter.
+ * The subject of the claims: the one directory entry that the lookup finds, with the claims it lacks added; or, if
+ * there is none, a mock entry `<uidAttr>=<claim>,ou=<noMatchOU>,<root>`. Rejects if a claim is missing, several entries
+ * match, the only one is deactivated, or the lookup uses a mail address that is not verified. Claims only ever become
+ * values, of the name as of the filter.
  */
 export async function linkSubject(
   claims: Attributes,
@@ -129,20 +129,20 @@ export const unverifiedMailWarning =
   'anyone who can choose a mail address at the issuer can log in as the user who has that address here; ' +
   'remove "acceptUnverifiedMail" unless the issuer verifies every address'
 
-/** Names that hold mail addresses in directories and tokens: `mail`, `emails`, `rfc822Mailbox` and the like, and OIDs. */
+/** Names of mail addresses in directories and tokens: `mail`, `emails`, `rfc822Mailbox` and the like, and OIDs. */
 export const isMailName = (name: string): boolean =>
   (/mail/i.test(name) && name.toLowerCase() !== 'email_verified') ||
   /^(?:proxyAddresses|0\.9\.2342\.19200300\.100\.1\.3|1\.2\.840\.113549\.1\.9\.1)(?:;|$)/i.test(name)
 
-/** The claims that a look-up takes for mail addresses, by their names or by the attributes it compares them with. */
+/** The claims that a lookup uses as mail addresses, by their names or by the attributes it compares them with. */
 const mailClaims = (lookup: FilterTemplate | undefined): readonly string[] =>
   (lookup?.comparisons ?? []).flatMap(({ attribute, placeholder }) =>
     isMailName(attribute) || isMailName(placeholder) ? [placeholder] : [],
   )
 
 /**
- * Why these claims, which hold mail addresses, must not find a directory entry, for the log; undefined where they may. At
- * many issuers people choose their mail address, so it identifies a user only once the issuer says that it is verified:
+ * Why these claims, which are mail addresses, must not find a directory entry, for the log; undefined if they may. At
+ * many issuers users choose their mail address, so it identifies a user only once the issuer has verified it:
  * `email_verified`, which is about `email` and no other address.
  */
 export function unverifiedMail(names: readonly string[], claims: Attributes): string | undefined {
@@ -169,9 +169,9 @@ export const mockName = (base: Dn, link: SubjectLink, type: string, value: strin
 const refused = (reason: string): LinkOutcome => ({ kind: 'refused', reason })
 
 /**
- * A token's claims as attributes: texts and lists of texts as they are, numbers and booleans as text, and anything
- * deeper as JSON text. Undefined when two claims differ in letter case only, since attribute names ignore case
- * and one would pass for the other.
+ * A token's claims as attributes: texts and lists of texts unchanged, numbers and booleans as text, and anything deeper
+ * as JSON text. Undefined if two claims differ in letter case only, since attribute names ignore case and one would
+ * pass for the other.
  */
 export function claimAttributes(claims: Readonly<Record<string, unknown>>): Attributes | undefined {
   const attributes = new Attributes()

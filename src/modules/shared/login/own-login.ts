@@ -17,7 +17,7 @@ export type FoundLogin =
   | { readonly kind: 'none' }
   | { readonly kind: 'several' }
 
-/** Looks for the login in the attribute, and in `uid` where no entry has it there. */
+/** Looks for the login in the attribute, and in `uid` if no entry has it there. */
 export async function findLogin(
   login: string,
   directory: Pick<Directory, 'search'>,
@@ -33,8 +33,8 @@ export async function findLogin(
 }
 
 /**
- * Whether the login is the caller's own. Where the directory has an entry of that login, it must be the caller's: an
- * outside issuer may call anyone by any login. Where it has none, the login is the caller's if it is the name that the
+ * Whether the login is the caller's own. If the directory has an entry with that login, it must be the caller's: an
+ * outside issuer may give any login to anyone. If it has none, the login is the caller's if it is the name that the
  * caller was authenticated by.
  */
 export function isOwnLogin(found: FoundLogin, login: string, caller: Pick<UserRef, 'identity' | 'login'>): boolean {
@@ -42,7 +42,7 @@ export function isOwnLogin(found: FoundLogin, login: string, caller: Pick<UserRe
   return found.kind === 'none' && sameLogin(login, caller.login)
 }
 
-/** Whether the login that the caller goes by is theirs, and not the login of another directory user. */
+/** Whether the caller's login is their own, and not that of another directory user. */
 export const hasOwnLogin = async (
   caller: Pick<UserRef, 'identity' | 'login'>,
   directory: Pick<Directory, 'search'>,
@@ -58,7 +58,7 @@ const maxLength = 256
 /** The login of callers who did not log in: a user with it would pass for the requester of all their requests. */
 export const isNobodysName = (login: string): boolean => login.toLowerCase() === nobodysLogin
 
-/** Shown as it is compared: nothing that is not seen, no space at its ends. */
+/** Shown as it is compared: no invisible characters, no spaces at its ends. */
 export const isPlainText = (text: string): boolean => text.trim() === text && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)
 
 /** Whether a new user may have the login. */

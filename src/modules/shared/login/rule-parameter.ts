@@ -3,7 +3,7 @@ import { parseRule, type Rule, ruleScopes } from '#sdk/auth/rule.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** A rule of a list parameter, written `scope;constraint`; undefined, with an issue filed, when it is none. */
+/** A rule of a list parameter, written `scope;constraint`; undefined, with an issue reported, if it is invalid. */
 export function readRuleParameter(
   name: string,
   text: string,

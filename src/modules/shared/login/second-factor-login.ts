@@ -13,39 +13,39 @@ import { flag } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 
-/** What a page says, and what its answer is checked against. */
+/** The content of a page, and the state that its answer is checked against. */
 export interface FactorPage {
   readonly content: Markup
   readonly state: JsonObject
-  /** A script of the mechanism, by what follows its uri. */
+  /** A script of the mechanism, by the path after its URI. */
   readonly script?: string
 }
 
 export interface FactorTurn {
   readonly request: GatewayRequest
   readonly owner: FactorOwner
-  /** Where the forms of the page go. */
+  /** The address that the forms of the page post to. */
   readonly action: string
-  /** What the latest page left; empty for a first one. */
+  /** The state of the latest page; empty for a first one. */
   readonly state: JsonObject
 }
 
-/** What is particular to one kind of factor. */
+/** The part that differs by kind of factor. */
 export interface FactorDialogue {
   readonly kind: SecondFactorKind
   readonly titles: { readonly ask: string; readonly enrol: string }
-  /** The kind, as a factor is called that was given no name. */
+  /** The name of a factor that the user did not name. */
   readonly defaultName: string
   /** Asks for one of the factors, which are of this kind. */
   ask(turn: FactorTurn, factors: readonly SecondFactor[]): Promise<FactorPage>
-  /** The factor that was shown, and its next counter; undefined when none was. */
+  /** The factor that was used, and its next counter; undefined if none was. */
   check(
     turn: FactorTurn,
     form: URLSearchParams,
     factors: readonly SecondFactor[],
   ): Promise<{ readonly factor: SecondFactor; readonly counter: number } | undefined>
   enrol(turn: FactorTurn): Promise<FactorPage>
-  /** What is to be kept; undefined when the answer is wrong. */
+  /** The factor to store; undefined if the answer is wrong. */
   accept(turn: FactorTurn, form: URLSearchParams): Promise<Pick<NewSecondFactor, 'secret' | 'counter'> | undefined>
   serve?(request: GatewayRequest, pathInfo: string): GatewayResponse | undefined
 }
@@ -77,9 +77,9 @@ export function withoutFactor(
 }
 
 /**
- * Asks the user whom the earlier mechanisms authenticated for a second factor, or for a recovery code in its place. A user
- * without any sets one up here, passes or is refused. A user with one of another kind is refused: a stolen password must
- * not be enough to set one up or to get past it.
+ * Requires a second factor, or a recovery code in its place, from the user that earlier mechanisms authenticated. A
+ * user without any enrols here, passes or is rejected. A user with one of another kind is rejected: a stolen password
+ * must not be enough to set one up or to get past it.
  */
 export class SecondFactorLogin implements AuthMechanism {
   readonly #dialogue: FactorDialogue
@@ -185,7 +185,7 @@ export class SecondFactorLogin implements AuthMechanism {
     const { owner, request } = turn
     const accepted = await this.#dialogue.accept(turn, form)
     if (accepted === undefined) return this.#offer(turn, 400, again)
-    // The same login enrols once, however often its form is sent.
+    // One login enrols once, however often its form is sent.
     const factor: NewSecondFactor = { ...accepted, id: login.id, kind, name: defaultName }
     const added = await this.#host.secondFactors.add(owner, factor, { requestId: request.id, onlyAsFirst: true })
     if (!added.added) {
@@ -259,7 +259,7 @@ ${content}`
   }
 }
 
-/** What is kept of a passkey as a second factor. */
+/** The stored part of a passkey as a second factor. */
 interface PasskeyFactor {
   readonly id: string
   readonly publicKey: string

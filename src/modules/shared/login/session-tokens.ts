@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { MintedTokens } from '#sdk/auth/issuer.ts'
 
-/** Tokens of an own issuer that a session keeps, with what it takes to make new ones. */
+/** Tokens of an own issuer in a session, with the data for creating new ones. */
 export interface SessionTokens extends MintedTokens {
   /** The identity provider and the trust, as the configuration names them. */
   readonly idp: string
   readonly trust: string
-  /** Where the issuer is known by another origin than that of the requests. */
+  /** Present if the issuer has another origin than the requests. */
   readonly origin?: string
 }
 
-/** The slot that names the slot of the tokens that were made last. */
+/** The slot that names the slot of the latest tokens. */
 export const latestTokensSlot = 'auth.GenerateOIDCTokens'
 
 /** The slot for the tokens of one trust; names of trusts may be addresses. */
@@ -30,7 +30,7 @@ export function storeTokens(tokens: SessionTokens): JsonObject {
   }
 }
 
-/** Undefined for what is not what was stored, as after a change of format. */
+/** Undefined for a value of another format, as after a change of format. */
 export function restoreTokens(value: JsonValue | undefined): SessionTokens | undefined {
   if (value === undefined || !isJsonObject(value)) return undefined
   const { idp, trust, issuer, clientId, idToken, expires, claims, refreshToken, refreshExpires, origin } = value

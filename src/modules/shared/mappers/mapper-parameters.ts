@@ -2,7 +2,7 @@ import type { Issues, Path } from '#kernel/issues.ts'
 
 /**
  * The parameters of a mapper expression by position, all of them required. Empty ones at the end count as absent.
- * Undefined, with an issue filed, when one is missing or there are too many.
+ * Undefined, with an issue reported, if one is missing or there are too many.
  */
 export function readPositional<const N extends readonly string[]>(
   names: N,

@@ -62,7 +62,7 @@ export function checkPasswordParameters(
   if (mails) referNotifier(given.notifier ?? defaultNotifier, params.pathOf('notifier'), context)
 }
 
-/** What is wrong with a password, as text for the user; empty for one that is accepted. */
+/** The problems of a password, as text for the user; empty for an accepted one. */
 export type CheckPassword = (password: string, values: Iterable<string>) => Promise<readonly string[]>
 
 /** `confirms`: users get a mail after a change. */
@@ -87,7 +87,7 @@ export const mailText = (
   mail: Pick<MailText, 'subject' | 'text'>,
 ): MailText => (notifier === undefined ? mail : { ...mail, notifier })
 
-/** Throws an Error for anything but an http or https address without login and fragment. */
+/** Throws an Error for anything but an http or https URL without login and fragment. */
 export function readWebAddress(written: string): string {
   const url = URL.canParse(written) ? new URL(written) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.hash !== '') {

@@ -13,25 +13,25 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 /** Each hash takes memory and a thread of the process, so few run at a time, in all inserts and targets together. */
 const hashing = new KeyedQueue({ width: 2, maxPending: 202 })
-/** RFC 9106 and common sense: the shortest and longest password that is taken. */
+/** RFC 9106 and common sense: the shortest and longest password that is accepted. */
 const limits = { characters: 8, bytes: 1024 } as const
 const attribute = 'hash'
 const demoMark = 'demo'
 const unknownId = 'nobody'
 
-/** The passwords of the people of a directory, which every door to the same people opens alike. */
+/** The passwords of the users of a directory, shared by every module that opens the same users. */
 export const openPasswords = async (
   host: Pick<FilterHost, 'openUserDirectory'>,
   people: UserDirectoryOptions,
 ): Promise<Passwords> => new Passwords(await host.openUserDirectory({ ...people, name: `${people.name}/passwords` }))
 
-/** What a target and a directory insert with the same people call the place where these are stored. */
+/** The name that a target and a directory insert with the same users give to their store. */
 export const databaseSystem = ({ name, url = '' }: UserDirectoryOptions): string =>
   JSON.stringify(['database', url, name])
 
 /**
- * Hashes by the ids of people, in a name space of their own: whoever reads people, by whatever door, does not come across
- * them, and who gets a login that another had does not get the password with it.
+ * Hashes by the ids of users, in their own name space: no read of users returns them, and a user who gets the former
+ * login of another does not get the password with it.
  */
 export class Passwords {
   readonly #records: UserDirectory
@@ -42,7 +42,7 @@ export class Passwords {
     this.#cost = cost
   }
 
-  /** Throws BAD_REQUEST for a password that is not taken. */
+  /** Throws BAD_REQUEST for a password that is not accepted. */
   async hash(password: string): Promise<string> {
     const bytes = Buffer.byteLength(password)
     if ([...password].length < limits.characters || bytes > limits.bytes || password.includes('\0')) {
@@ -52,7 +52,7 @@ export class Passwords {
     return hashing.run('', () => hashPassword(password, this.#cost))
   }
 
-  /** `record` is part of the same commit, and does not get the hash. Sets or removes the mark of a demo password. */
+  /** `record` is part of the same commit, without the hash. Sets or removes the mark of a demo password. */
   async set(
     id: string,
     hash: string,
@@ -83,7 +83,7 @@ export class Passwords {
     return (await this.#records.findByLogin(id)) !== undefined
   }
 
-  /** Whether anybody has one. */
+  /** Whether any user has one. */
   async any(): Promise<boolean> {
     return (await this.#records.searchUsers({ offset: 0, limit: 1 })).total > 0
   }
@@ -97,16 +97,16 @@ export class Passwords {
   }
 }
 
-/** What one check of a password costs: RFC 9106's second choice in proportion, as OWASP advises for servers. */
+/** The cost of one check of a password: RFC 9106's second choice in proportion, as OWASP advises for servers. */
 const usualCost: Argon2Cost = { memory: 19_456, passes: 2, parallelism: 1 }
-/** More than any hash that is made here asks for; a stored one that does was not. */
+/** More than any hash of this module uses; a stored one beyond it comes from elsewhere. */
 const most = { memory: 1 << 20, passes: 16, parallelism: 16 } as const
 
 /** The argon2id hash of a password in PHC form. The salt is part of it. */
 export const hashPassword = (password: string, cost = usualCost): Promise<string> =>
   argon2idHash(asTyped(password), cost)
 
-/** Whether the hash is this password's. Without a hash the same work is done, and it is not. */
+/** Whether the hash matches this password. Without a hash it does the same work, and returns false. */
 export async function isPassword(password: string, hash: string | undefined, cost = usualCost): Promise<boolean> {
   const stored = hash === undefined ? undefined : readHash(hash)
   const { salt, tag, ...asked } = stored ?? { ...cost, salt: noSalt, tag: noTag }
@@ -136,7 +136,7 @@ function readHash(text: string): (Argon2Cost & { readonly salt: Buffer; readonly
   return { ...asked, salt: Buffer.from(salt, 'base64'), tag: Buffer.from(tag, 'base64') }
 }
 
-/** The full path of a file that a parameter names. One that is not there, or not inside the configuration folder, is an error. */
+/** The full path of a file that a parameter names. It must exist inside the configuration folder. */
 export function configuredFile(
   parameter: string,
   name: string,

@@ -5,7 +5,7 @@ import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#
 import type { TargetChange } from '#sdk/target/target.ts'
 
 /**
- * Reads what a plug-in's function answered, field by field. What is not as it must be throws, naming the function
+ * Reads the answer of a plug-in's function, field by field. An invalid answer throws an error that names the function
  * and the field.
  */
 export class PluginAnswerReader {
@@ -49,14 +49,14 @@ export class PluginAnswerReader {
     return value
   }
 
-  /** Nothing where the value is absent or null: to be spread into an object. */
+  /** Empty if the value is absent or null: to be spread into an object. */
   optionalText<const N extends string>(name: N, value: JsonValue | undefined): { readonly [K in N]?: string } {
     if (value === undefined || value === null) return {}
     if (typeof value !== 'string') throw this.malformed(`${name} must be a text`)
     return { [name]: value } as { readonly [K in N]: string }
   }
 
-  /** An ISO 8601 time, in UTC unless it has an offset; nothing where it is absent or null. */
+  /** An ISO 8601 time, in UTC unless it has an offset; empty if it is absent or null. */
   optionalTime<const N extends string>(name: N, value: JsonValue | undefined): { readonly [K in N]?: Date } {
     if (value === undefined || value === null) return {}
     const time = typeof value === 'string' ? readTime(value) : undefined
@@ -73,7 +73,7 @@ export class PluginAnswerReader {
     return attributes
   }
 
-  /** An entry given to `audit`. Without a subject, it is about an attribute. */
+  /** An entry of `audit`. Without a subject, it is about an attribute. */
   change(value: JsonValue): TargetChange {
     const entry = this.object(value, 'the audit entry')
     const subject = subjects.find((word) => word === (entry['subject'] ?? 'attribute'))

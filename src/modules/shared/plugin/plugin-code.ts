@@ -15,7 +15,7 @@ import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** The rows that every module with a plug-in has; all names it does not know are handed to the plug-in's `init`. */
+/** The rows of every module with a plug-in; the plug-in's `init` gets all unknown names. */
 export const pluginParameters = {
   javaScript: text({ about: "The plug-in's code. Either this or `module` is required." }),
   module: text({
@@ -31,7 +31,7 @@ export const pluginParameters = {
   '<name>': list({ about: 'Any other parameter is passed to `init`.' }),
 }
 
-/** Where the code comes from, and its limits: what is known before any file is read. */
+/** The source of the code, and its limits: everything that is known before any file is read. */
 export interface PluginCode {
   readonly inline: string | undefined
   /** Absolute. */
@@ -41,26 +41,26 @@ export interface PluginCode {
   readonly timeoutMillis: number
   readonly memoryMegabytes: number
   readonly config: Readonly<Record<string, readonly string[]>>
-  /** Names that the code declares; undefined where that isn't known before it runs. */
+  /** Names that the code declares; undefined if that isn't known before it runs. */
   readonly declared?: ReadonlySet<string> | undefined
-  /** How functions of legacy scripts are called; without them, such scripts are refused. */
+  /** The signatures of legacy scripts; without them, such scripts are rejected. */
   readonly signatures?: LegacySignatures
 }
 
 /** Code that is ready to run. */
 export interface LoadedCode {
   readonly code: JavaScriptCode
-  /** Imports are resolved against it. */
+  /** The base of imports. */
   readonly url: string
-  /** Files and folders the code may read. */
+  /** Files and folders that the code may read. */
   readonly folders: readonly string[]
-  /** For a legacy script: what it runs in. */
+  /** The realm of a legacy script. */
   readonly realm?: LegacyRealm
 }
 
 const extensions = ['.js', '.mjs', '.ts', '.mts']
 
-/** The code of a module whose parameters are `pluginParameters` and nothing else. */
+/** The code of a module whose only parameters are `pluginParameters`. */
 export const parsePluginCode =
   (signatures?: LegacySignatures) =>
   (params: Params, issues: Issues, context: ParseContext): PluginCode =>
@@ -73,7 +73,7 @@ export const parsePluginCode =
       signatures,
     )
 
-/** Pure, but for files that the context itself can read. The code is checked and not run. */
+/** Pure, except for files that the context itself can read. The code is checked and not run. */
 export function readPluginCode(
   values: ParsedParameters<typeof pluginParameters>,
   knownNames: readonly string[],
@@ -121,13 +121,13 @@ export function readPluginCode(
 export interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idleMillis'> {
   /** Functions that the code must have. */
   readonly required?: readonly string[]
-  /** Global values that the code sees; `name` by default. */
+  /** Global values of the code; `name` by default. */
   readonly globals?: PluginHostOptions['globals']
-  /** The arguments of `init`; it isn't called when absent. */
+  /** The arguments of `init`; it isn't called if absent. */
   readonly init?: readonly JsonValue[]
 }
 
-/** Loads the code and runs `init`. Rejects with the reason when either fails, or a required function is missing. */
+/** Loads the code and runs `init`. Rejects with the reason if either fails, or a required function is missing. */
 export async function openPlugin(
   code: PluginCode,
   host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
@@ -148,7 +148,7 @@ export async function openPlugin(
   throw new Error(`${use.name} has no function ${missing.join(', ')}`)
 }
 
-/** Reads the file or joins the included texts. Throws when there is none or it is not JavaScript. */
+/** Reads the file or joins the included texts. Throws if there is none or it is not JavaScript. */
 export async function loadPluginCode(
   { inline, file, includes, folder, signatures }: PluginCode,
   host: Pick<ModuleHost, 'name' | 'javaScript'>,
@@ -176,13 +176,13 @@ export async function loadPluginCode(
   return { code, url, folders: await readableIn(root) }
 }
 
-/** Of the configuration folder, what a plug-in may need: not the configuration itself, and never secrets and keys. */
+/** The parts of the configuration folder that a plug-in may need: never the configuration, secrets and keys. */
 async function readableIn(root: string): Promise<string[]> {
   const entries = await readdir(root).catch(() => [])
   return entries.filter((name) => !/^(?:secrets|keys)$|\.ya?ml$/.test(name)).map((name) => join(root, name))
 }
 
-/** The file that the value at `place` names, absolute; undefined, with an issue filed, where it cannot be one. */
+/** The absolute path of the file that the value at `place` names; undefined, with an issue, if it is invalid. */
 export function moduleFile(
   module: string,
   place: Path,

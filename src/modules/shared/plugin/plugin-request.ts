@@ -8,15 +8,15 @@ import type { Parameter } from '#sdk/module/parameter-types.ts'
 import { wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { PluginRequest, PluginSubject } from '#sdk/plugin/plugin-types.ts'
 
-/** How much of a request a plug-in is given. */
+/** The part of a request that a plug-in gets. */
 export interface RequestShare {
   /** 0: the body is not read. */
   readonly maxBodyBytes: number
-  /** Headers that are not shown, in lower case. */
+  /** Hidden headers, in lower case. */
   readonly withheld: ReadonlySet<string>
 }
 
-/** The row of modules whose plug-ins are given requests. */
+/** The row of modules whose plug-ins get requests. */
 export const maxBodyKilobytes = (fallback: number): Parameter<number> =>
   wholeNumber({
     about: 'Maximum size of a body for the plug-in; a longer one is 413. `0`: the body is not read.',
@@ -25,7 +25,7 @@ export const maxBodyKilobytes = (fallback: number): Parameter<number> =>
     max: 4096,
   })
 
-/** Throws BODY_TOO_LARGE past the share. The body can be read again by what follows. */
+/** Throws BODY_TOO_LARGE beyond the limit. Later filters can read the body again. */
 export async function plainRequest(request: GatewayRequest, share: RequestShare): Promise<PluginRequest> {
   const { id, method, origin, host, path, remoteAddress } = request
   const body = share.maxBodyBytes === 0 ? undefined : await request.body(share.maxBodyBytes)
@@ -73,7 +73,7 @@ function byName(pairs: Iterable<readonly [string, string]>): Record<string, stri
   return found
 }
 
-/** What the server alone decides, since it says where an answer ends. */
+/** Headers that only the server sets, since they decide where an answer ends. */
 const reserved: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -88,7 +88,7 @@ const reserved: ReadonlySet<string> = new Set([
 const maxHeaders = 64
 const maxCharacters = 16 * 1024
 
-/** Headers that a plug-in answered, with names in lower case. Throws for what would not be one header of the answer. */
+/** Headers of a plug-in's answer, with names in lower case. Throws for a text that would not be a single header. */
 export function readHeaders(
   value: JsonValue | undefined,
   reader: PluginAnswerReader,

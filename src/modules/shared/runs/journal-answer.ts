@@ -7,7 +7,7 @@ import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 const defaultLimit = 100
 const maxLimit = 500
 
-/** A page of the journals of these Applications, of all where none is named, as the request's query asks. */
+/** A page of the journals of these applications, or of all if none is named, by the request's query. */
 export async function answerJournal(
   request: Pick<GatewayRequest, 'method' | 'query'>,
   shown: readonly string[],
@@ -23,7 +23,7 @@ export async function answerJournal(
   return { status: 200, headers, body: JSON.stringify({ entries: lines, ...(next === undefined ? {} : { next }) }) }
 }
 
-/** Unknown parameters are refused: one that is mistyped would show more than was meant. */
+/** Rejects unknown parameters: a mistyped one would show more than the caller meant. */
 function readQuery(query: URLSearchParams, shown: readonly string[], now: Date): JournalQuery {
   for (const name of query.keys())
     if (!readers.has(name)) throw wrong(`There is no query parameter "${name.slice(0, 80)}".`)

@@ -123,7 +123,7 @@ function allow(method: string, allowed: string): void {
   if (method !== allowed) throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: allowed } })
 }
 
-/** Rejects unknown parameters: a mistyped filter would show more than intended. */
+/** Rejects unknown parameters: a mistyped filter would show more than the caller meant. */
 function readListQuery(query: URLSearchParams, byState: boolean): RunQuery {
   refuseOthers(query, ['name', 'subject', 'requestor', 'limit', 'after', ...(byState ? ['state'] : [])])
   const states = query.getAll('state').map((word) => {

@@ -28,11 +28,11 @@ function named(entry: User | Group, fields: Readonly<Record<string, readonly str
   }
 }
 
-/** Ordered by login and by name, so that pages are stable whatever order the target gives. */
+/** Ordered by login and by name, so that pages are stable whatever order the target returns. */
 export const userCollection: Collection<User> = { of: 'users', source: userSource, key: ({ userID }) => userID }
 export const groupCollection: Collection<Group> = { of: 'groups', source: groupSource, key: ({ name }) => name }
 
-/** The page with the attributes that the query asks for. */
+/** The page with the attributes of the query. */
 export function withAttributes(page: SearchPage<User>, { attributes }: SearchQuery): SearchPage<User> {
   if (attributes === undefined) return page
   return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }

@@ -15,24 +15,24 @@ const walk = async (parents: Readonly<Record<string, readonly string[]>>, ...sta
   return { asked, above }
 }
 
-test('groups are found through all levels, and each is asked once', async () => {
+test('groups are found through all levels, and each is read once', async () => {
   const { asked, above } = await walk({ d: ['b', 'c'], b: ['a'], c: ['a'], e: ['d'] }, 'd', 'e', 'D')
   expect(above('d')).toEqual(['b true', 'c true', 'a false'])
   expect(above('e')).toEqual(['d true', 'b false', 'c false', 'a false'])
   expect(asked.toSorted()).toEqual(['a', 'b', 'c', 'd', 'e'])
 })
 
-test('a group that is reached directly and through others is direct', async () => {
+test('a group that contains the start directly and through others is direct', async () => {
   const { above } = await walk({ c: ['b', 'a'], b: ['a'] }, 'c')
   expect(above('c')).toEqual(['b true', 'a true'])
 })
 
-test('groups that contain one another end the walk, and none is above itself', async () => {
+test('a cycle of groups ends the walk, and no group is above itself', async () => {
   const { above } = await walk({ a: ['b'], b: ['c'], c: ['a', 'c'] }, 'a')
   expect(above('a')).toEqual(['b true', 'c false'])
 })
 
-test('a nesting without end is refused', async () => {
+test('an endless nesting is rejected', async () => {
   const endless = (width: number) =>
     groupsAbove(['0'], String, async (name) => Array.from({ length: width }, (_, i) => `${name}.${i}`))
   await expect(endless(1)).rejects.toMatchObject({ code: 'TARGET_FAILED', message: expect.stringContaining('levels') })

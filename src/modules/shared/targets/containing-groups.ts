@@ -19,7 +19,7 @@ export interface GroupsAbove<T> {
 
 /**
  * Walks up from groups to the groups that contain them, for systems that only know the direct parents of a group. Reads
- * the parents of each group once, so circles end. Throws TARGET_FAILED above the limits.
+ * the parents of each group once, so cycles end. Throws TARGET_FAILED above the limits.
  */
 export async function groupsAbove<T>(
   starts: readonly T[],
@@ -64,7 +64,7 @@ export interface GroupWalk<T> {
   parentsOf(group: T): Promise<readonly T[]>
 }
 
-/** Throws CONFLICT when the group would contain itself through one of these members. */
+/** Throws CONFLICT if the group would contain itself through one of these members. */
 export async function refuseCircle<T>(group: T, members: readonly T[], walk: GroupWalk<T>): Promise<void> {
   if (members.length === 0) return
   const { keyOf, nameOf } = walk
@@ -79,7 +79,7 @@ export async function refuseCircle<T>(group: T, members: readonly T[], walk: Gro
   })
 }
 
-/** NOT_FOUND for a group that is to contain others, or to become a member. */
+/** NOT_FOUND for a container or member group. */
 export const absentGroup = (name: string, cause?: unknown): GatewayError =>
   new GatewayError('NOT_FOUND', `there is no group "${name.slice(0, 100)}"`, {
     cause,

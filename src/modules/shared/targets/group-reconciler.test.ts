@@ -70,7 +70,7 @@ test('create succeeds when another writer created the same group at the same tim
   expect(changes).toEqual([])
 })
 
-test('update changes what differs, renames to a free name, and checks the version', async () => {
+test('update changes the differences, renames to a free name, and checks the version', async () => {
   const { createGroup, updateGroup } = open()
   await expect(updateGroup('crew', {}, request)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await createGroup('crew', {}, request)
@@ -85,7 +85,7 @@ test('update changes what differs, renames to a free name, and checks the versio
   expect(changes).toEqual(['replace name team', 'add description x'])
 })
 
-test('an update that only expects a version writes where the target gives a new version', async () => {
+test('an update that only expects a version still writes if the target returns a new version', async () => {
   await open().createGroup('crew', {}, request)
   await open().updateGroup('crew', { expectedVersion: '1' }, request)
   expect(groups.get('crew')?.version).toBe('1')

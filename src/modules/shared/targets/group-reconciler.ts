@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type Exclusively, hasCode, report, requireVersion } from '#modules/shared/targets/user-reconciler.ts'
 import type { GroupTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
-/** A group as it was read, with what the target needs to write it again. */
+/** A group as read, with the data that the target needs to write it again. */
 export interface StoredGroup {
   readonly group: Group
 }
@@ -19,14 +19,14 @@ export interface GroupWrite {
   readonly request: TargetRequest
 }
 
-/** Changes that were made and are not reported to the audit yet. */
+/** Changes that were made and are not in the audit yet. */
 type Unreported = readonly TargetChange[]
 
 /** How a target reads and writes one group; see `UserStore`. */
 export interface GroupStore<S extends StoredGroup> {
   /** Without members, which may be many. */
   read(name: string, request: TargetRequest): Promise<S | undefined>
-  /** `isDone` reads the group again, and returns whether it is as wanted. */
+  /** `isDone` reads the group again, and returns whether it is as requested. */
   create(
     name: string,
     attributes: Attributes,
@@ -45,19 +45,19 @@ export interface GroupStore<S extends StoredGroup> {
       readonly request: TargetRequest
     },
   ): Promise<Unreported>
-  /** The values as the target will read them back. Throws BAD_REQUEST, naming the attribute, for what it can't hold. */
+  /** The values as they will be read back. Throws BAD_REQUEST, naming the attribute, for an unstorable value. */
   accept?(attribute: string, values: readonly string[]): readonly string[]
-  /** Whether the group is what creating it would make; when absent, whether nothing would change. */
+  /** Whether the group equals the one that a create would make; if absent, whether nothing would change. */
   isSame?(stored: S, name: string, attributes: Attributes): boolean
-  /** Whether a group other than this one has the name. By id when absent. */
+  /** Whether a group other than this one has the name. By id if absent. */
   isTaken?(name: string, by: S, request: TargetRequest): Promise<boolean>
   /** Removes what an earlier attempt left behind of a group that doesn't exist. */
   cleanUp?(name: string): Promise<void>
-  /** An update that changes nothing but expects a version still writes, so that the group gets a new version. */
+  /** An update without changes that expects a version still writes, so that the group gets a new version. */
   readonly touches?: boolean
   /** See `UserStore`. */
   readonly rereadsConflicts?: boolean
-  /** `mustBeNew` is honored. */
+  /** The store honors `mustBeNew`. */
   readonly requiresNew?: boolean
 }
 

@@ -72,7 +72,7 @@ describe('create', () => {
     expect(mailOf('ada')).toEqual(['a'])
   })
 
-  test('looks for other spellings only where the target asks for it and the user must be new', async () => {
+  test('looks for other spellings only if the target requires it and the user must be new', async () => {
     await open({ looksForSpellings: true }).createUser(userOf('ＡＤＡ'), [], request)
     expect(calls).toEqual(['read ＡＤＡ'])
     calls.length = 0
@@ -96,7 +96,7 @@ describe('create', () => {
     expect(changes).toEqual([])
   })
 
-  test('finishes what an earlier attempt began, where the target recognizes it', async () => {
+  test('finishes an earlier attempt, if the target recognizes it', async () => {
     users.set('ada', ada())
     const finish: UserStore<StoredUser>['finish'] = (_, missing) =>
       missing.every(({ subject }) => subject === 'group') ? Promise.resolve(missing) : undefined
@@ -111,7 +111,7 @@ describe('sync', () => {
     users.set('ada', { ...ada(['a'], ['crew']), version: '1' })
   })
 
-  test('writes what differs, and nothing where nothing differs', async () => {
+  test('writes the differences, and nothing if there are none', async () => {
     await open().syncUser(ada(['b'], ['crew']), syncOptions(['mail']), request)
     await open().syncUser(ada(['b'], ['crew']), syncOptions(['mail']), request)
     expect(changes).toEqual(['replace mail b'])
@@ -126,7 +126,7 @@ describe('sync', () => {
     expect(users.get('ada')?.groups).toEqual(['crew', 'team'])
   })
 
-  test('checks the version, also of a user that is gone', async () => {
+  test('checks the version, also of a deleted user', async () => {
     const expecting = (expectedVersion: string) => ({ ...syncOptions(['mail']), expectedVersion })
     await expect(open().syncUser(ada(['b']), expecting('7'), request)).rejects.toMatchObject({
       code: 'VERSION_MISMATCH',
@@ -140,7 +140,7 @@ describe('sync', () => {
     })
   })
 
-  test('renames to a login that is free, where the target renames', async () => {
+  test('renames to a free login, if the target supports it', async () => {
     const renaming = (newUserID: string) => ({ ...syncOptions([], { keepGroups: true }), newUserID })
     users.set('bob', userOf('bob'))
     await expect(open().syncUser(ada(), renaming('bob'), request)).rejects.toMatchObject({ code: 'CONFLICT' })

@@ -6,7 +6,7 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { loginSpellings } from '#sdk/target/new-account.ts'
 import type { PasswordTarget, SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
-/** A user as it was read, with what the target needs to write it again. */
+/** A user as read, with the data that the target needs to write it again. */
 export interface StoredUser {
   readonly user: User
 }
@@ -22,7 +22,7 @@ export interface CreateCall {
   readonly changes: readonly TargetChange[]
   readonly mustBeNew: boolean
   readonly request: TargetRequest
-  /** Reads the user again, and returns what is missing; undefined when there is no such user. */
+  /** Reads the user again, and returns what is missing; undefined if the user doesn't exist. */
   remaining(): Promise<readonly TargetChange[] | undefined>
 }
 
@@ -40,15 +40,15 @@ export interface DeleteCall {
   readonly request: TargetRequest
 }
 
-/** Changes that were made and are not reported to the audit yet. */
+/** Changes that were made and are not in the audit yet. */
 type Unreported = readonly TargetChange[]
 
 /**
- * How a target reads and writes one user, and what it can do. The reconciler decides what has to change, and calls these
+ * How a target reads and writes one user, and what it can do. The reconciler decides the changes, and calls these
  * functions while no other change to the user runs.
  */
 export interface UserStore<S extends StoredUser> {
-  /** `groups` is false where the memberships don't matter. */
+  /** `groups` is false if the memberships don't matter. */
   read(
     userID: string,
     attributes: readonly string[],
@@ -58,34 +58,34 @@ export interface UserStore<S extends StoredUser> {
   create(user: User, call: CreateCall): Promise<Unreported>
   write(stored: S, wanted: User, call: WriteCall): Promise<Unreported>
   delete(stored: S, call: DeleteCall): Promise<Unreported>
-  /** Throws BAD_REQUEST, naming the attribute, for a value that the target can't hold. */
+  /** Throws BAD_REQUEST, naming the attribute, for a value that the target can't store. */
   accept?(user: User, attributes: readonly string[], newUserID: string | undefined): AcceptedUser
-  /** Any user that the target would take for one of this login; `read` when absent. */
+  /** Any user that the target would take for one with this login; `read` if absent. */
   readAlike?(userID: string, attributes: readonly string[], request: TargetRequest): Promise<S | undefined>
-  /** Completes a user that an earlier attempt began to create. Undefined where `missing` isn't what such an attempt leaves. */
+  /** Completes a user that an earlier attempt began to create. Undefined if `missing` has another cause. */
   finish?(stored: S, missing: readonly TargetChange[], request: TargetRequest): Promise<Unreported> | undefined
   /** Removes what an earlier attempt left behind of a user that doesn't exist. */
   cleanUp?(user: User): Promise<void>
-  /** Throws VERSION_MISMATCH where the group has another name by now. */
+  /** Throws VERSION_MISMATCH if the group has another name by now. */
   requireGroup?(group: NamedGroup, request: TargetRequest): Promise<void>
-  /** Whether a user other than this one has the login. By `read` when absent. */
+  /** Whether a user other than this one has the login. By `read` if absent. */
   isTaken?(userID: string, by: S, request: TargetRequest): Promise<boolean>
-  /** The values after `added` joined `present`; their union when absent. */
+  /** The values after `added` joined `present`; their union if absent. */
   join?(attribute: string, present: readonly string[], added: readonly string[]): readonly string[]
-  /** What brings a stored user to the wanted one; `userChanges` when absent. */
+  /** The changes from a stored user to the wanted one; `userChanges` if absent. */
   changes?(before: User, wanted: User, attributes: readonly string[], isNew: boolean): TargetChange[]
   /** False, or absent: logins can't be changed. */
   readonly renames?: boolean
-  /** Group names that differ in letter case only are the same. */
+  /** Group names that differ only in letter case are the same. */
   readonly foldGroups?: boolean
-  /** The system accepts logins that differ in spelling only, so the reconciler looks for those where a user must be new. */
+  /** The system accepts logins that differ only in spelling, so the reconciler looks for those of a new user. */
   readonly looksForSpellings?: boolean
-  /** `create` throws CONFLICT also when another writer just created the same user, which isn't a conflict. */
+  /** `create` throws CONFLICT also if another writer just created the same user, which isn't a conflict. */
   readonly rereadsConflicts?: boolean
 }
 
 /**
- * Runs the work while no other change to the entry of this name runs, and again where another writer was faster and no
+ * Runs the work while no other change to the entry with this name runs, and again if another writer was faster and no
  * version is expected.
  */
 export type Exclusively<T> = <R>(name: string, work: (store: T) => Promise<R>, expectedVersion?: string) => Promise<R>
@@ -96,10 +96,7 @@ export function inQueue<T>(store: T): Exclusively<T> {
   return (name, work) => queue.run(name.toLowerCase(), () => work(store))
 }
 
-/**
- * Creates, changes and deletes users: each change reads the user, checks its version, writes what differs, and reports
- * what was done.
- */
+/** Creates, changes and deletes users: each change reads, checks the version, and writes and reports differences. */
 export function reconcileUsers<S extends StoredUser>(
   exclusively: Exclusively<UserStore<S>>,
 ): Pick<Target, 'createUser' | 'syncUser' | 'deleteUser'> {
@@ -173,7 +170,7 @@ export function reconcileUsers<S extends StoredUser>(
   }
 }
 
-/** `set` returns false when the user is gone by now. The password itself is never reported. */
+/** `set` returns false if the user no longer exists. The password itself is never reported. */
 export const reconcilePasswords = <S extends StoredUser>(
   exclusively: Exclusively<Pick<UserStore<S>, 'read'>>,
   set: (stored: S, password: string, request: TargetRequest) => Promise<boolean>,
@@ -196,7 +193,7 @@ function accept<S extends StoredUser>(
   return { user: { ...user, attributes: user.attributes.pick(attributes) }, attributes }
 }
 
-/** The user after the change: everything that may not change stays. */
+/** The user after the change: attributes that may not change stay. */
 function wantedUser<S extends StoredUser>(store: UserStore<S>, before: User, user: User, options: SyncOptions): User {
   const { addOnly, keepGroups, newUserID = before.userID } = options
   const join = store.join ?? ((_: string, present, added) => union(present, added))
@@ -255,7 +252,7 @@ export function loginTaken(userID: string, cause?: unknown): never {
 export const noUser = (userID: string): GatewayError =>
   new GatewayError('NOT_FOUND', `there is no user "${userID.slice(0, 100)}"`)
 
-/** Throws VERSION_MISMATCH when a version is expected that the user or group doesn't have. */
+/** Throws VERSION_MISMATCH if a version is expected that the user or group doesn't have. */
 export function requireVersion(found: { readonly version?: string } | undefined, expected: string | undefined): void {
   if (expected === undefined || found?.version === expected) return
   throw new GatewayError('VERSION_MISMATCH', `expected version ${expected}, found ${found?.version ?? 'none'}`)

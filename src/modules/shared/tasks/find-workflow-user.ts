@@ -9,7 +9,7 @@ import { lookupName, sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /**
  * The user in a target, by the attribute that names it there. While a login changes, some targets know the user by the
- * old one and some by the new one, whichever of them the attribute has.
+ * old one and some by the new one, so both are tried.
  */
 export async function findInTarget(
   target: Target,
@@ -30,7 +30,7 @@ function otherLogin({ userID, newUserID }: WorkflowUser, name: string): string |
   return sameLogin(name, userID) ? newUserID : undefined
 }
 
-/** The user's entry in the directory, by its login or, where that is about to change, the new one. */
+/** The user's entry in the directory, by its login or, if that is about to change, the new one. */
 export async function findInDirectory(
   directory: Pick<Directory, 'search'>,
   base: Dn,
@@ -49,7 +49,7 @@ export async function findInDirectory(
   return undefined
 }
 
-/** The requester's entry: that of their identity, or, where only a login is known, the only one that has it. */
+/** The requester's entry: by identity, or, if only a login is known, the only entry that has it. */
 export async function findRequester(
   { requestor, who }: Pick<TaskContext, 'requestor' | 'who'>,
   directory: Pick<Directory, 'search' | 'entry'>,
@@ -60,7 +60,7 @@ export async function findRequester(
   return another === undefined ? entry : undefined
 }
 
-/** Whether the requester is the user whom the run is about; by login only where an identity is not known. */
+/** Whether the requester is the subject of the run; by login only if an identity is not known. */
 export const isAboutRequester = ({ requestor, who, user }: Pick<TaskContext, 'requestor' | 'who' | 'user'>): boolean =>
   who.requestor === undefined || who.subject === undefined || isFormer(who.requestor) || isFormer(who.subject)
     ? sameLogin(requestor, user.userID)

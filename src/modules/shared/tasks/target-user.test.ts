@@ -14,18 +14,18 @@ const user = (version?: string): User => ({
 describe('checkVersion', () => {
   test.each<[string, User | undefined, string | undefined, string]>([
     ['another version', user('2'), '1', 'VERSION_MISMATCH'],
-    ['a user who is gone', undefined, '1', 'VERSION_MISMATCH'],
-    ['a user who was not there', user('1'), noVersion, 'CONFLICT'],
-    ['a user who was not there, without a version', user(), noVersion, 'CONFLICT'],
+    ['a deleted user', undefined, '1', 'VERSION_MISMATCH'],
+    ['a user who was absent', user('1'), noVersion, 'CONFLICT'],
+    ['a user who was absent, without a version', user(), noVersion, 'CONFLICT'],
   ])('refuses %s', (_, found, expected, code) => {
     expect(() => checkVersion(found, expected)).toThrowError(expect.objectContaining({ code }))
   })
 
   test.each<[string, User | undefined, string | undefined]>([
     ['the version that was read', user('1'), '1'],
-    ['nobody, as before', undefined, noVersion],
-    ['anything where nothing was read', user('1'), undefined],
-    ['nobody where nothing was read', undefined, undefined],
+    ['an absent user, as before', undefined, noVersion],
+    ['any user if nothing was read', user('1'), undefined],
+    ['an absent user if nothing was read', undefined, undefined],
   ])('accepts %s', (_, found, expected) => {
     expect(() => checkVersion(found, expected)).not.toThrow()
   })

@@ -7,13 +7,13 @@ import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { assignMapped } from '#sdk/workflow/workflow-user.ts'
 
-/** A workflow's user as one target names and holds it. */
+/** A workflow's user with its name and attributes in one target. */
 export type TargetUser = Pick<
   WorkflowUser,
   'userID' | 'attributes' | 'groups' | 'keepGroups' | 'groupChanges' | 'cleared'
 >
 
-/** Applies the target's own mapping; without one, the user itself, which is not to be changed. */
+/** Applies the target's own mapping; without one, returns the user itself, which must not be changed. */
 export async function targetUser(user: WorkflowUser, mapping: Mapping | undefined): Promise<TargetUser> {
   if (mapping === undefined) return user
   const mapped: TargetUser = { ...user, attributes: new Attributes() }
@@ -23,8 +23,8 @@ export async function targetUser(user: WorkflowUser, mapping: Mapping | undefine
 }
 
 /**
- * Throws VERSION_MISMATCH when a version is expected that the user has not, or when there is no such user any more;
- * CONFLICT when there is one and none was expected.
+ * Throws VERSION_MISMATCH if a version is expected that the user doesn't have, or if the user no longer exists;
+ * CONFLICT if the user exists and none was expected.
  */
 export function checkVersion(found: User | undefined, expected: string | undefined): void {
   if (expected === undefined || (found === undefined ? noVersion : found.version) === expected) return

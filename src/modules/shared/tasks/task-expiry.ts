@@ -6,7 +6,7 @@ import { type Expiry, parseExpiresAfter, parseExpiresAt } from '#sdk/target/expi
 import type { AttributePlace } from '#sdk/workflow/flow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
-/** The fields of a task that gives access for a time. */
+/** The fields of a task that grants access for a limited time. */
 export const expiryFields = {
   expiresAfter: template({
     about: 'How long the access lasts, such as `8h`, `30d` or `P30D`; a template. For good when absent.',
@@ -21,7 +21,7 @@ const forms = {
 
 export interface TaskExpiry {
   readonly reads: readonly AttributePlace[]
-  /** Undefined where access is for good: no field, or a template that gives nothing. Throws BAD_REQUEST. */
+  /** Undefined if access doesn't expire: no field, or a template with an empty result. Throws BAD_REQUEST. */
   of(context: Pick<TaskContext, 'request' | 'user'>): Expiry | undefined
 }
 

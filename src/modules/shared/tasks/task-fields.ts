@@ -6,7 +6,7 @@ import type { PreparedTask, TaskModule, TaskParseContext } from '#sdk/workflow/w
 
 const noTemplate = parseTemplate('', { keys: false, attributes: false })
 
-/** A text in which `$key$` and `${attribute}` are replaced; an empty one when absent. */
+/** A text in which `$key$` and `${attribute}` are replaced; an empty one if absent. */
 export const template = (options: ParameterOptions): Parameter<Template> =>
   parsed('template', (value) => parseTemplate(value, { keys: true, attributes: true }), {
     ...options,
@@ -21,7 +21,7 @@ export const nameTemplate = (options: ParameterOptions): Parameter<Template> =>
   })
 
 export interface TaskPlaces<F> {
-  /** Where the task is. */
+  /** The path of the task. */
   readonly path: Path
   readonly issues: Issues
   readonly context: TaskParseContext
@@ -30,7 +30,7 @@ export interface TaskPlaces<F> {
 
 interface TaskDefinition<F extends ParameterTable> extends Pick<TaskModule, 'taskType' | 'branches'> {
   readonly fields: F
-  /** Pure. `fields` are read; a missing or invalid one is reported and has its fallback. */
+  /** Pure. Reads the `fields`; a missing or invalid one is reported and gets its fallback. */
   prepare(
     fields: ParsedParameters<F>,
     places: TaskPlaces<F>,

@@ -7,8 +7,8 @@ import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 import { userValues } from '#sdk/workflow/workflow-user.ts'
 
 /**
- * Renders `$key$` from the request map and `${attribute}` from the user, in one pass; what is put in is never scanned.
- * `safe` makes a value safe for what the text is going to be.
+ * Renders `$key$` from the request map and `${attribute}` from the user, in one pass; inserted values are never
+ * scanned. `safe` escapes a value for the format of the text.
  */
 export function renderTask(
   template: Template,
@@ -23,9 +23,9 @@ export function renderTask(
 }
 
 /**
- * Renders the name of a group as it is, spaces included: someone may know the group by them. Throws UNPROCESSABLE where a
- * value of the name is missing or blank, since what is left, such as `team-`, would be another group, and WORKFLOW_FAILED
- * where the template itself is blank.
+ * Renders the name of a group with its spaces, which may be part of the name. Throws UNPROCESSABLE if a value in the
+ * name is missing or blank, since the rest, such as `team-`, would be another group, and WORKFLOW_FAILED if the
+ * template itself is blank.
  */
 export function renderGroupName(template: Template, context: Pick<TaskContext, 'request' | 'user'>): string {
   const { request, user } = context
@@ -44,7 +44,7 @@ export function renderGroupName(template: Template, context: Pick<TaskContext, '
 
 const isBlank = (text: string | undefined): boolean => text === undefined || text.trim() === ''
 
-/** The attributes a template reads, at the place where the template stands. */
+/** The attributes that a template reads, at the position of the template. */
 export function templateReads(template: Template, path: Path): AttributePlace[] {
   return template.attributes.filter((name) => name !== userIdName).map((attribute) => ({ attribute, path }))
 }

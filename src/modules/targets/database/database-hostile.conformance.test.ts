@@ -41,7 +41,7 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
     await storage.close()
   })
 
-  test('each goes through every look-up and write as itself, and touches nobody else', {
+  test('each passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
     const url = await freshUrl()

@@ -42,7 +42,7 @@ onEachDatabase('the database target', (freshUrl) => {
     await close()
   })
 
-  test('a password is kept as a hash, by the user’s id, beside the users, audited with its commit and never told', async () => {
+  test('a password is stored as a hash, by the user’s id, beside the users, audited with its commit and never shown', async () => {
     const { target, users, passwords, close } = await open()
     const ada = { userID: 'ada', attributes: Attributes.from({ mail: ['ada@x.org'] }), groups: [] }
     const told: TargetChange[] = []
@@ -89,7 +89,7 @@ onEachDatabase('the database target', (freshUrl) => {
     await close()
   })
 
-  test('of identical groups that must be new, made at the same time, one is made', async () => {
+  test('one of identical groups that must be new and are created at the same time is created', async () => {
     const { target, close } = await open()
     const request = { audit() {} } as unknown as TargetRequest
     const attempts = await Promise.allSettled(
@@ -101,7 +101,7 @@ onEachDatabase('the database target', (freshUrl) => {
     await close()
   })
 
-  test('a stale version is refused, and nothing is changed', async () => {
+  test('a stale version is rejected, and nothing changes', async () => {
     const { target, close } = await open()
     const request = { audit() {} } as unknown as TargetRequest
     const user = (mail: string) => ({ userID: 'ada', attributes: Attributes.from({ mail: [mail] }), groups: [] })
@@ -116,7 +116,7 @@ onEachDatabase('the database target', (freshUrl) => {
     await close()
   })
 
-  test('a change and its audit are one commit: neither is there without the other', async () => {
+  test('a change and its audit are one commit: neither exists without the other', async () => {
     const { target, close } = await open()
     const user = (mail: string) => ({ userID: 'ada', attributes: Attributes.from({ mail: [mail] }), groups: [] })
     const told: string[] = []

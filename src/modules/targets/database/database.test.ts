@@ -33,14 +33,14 @@ function setUp(params: ParamValues) {
   return { folder, issues: issueTexts(issues.list), create, opened }
 }
 
-test('an address of another kind is an error that does not repeat it', () => {
+test('a URL of another kind is an error that does not repeat it', () => {
   for (const url of ['mysql://root:hunter2@db/x', 'postgres:hunter2', 'sqlite:']) {
     const { issues } = setUp({ url })
     expect(issues).toEqual(['error params.url: "url": must start with postgres:// or sqlite:'])
   }
 })
 
-test('a seed file that is not there, or is elsewhere, is an error before anything starts', () => {
+test('a missing seed file, or one elsewhere, is an error before anything starts', () => {
   expect(setUp({ seed: 'seed/people.json' }).issues).toEqual([
     'error params.seed: "seed": no such file in the configuration folder: seed/people.json',
   ])
@@ -49,7 +49,7 @@ test('a seed file that is not there, or is elsewhere, is an error before anythin
   ])
 })
 
-test('the directory is named by the target or the parameter, and files are found from the configuration folder', async () => {
+test('the target or the parameter names the directory, and files are relative to the configuration folder', async () => {
   const { folder, issues, create, opened } = setUp({ url: 'sqlite:other.db' })
   expect(issues).toEqual([])
   await (await create()).close?.()
@@ -64,7 +64,7 @@ test('the directory is named by the target or the parameter, and files are found
   expect(named.opened[0]?.url).toBe('sqlite:/tmp/x.db')
 })
 
-test('a target whose database is down is created, and each call says so with a hint to come back', async () => {
+test('a target whose database is down is created, and each call reports it with a Retry-After', async () => {
   const { folder, create } = setUp({ url: 'postgres://u:p@127.0.0.1:1/none', seed: 'seed.json' })
   writeFileSync(join(folder, 'seed.json'), '{"users":[{"userID":"ada","attributes":{}}]}')
   const target = await create()

@@ -87,10 +87,7 @@ const seedSchema = z.strictObject({
 
 type Seed = z.infer<typeof seedSchema>
 
-/**
- * Inserts the file's users and groups, unless the directory has users already or does not answer. Throws when the file is
- * invalid.
- */
+/** Inserts the file's users and groups, unless the directory has users or does not answer. Throws if it is invalid. */
 export async function loadSeed(file: string, users: UserDirectory, log: Logger): Promise<void> {
   const seed = await readSeed(file)
   try {
@@ -152,7 +149,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   readonly #passwords: Passwords
   readonly #system: string | undefined
 
-  /** `auditsWithin`: the users are in the database that the audit is in. `system`: see `databaseSystem`. */
+  /** `auditsWithin`: the users are in the database of the audit. `system`: see `databaseSystem`. */
   constructor(
     users: UserDirectory,
     passwords: Passwords,
@@ -210,7 +207,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
     if (id !== undefined) await this.#passwords.remove(id)
   }
 
-  /** Valid for a login wherever a directory insert serves the same users. BAD_REQUEST for one that is too short or too long. */
+  /** Valid for logins through a directory insert with the same users. BAD_REQUEST if too short or too long. */
   async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
     const id = (await this.#users.findByLogin(user.userID))?.id
     if (id === undefined) throw noUser(user.userID)
@@ -300,7 +297,7 @@ export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget
   }
 }
 
-/** Creating the same entry again is not a conflict: the answer of the first attempt may have been lost. */
+/** Creating the same entry again is not a conflict: the answer to the first attempt may have been lost. */
 async function unlessThere(create: () => Promise<void>, isThere: () => Promise<boolean>): Promise<void> {
   try {
     await create()
@@ -320,7 +317,7 @@ const sameAttributes = (stored: Attributes, wanted: Attributes): boolean =>
 const sameTexts = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((text, i) => text === b[i])
 
-/** Makes changes and audits them: in their own transaction where that is possible, else with the run. */
+/** Makes changes and audits them: in their own transaction if possible, else with the run. */
 async function withAudit(
   request: TargetRequest,
   change: (record?: ChangeRecorder) => Promise<readonly UserChange[]>,

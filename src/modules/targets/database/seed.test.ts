@@ -38,7 +38,7 @@ describe('loadSeed', () => {
   })
 
   test.each(['{', '[]', '{"users": [{"userID": 1}]}', '{"people": []}'])(
-    'refuses %s, naming the file',
+    'rejects %s, naming the file',
     async (seed) => {
       const { load } = await setUp(seed)
       await expect(load()).rejects.toThrow(/^seed .*seed\.json: /)

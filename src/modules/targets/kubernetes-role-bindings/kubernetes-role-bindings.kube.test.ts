@@ -25,7 +25,7 @@ onKubernetes('role bindings as groups', (cluster) => {
     readonly target: LookupTarget
     readonly request: TargetRequest
     readonly changes: TargetChange[]
-    /** Two bindings in a namespace of their own, and one of the cluster. */
+    /** Two bindings in their own namespace, and one of the cluster. */
     readonly namespace: string
     readonly viewers: string
     readonly editors: string
@@ -74,7 +74,7 @@ onKubernetes('role bindings as groups', (cluster) => {
   const told = (changes: readonly TargetChange[]): string[] =>
     changes.map(({ subject, action, value }) => `${subject} ${action} ${value}`)
 
-  test('a user joins and leaves, others stay, and each change is told once', async () => {
+  test('a user joins and leaves, others stay, and each change is reported once', async () => {
     await withTarget({}, async ({ target, request, changes, namespace, viewers, editors, auditors, path }) => {
       const login = `ada-${namespace}@x.test`
       expect(await target.findUser(login, [], request)).toBeUndefined()
@@ -101,7 +101,7 @@ onKubernetes('role bindings as groups', (cluster) => {
     })
   })
 
-  test('what it holds can be asked for', async () => {
+  test('its bindings can be read', async () => {
     await withTarget({}, async ({ target, request, namespace, viewers, editors }) => {
       const [ada, bob] = [`ada-${namespace}`, `bob-${namespace}`]
       await target.createUser(userOf(ada, {}, [viewers, editors]), [], request)
@@ -118,7 +118,7 @@ onKubernetes('role bindings as groups', (cluster) => {
     })
   })
 
-  test('many at once all get in', async () => {
+  test('many concurrent users all join', async () => {
     await withTarget({}, async ({ target, request, namespace, viewers }) => {
       const logins = Array.from({ length: 20 }, (_, i) => `user${i}-${namespace}`)
       await Promise.all(logins.map((login) => target.createUser(userOf(login, {}, [viewers]), [], request)))
@@ -126,7 +126,7 @@ onKubernetes('role bindings as groups', (cluster) => {
     })
   })
 
-  test('a binding that is not there, or is none, is refused ahead of every change', async () => {
+  test('a missing or invalid binding is rejected before any change', async () => {
     await withTarget({}, async ({ target, request, changes, namespace, viewers, path }) => {
       for (const group of [`rb:${namespace}:none`, 'rb:x', 'crb:', 'crb:..', 'rb:../x:y', `rb:${namespace}:a/b`]) {
         const joins = target.createUser(userOf('ada', {}, [viewers, group]), [], request)
@@ -159,7 +159,7 @@ onKubernetes('role bindings as groups', (cluster) => {
     })
   })
 
-  test('logins that can be no subject are refused', async () => {
+  test('logins that cannot be subjects are rejected', async () => {
     await withTarget({}, async ({ target, request, viewers }) => {
       for (const login of ['', '\ud800']) {
         await expect(target.createUser(userOf(login, {}, [viewers]), [], request)).rejects.toMatchObject({
@@ -169,7 +169,7 @@ onKubernetes('role bindings as groups', (cluster) => {
     })
   })
 
-  test('each hostile value goes through every look-up and write as itself, and touches nobody else', {
+  test('each hostile value passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
     await withTarget({}, async ({ target, namespace, viewers, editors, path }) => {
@@ -186,7 +186,7 @@ onKubernetes('role bindings as groups', (cluster) => {
   })
 })
 
-/** What others do in the same cluster meanwhile is not to be seen in searches. */
+/** Hides other changes in the same cluster from searches. */
 function within(target: LookupTarget, namespace: string, groups: readonly string[]): LookupTarget {
   const isIn: Filter = { kind: 'or', filters: groups.map((value) => ({ kind: 'equal', attribute: 'groups', value })) }
   const isOf: Filter = { kind: 'substring', attribute: 'name', initial: `rb:${namespace}:`, any: [] }

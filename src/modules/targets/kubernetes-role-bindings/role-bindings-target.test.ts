@@ -16,6 +16,6 @@ test.each(['admins', '', 'RB:ns:x', 'xcrb:admins', 'crb'])('"%s" is a group of a
   expect(bindingPlace(group)).toBeUndefined()
 })
 
-test.each(['crb:', 'rb:', 'rb:ns', 'rb::x', 'rb:ns:'])('%s is refused', (group) => {
+test.each(['crb:', 'rb:', 'rb:ns', 'rb::x', 'rb:ns:'])('%s is rejected', (group) => {
   expect(() => bindingPlace(group)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
 })

@@ -27,8 +27,8 @@ const storable: StorableAttributes = { users: new Set(), groups: new Set() }
 
 /**
  * RoleBindings and ClusterRoleBindings as groups. A user exists while a binding names it, and has no attributes. The
- * target does not create bindings, since they grant rights. Without an entry of its own there is nothing to compare or
- * lock but the binding, so this target does not use the user reconciler.
+ * target does not create bindings, since they grant rights. Users have no entries to compare or lock besides the
+ * bindings, so this target does not use the user reconciler.
  */
 export class RoleBindingsTarget implements LookupTarget {
   readonly groupMembersAreIds = false
@@ -143,7 +143,7 @@ export class RoleBindingsTarget implements LookupTarget {
     for (const group of leave) await this.#inBinding(group, login, undefined, request)
   }
 
-  /** Adds the subject, or removes the login when there is none. A binding that is gone has nothing to remove. */
+  /** Adds the subject, or removes the login if there is none. A missing binding has nothing to remove. */
   #inBinding(group: string, login: string, subject: object | undefined, request: TargetRequest): Promise<void> {
     const place = bindingPlace(group)
     if (place === undefined) return Promise.resolve()

@@ -5,7 +5,7 @@ import { trialMillis } from '#testing/hostile-coverage.ts'
 import { unstorable } from '#testing/hostile-entry.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
 
-test('each hostile value goes through every look-up and write as itself, by the requests that are made of it', {
+test('each hostile value passes through every lookup and write unchanged, in the requests to the cluster', {
   timeout: trialMillis,
 }, async () => {
   const cluster = new HostileCluster()

@@ -36,7 +36,7 @@ interface StoredObject extends StoredUser {
 export function kubernetesUsersTarget(objects: () => ClusterObjects, namespace: string): LookupTarget {
   const resource: ClusterResource = { ...userApi, namespace }
 
-  /** An object of that name which belongs to another login is not this user's. */
+  /** An object with that name that belongs to another login is not this user's. */
   async function find(login: string): Promise<StoredObject | undefined> {
     if (!login.isWellFormed()) return undefined
     const object = await objects().get(resource, objectName(login))
@@ -108,7 +108,7 @@ export function kubernetesUsersTarget(objects: () => ClusterObjects, namespace: 
   }
 }
 
-/** A change that another writer preceded is decided again, unless it expects a version, which that writer replaced. */
+/** Decides a change again after another writer's, unless it expects the version that the writer replaced. */
 function retryingStale<T>(store: T): Exclusively<T> {
   const queue = new KeyedQueue()
   return (login, work, expectedVersion) =>
@@ -129,8 +129,8 @@ function retryingStale<T>(store: T): Exclusively<T> {
 }
 
 /**
- * The only login that can match, so that no other user is read. Filters fold the letter case of all scripts and
- * names of objects that of ASCII, so it is known in ASCII only.
+ * The only login that can match, so that no other user is read. Filters fold the letter case of all scripts, and names
+ * of objects only that of ASCII, so this only works for ASCII logins.
  */
 function loginIn(filter: Filter | undefined): string | undefined {
   if (filter?.kind === 'and') return filter.filters.map(loginIn).find((login) => login !== undefined)
@@ -191,7 +191,7 @@ function ownAttributes(user: User, attributes: readonly string[]): string[] {
   return attributes.filter((name) => !ownFields.some((field) => field === name.toLowerCase()))
 }
 
-/** The object of this user, with the foreign fields of `before`. BAD_REQUEST, by name, for values that it can't hold. */
+/** The object of this user, with the foreign fields of `before`. BAD_REQUEST, by name, for unstorable values. */
 function writeUser(user: User, namespace: string, before?: ClusterObject): Readonly<Record<string, unknown>> {
   checkText('the login', user.userID, directoryLimits.nameBytes)
   const name = objectName(user.userID)
@@ -263,9 +263,9 @@ const validLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
 const longestName = 253
 
 /**
- * The name of the object that a login is kept in. Logins that differ in ASCII letter case only share one; no others do.
- * It is OpenUnison's name, where the API server accepts it: letters, dots and hyphens as they are, every other UTF-16
- * unit as `x-<decimal>-x`. Otherwise it is a hash.
+ * The name of the object that stores a login. Only logins that differ in ASCII letter case share one. It is
+ * OpenUnison's name, if the API server accepts it: letters, dots and hyphens unchanged, every other UTF-16 unit as
+ * `x-<decimal>-x`. Otherwise it is a hash.
  */
 export function objectName(login: string): string {
   const folded = foldLogin(login)

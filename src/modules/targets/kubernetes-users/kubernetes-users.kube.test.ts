@@ -19,13 +19,13 @@ const names = {
   groups: ['group1', 'group2', 'group3'],
 } as const
 
-/** JSON holds NUL as well. */
+/** JSON stores NUL as well. */
 const hostile: TrialOptions = {
   attributes: ['mail', 'first_name'],
   mayRefuse: (place, value) => unstorable(place, value.replaceAll('\0', '')),
 }
 
-onKubernetes('users kept as User objects', (cluster) => {
+onKubernetes('users stored as User objects', (cluster) => {
   beforeAll(() => defineUsers(cluster))
 
   const { url, ca, adminToken, kubeconfig } = cluster.connection
@@ -43,7 +43,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     return { target, nameSpace, close: async () => k8s.close?.() }
   }
 
-  /** With an empty namespace of its own, until `use` ends. */
+  /** With its own empty namespace, until `use` ends. */
   async function withTarget(
     use: (fixture: ReturnType<typeof targetFixture> & { target: LookupTarget }, nameSpace: string) => Promise<void>,
     connection?: ParamValues,
@@ -61,7 +61,7 @@ onKubernetes('users kept as User objects', (cluster) => {
 
   targetConformance('User objects', open, { test: (name, run) => test(name, run), ...names })
 
-  test('an object has the fields that the predecessor gave it, and under its name', async () => {
+  test("an object has OpenUnison's fields and name", async () => {
     await withTarget(async ({ target, request }, nameSpace) => {
       const attributes = ['sub', 'uid', 'first_name', 'last_name', 'email', 'phone']
       const user = userOf(
@@ -84,7 +84,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     })
   })
 
-  test('an object that the predecessor made is found and changed, and what is not ours stays', async () => {
+  test('an object that OpenUnison created is found and changed, and foreign fields stay', async () => {
     await withTarget(async ({ target, request }, nameSpace) => {
       await cluster.must('POST', users(nameSpace), {
         apiVersion: 'openunison.tremolo.io/v1',
@@ -105,7 +105,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     })
   })
 
-  test('an object that says it is of someone else is not the user of its name, and stays', async () => {
+  test('an object that names another login is not the user of its name, and stays', async () => {
     await withTarget(async ({ target, attributes, request, changes }, nameSpace) => {
       const metadata = { name: 'ada' }
       const object = { apiVersion: 'openunison.tremolo.io/v1', kind: 'User', metadata, spec: { sub: 'bob' } }
@@ -121,7 +121,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     })
   })
 
-  test('another writer in between: the change is decided anew, and both are there', async () => {
+  test('after a concurrent write the change is decided again, and both take effect', async () => {
     await withTarget(async (fixture, nameSpace) => {
       const { target, attributes, request } = fixture
       const second = await open(byToken, nameSpace)
@@ -139,7 +139,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     })
   })
 
-  test('what an object cannot hold is refused by name, and nothing is written', async () => {
+  test('a value that an object cannot store is rejected by name, and nothing is written', async () => {
     await withTarget(async ({ target, request }) => {
       const refused: [string, Record<string, string[]>, string[], RegExp][] = [
         ['ada', { first_name: ['a', 'b'] }, [], /"first_name".* one value/],
@@ -161,7 +161,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     })
   })
 
-  test('spaces, NUL, emoji and 64 KiB come back as they went in', async () => {
+  test('spaces, NUL, emoji and 64 KiB come back unchanged', async () => {
     await withTarget(async (fixture) => {
       const { target, attributes, request } = fixture
       const values = [' a ', '\0', '🎉', '*()\\,+"<>;=#', '', '\u2028']
@@ -175,7 +175,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     })
   })
 
-  test('each hostile value goes through every look-up and write as itself, and touches nobody else', {
+  test('each hostile value passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
     await withTarget(
@@ -206,7 +206,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     )
   })
 
-  test('without the right to write: refused, and the target says by whom', async () => {
+  test('without the right to write: rejected, and the target names the account', async () => {
     const namespace = await cluster.namespace()
     await cluster.serviceAccount({ namespace, name: 'app' })
     const token = await cluster.token({ namespace, name: 'app' })
@@ -222,7 +222,7 @@ onKubernetes('users kept as User objects', (cluster) => {
     )
   })
 
-  test('a namespace that is not there, and a server that nobody runs', async () => {
+  test('a missing namespace, and a missing server', async () => {
     const nowhere = await open(byToken, 'no-such-namespace')
     const { request, attributes } = targetFixture(nowhere.target, names)
     await expect(nowhere.target.createUser(userOf('ada'), attributes, request)).rejects.toMatchObject({

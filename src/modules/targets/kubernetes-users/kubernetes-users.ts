@@ -17,7 +17,7 @@ interface Config {
   readonly namespace: string
 }
 
-/** Users kept as `User` objects of `openunison.tremolo.io/v1` in a cluster. */
+/** Users stored as `User` objects of `openunison.tremolo.io/v1` in a cluster. */
 export default defineTarget<Config>({
   className: 'targets.KubernetesUsers',
   aliases: ['com.tremolosecurity.provisioning.providers.K8sCrdUserProvider'],

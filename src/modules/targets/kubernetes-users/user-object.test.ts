@@ -10,18 +10,18 @@ describe('the name of a login', () => {
     ['Ada.Lovelace', 'ada.lovelace'],
     ['ada@x.test', 'adax-64-xx.test'],
     ['user1', 'userx-49-x'],
-  ])('%s is %s, as it was', (login, name) => {
+  ])('%s is %s, as in OpenUnison', (login, name) => {
     expect(objectName(login)).toBe(name)
   })
 
   test.each([['-ada'], ['ada.'], ['a..b'], ['.'], ['..'], ['a.-b.'], ['x'.repeat(300)], ['@'.repeat(100)]])(
-    '%s is a hash, as it would be no name',
+    '%s is a hash, since it is not a valid name',
     (login) => {
       expect(objectName(login)).toMatch(hash)
     },
   )
 
-  test('differs where logins differ by more than ASCII letter case, and is always a valid name', () => {
+  test('differs if logins differ by more than ASCII letter case, and is always a valid name', () => {
     const unit = fc.oneof(
       fc.constantFrom(...'xXa649@.-'),
       fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code)),

@@ -17,7 +17,7 @@ function parse(params: ParamValues) {
   return { config, problems: issueTexts(issues.list) }
 }
 
-test('reviews tokens, and holds no users', async () => {
+test('reviews tokens, and has no users', async () => {
   const prepared = kubernetes.prepare(fakeParams({ url: api.url, token: 't' }), noIssues(), fakeParseContext())
   const target = await prepared.create(fakeModuleHost())
   if (!reviewsTokens(target)) throw new Error('the target does not review tokens')
@@ -26,7 +26,7 @@ test('reviews tokens, and holds no users', async () => {
   await target.close?.()
 })
 
-test('a file that is missing is told when the target is created', async () => {
+test('a missing file is reported when the target is created', async () => {
   const params = fakeParams({ url: api.url, token: 't', caFile: '/does/not/exist' })
   await expect(kubernetes.prepare(params, noIssues(), fakeParseContext()).create(fakeModuleHost())).rejects.toThrow(
     /ENOENT/,
@@ -34,7 +34,7 @@ test('a file that is missing is told when the target is created', async () => {
 })
 
 describe('parameters', () => {
-  test('of an address, with files beside the configuration', () => {
+  test('with a URL, and files beside the configuration', () => {
     const { config, problems } = parse({ url: 'https://k.example.com', tokenFile: 'secrets/token', caFile: 'ca.crt' })
     expect(problems).toEqual([])
     expect(config.connection).toMatchObject({
@@ -43,7 +43,7 @@ describe('parameters', () => {
     })
   })
 
-  test('of the predecessor', () => {
+  test('of OpenUnison', () => {
     const legacy = parse({ url: 'https://k.example.com', useToken: 'true', tokenType: 'legacy' })
     expect(legacy.problems).toEqual([])
     expect(legacy.config.connection).toMatchObject({
@@ -67,7 +67,7 @@ describe('parameters', () => {
     [{ kubeconfig: 'c', caFile: 'f' }, /"caFile" belongs to "url"/],
     [{ url: 'https://k.example.com', token: 't', context: 'c' }, /"context" belongs to "kubeconfig"/],
     [{ url: 'https://k.example.com', token: 't', tokenType: 'OIDC' }, /must be one of STATIC/],
-  ])('%j is refused', (params, problem) => {
+  ])('%j is rejected', (params, problem) => {
     expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
   })
 })

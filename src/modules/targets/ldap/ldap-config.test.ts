@@ -9,7 +9,7 @@ const hostile = fc.string({
 })
 const pattern = DnPattern.parse('uid=${uid},ou=${team},dc=example,dc=com')
 
-test('whatever a value is, it is one value: the name has as many parts as the pattern', () => {
+test('any value stays one value: the name has as many parts as the pattern', () => {
   fc.assert(
     fc.property(hostile, hostile, (uid, team) => {
       const dn = pattern.render((name) => (name === 'uid' ? uid : team))
@@ -19,13 +19,13 @@ test('whatever a value is, it is one value: the name has as many parts as the pa
   )
 })
 
-test('a value that looks like a place is not looked at again', () => {
+test('a value that looks like a placeholder is not expanded again', () => {
   expect(pattern.render(() => '${uid},dc=x').toString()).toBe(
     'uid=${uid}\\,dc\\=x,ou=${uid}\\,dc\\=x,dc=example,dc=com',
   )
 })
 
-test('a value that is missing is a bad request with its name', () => {
+test('a missing value is a bad request with its name', () => {
   for (const value of [undefined, '']) {
     expect(() => pattern.render((name) => (name === 'uid' ? 'ada' : value))).toThrow(
       expect.objectContaining({ code: 'BAD_REQUEST', message: expect.stringContaining('"team"') }),
@@ -33,12 +33,12 @@ test('a value that is missing is a bad request with its name', () => {
   }
 })
 
-test('a pattern says where its places are, and must have one in its own part', () => {
+test('a pattern lists its placeholders, and must have one in its own part', () => {
   expect([pattern.isOwn('uid'), pattern.isOwn('team'), pattern.ownTypes]).toEqual([true, false, ['uid']])
   for (const text of ['ou=people', 'cn=x,ou=${uid}', '', 'no name']) expect(() => DnPattern.parse(text)).toThrow()
 })
 
-test('the value of a name is told for names below the base only', () => {
+test('the value of a name is only returned for names below the base', () => {
   const base = Dn.parse('ou=people,dc=x')
   expect(ownValue(Dn.parse('UID=a\\,b,ou=People,dc=x'), base, 'uid')).toBe('a,b')
   expect(ownValue(Dn.parse('cn=z+uid=a,ou=people,dc=x'), base, 'uid')).toBe('a')

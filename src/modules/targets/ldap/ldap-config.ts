@@ -10,8 +10,8 @@ interface PatternPart {
 }
 
 /**
- * A distinguished name with places for values, such as `uid=${uid},ou=people,dc=example,dc=com`. Its structure was fixed
- * when it was parsed: a value can only ever be a value.
+ * A distinguished name with placeholders, such as `uid=${uid},ou=people,dc=example,dc=com`. Its structure is fixed when
+ * it is parsed: a value can only ever be a value.
  */
 export class DnPattern {
   readonly #rdns: readonly (readonly PatternPart[])[]
@@ -20,7 +20,7 @@ export class DnPattern {
     this.#rdns = rdns
   }
 
-  /** Throws an Error that says what is wrong. */
+  /** Throws an Error that describes the problem. */
   static parse(text: string): DnPattern {
     const rdns = Dn.parse(text).rdns.map((rdn) =>
       rdn.map(({ type, value }) => ({ type, value: parseTemplate(value, { keys: false, attributes: true }) })),
@@ -36,12 +36,12 @@ export class DnPattern {
     return this.#rdns[0]?.map(({ type }) => type) ?? []
   }
 
-  /** Whether values of this place appear in the entry's own part only, so that it stays where it is when they change. */
+  /** Whether this placeholder is in the entry's own part only, so that a change does not move the entry. */
   isOwn(name: string): boolean {
     return this.#rdns.slice(1).every((rdn) => rdn.every(({ value }) => !value.attributes.includes(name)))
   }
 
-  /** Throws BAD_REQUEST, naming the place, where there is no value for it. */
+  /** Throws BAD_REQUEST, naming the placeholder, if it has no value. */
   render(valueAt: (name: string) => string | undefined): Dn {
     const attribute = (name: string): string => {
       const value = valueAt(name)
@@ -88,20 +88,20 @@ export interface LdapLayout {
     readonly name: string
     readonly dn: DnPattern
     readonly member: string
-    /** Members are logins, not names. */
+    /** Members are logins, not distinguished names. */
     readonly membersAreLogins: boolean
-    /** The user's attribute that the server keeps its groups in; undefined where groups are searched. */
+    /** The user's attribute in which the server lists its groups; undefined if groups are searched. */
     readonly memberOf: string | undefined
-    /** The member of a group that would be empty; undefined where groups may be empty. */
+    /** The member of a group that would be empty; undefined if groups may be empty. */
     readonly placeholder: Dn | undefined
   }
-  /** The server's own unchanging identifier; undefined where the login and the name are all there is. */
+  /** The server's own immutable identifier; undefined if there are only the login and the name. */
   readonly id: string | undefined
-  /** The attribute that changes with every change; undefined where the server keeps no versions. */
+  /** The attribute that changes with every change; undefined if the server has no versions. */
   readonly version: string | undefined
   /** Attributes that filters compare times by. */
   readonly times: { readonly created: string; readonly modified: string }
-  /** Attributes, in lower case, whose values are base64 here and bytes there. */
+  /** Attributes, in lower case, whose values are base64 here and bytes on the server. */
   readonly binary: ReadonlySet<string>
   readonly maxEntries: number
   /** How long the order of a long answer is remembered; 0 for never. */

@@ -11,7 +11,7 @@ describe.skipIf(inject('slapd') === '')('hostile values on OpenLDAP', () => {
   })
   afterAll(() => slapd.stop())
 
-  test('each goes through every look-up and write as itself, and touches nobody else', {
+  test('each passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
     const [branch, elsewhere] = [await newBranch(slapd), await newBranch(slapd)]

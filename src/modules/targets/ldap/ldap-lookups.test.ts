@@ -23,7 +23,7 @@ function opened(millis = 1000) {
   return { answers, read, passes: () => passes, wait }
 }
 
-test('the pages of an answer cost one pass, until its time is over', async () => {
+test('the pages of an answer cost one pass, until it expires', async () => {
   const { answers, read, passes, wait } = opened()
   await Promise.all([read(), read()])
   wait(999)
@@ -35,7 +35,7 @@ test('the pages of an answer cost one pass, until its time is over', async () =>
   expect(passes()).toBe(2)
 })
 
-test('a change ends it, and a pass that began before the change is not for those who ask after it', async () => {
+test('a change invalidates it, and a pass that began before the change does not serve later searches', async () => {
   const { answers, read, passes } = opened()
   await read()
   answers.forget()
@@ -49,13 +49,13 @@ test('a change ends it, and a pass that began before the change is not for those
   expect(passes()).toBe(2)
 })
 
-test('a pass that fails is tried again by the next one', async () => {
+test('the next search repeats a failed pass', async () => {
   const { answers, read } = opened()
   await expect(answers.read('k', () => Promise.reject(new Error('away')))).rejects.toThrow('away')
   expect((await read()).all).toHaveLength(3)
 })
 
-test('what is remembered is bounded, oldest first, and nothing is where the time is none', async () => {
+test('the cache is bounded, oldest first, and unused if its lifetime is 0', async () => {
   const { answers, read } = opened()
   for (const key of ['a', 'b', 'c']) await read(key, names(100_000))
   expect(['a', 'b', 'c'].map((key) => answers.recall(key) !== undefined)).toEqual([false, true, true])

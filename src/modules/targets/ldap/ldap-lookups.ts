@@ -14,7 +14,7 @@ import type { LdapSearch } from '#protocols/ldap/ldap-server.ts'
 import type { GroupReadOptions, LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target/target.ts'
 import { both, generalizedText, idOf, idValue, type LdapTree, type ReadEntry, readValues } from './ldap-tree.ts'
 
-/** A search with at most so many results reads them whole; a longer one reads the requested page only. */
+/** A search with at most this many results reads them whole; a longer one reads the requested page only. */
 const smallAnswer = 200
 const readWidth = 50
 const everything: Filter = { kind: 'and', filters: [] }
@@ -25,27 +25,27 @@ interface Shelf<T> {
   readonly filter: LdapFilter
   /** The server's names, by ours in lower case. Undefined: the server can't filter by it, so this target does. */
   readonly names: ReadonlyMap<string, string | undefined>
-  /** The same, with what has to be read to finish it here. */
+  /** The same, with the attributes to read for finishing the filter here. */
   readonly reads: ReadonlyMap<string, string>
   readonly collection: Collection<T>
   /** The attribute that identifies an entry. */
   readonly key: string
-  /** All that is read of a whole one. */
+  /** The attributes of a whole entry. */
   attributes(asked: readonly string[]): string[]
-  /** From no more than the attributes the filter and the order are about. */
+  /** Made from only the attributes of the filter and the order. */
   sketch(entry: ReadEntry): T
-  /** What takes more than the entry itself to know, where the filter is about that. */
+  /** Data that is not in the entry itself, if the filter needs it. */
   related(entry: ReadEntry, names: ReadonlySet<string>): Promise<Partial<T> | undefined>
   whole(entry: ReadEntry, query: SearchQuery): Promise<T>
 }
 
-/** What holds the times, by their reserved names in lower case. */
+/** The attributes with the times, by their reserved names in lower case. */
 const readTimes = [
   ['meta.created', 'createTimestamp'],
   ['meta.lastmodified', 'modifyTimestamp'],
 ] as const
 
-/** The server gets bounds of times only. */
+/** The server gets only the bounds of times. */
 const unaskedTimes = readTimes.map(([name]) => [name, undefined] as const)
 
 /** The server finds candidates; this target decides which of them match, and sorts them. */
@@ -163,14 +163,14 @@ async function search<T>(
   const items = await inParallel(page.items, readWidth, async (dn) => {
     const entry = await tree.entryAt(dn, wanted)
     if (entry === undefined) return []
-    // It may have changed since the order was made.
+    // It may have changed since the order was read.
     const item = await sketch(shelf, entry, names)
     return matches(filter, shelf.collection.source(item)) ? [await shelf.whole(entry, query)] : []
   })
   return { ...page, items: items.flat() }
 }
 
-/** Identifiers that servers give to entries of every kind. Values of other attributes may repeat. */
+/** Identifiers that servers give to every kind of entry. Values of other attributes may repeat. */
 const uniqueInServer = new Set(['entryuuid', 'objectguid', 'objectsid', 'nsuniqueid', 'ipauniqueid', 'ibm-entryuuid'])
 
 const isUniqueInServer = (id: string | undefined): boolean => id !== undefined && uniqueInServer.has(id.toLowerCase())
@@ -196,7 +196,7 @@ async function sketch<T>(shelf: Shelf<T>, entry: ReadEntry, names: ReadonlySet<s
   return { ...shelf.sketch(entry), ...(await shelf.related(entry, names)) }
 }
 
-/** All candidates as they are wanted, where they are few; undefined where they are many. */
+/** All candidates, if they are few; undefined if they are many. */
 async function fewer<T>(
   { server }: LdapTree,
   shelf: Shelf<T>,
@@ -224,7 +224,7 @@ function isPoint(filter: Filter, { names }: Pick<Shelf<unknown>, 'names'>): bool
   return name === 'id' || (names.has(name) && names.get(name) !== undefined)
 }
 
-/** The bounds of times that everything that matches is within, to the second, which servers compare alike. */
+/** Bounds that contain the times of all matches, to the second, which all servers compare alike. */
 function timeBounds(layout: LdapTree['layout'], filter: Filter): LdapFilter[] {
   if (filter.kind === 'and') return filter.filters.flatMap((part) => timeBounds(layout, part))
   if (filter.kind === 'or' || filter.kind === 'not' || filter.kind === 'present' || filter.kind === 'substring')
@@ -273,7 +273,7 @@ const maxKeyLength = 10_000
 
 /**
  * Caches the names of the entries of long answers, in order, for a short time: servers have no pages by number, so each
- * page would cost a pass over everything. Concurrent searches for the same share a pass.
+ * page would cost a pass over everything. Concurrent searches with the same filter share a pass.
  */
 export class LongAnswers {
   readonly #millis: number

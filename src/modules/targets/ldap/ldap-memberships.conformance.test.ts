@@ -28,7 +28,7 @@ describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () 
       return [searchEntries[0]?.[name] ?? []].flat().map(String)
     })
 
-  test('whoever stands deeper than new users do stays there, and groups hold the name that it has', async () => {
+  test('a user below the place of new users stays there, and groups contain its name', async () => {
     const { target, branch } = await open({ groupObjectClass: ['groupOfNames'] })
     await addEntry(slapd, `ou=sales,${branch}`, { objectClass: ['organizationalUnit'], ou: ['sales'] })
     await addEntry(slapd, `uid=ada,ou=sales,${branch}`, { objectClass: ['account', 'extensibleObject'], uid: ['ada'] })
@@ -41,7 +41,7 @@ describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () 
     expect(held.filter((name) => name !== 'cn=nobody')).toEqual([`uid=eve,ou=sales,${branch}`])
   })
 
-  test('a group that stands deeper than new groups do stays there', async () => {
+  test('a group below the place of new groups stays there', async () => {
     const { target, branch } = await open({ groupObjectClass: ['groupOfNames'] })
     await addEntry(slapd, `ou=teams,${branch}`, { objectClass: ['organizationalUnit'], ou: ['teams'] })
     await addEntry(slapd, `cn=crew,ou=teams,${branch}`, {
@@ -53,7 +53,7 @@ describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () 
     expect(await attributeOf(`cn=team,ou=teams,${branch}`, 'description')).toEqual(['new'])
   })
 
-  test('groups that hold logins hold the new one, whatever entries are named by: nobody inherits the old one', async () => {
+  test('groups of logins contain the new login, whatever names entries have: no one inherits the old one', async () => {
     const { target, branch } = await open({
       groupObjectClass: ['device', 'extensibleObject'],
       memberAttribute: 'memberUid',
@@ -66,7 +66,7 @@ describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () 
     expect((await target.findUser('eve', [], request))?.groups).toEqual(['admins'])
   })
 
-  test('whoever is new inherits no membership that somebody of the same name left behind', async () => {
+  test('a new user inherits no membership of a former user with the same name', async () => {
     for (const memberOf of ['false', 'true']) {
       const { target, branch } = await open({ groupObjectClass: ['groupOfNames'], memberOf })
       for (const name of ['admins', 'crew']) {
@@ -82,7 +82,7 @@ describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () 
     }
   })
 
-  test('of two entries with one login, or two groups with one name, none is taken for the other', async () => {
+  test('two entries with one login, or two groups with one name, are never confused', async () => {
     const { target, branch } = await open({ groupObjectClass: ['groupOfNames'] })
     for (const place of ['left', 'right']) {
       const parent = `ou=${place},${branch}`
@@ -101,7 +101,7 @@ describe.skipIf(inject('slapd') === '')('names and memberships on OpenLDAP', () 
     }
   })
 
-  test('two gateways that make one login under two names do not both succeed', async () => {
+  test('of two gateways that create one login under two names, at most one succeeds', async () => {
     const branch = await newBranch(slapd)
     const gateways = await Promise.all([1, 2].map(() => openLdap(slapd, branch, { dnPattern: `cn=\${cn},${branch}` })))
     onTestFinished(() => gateways.forEach((target) => void target.close?.()))

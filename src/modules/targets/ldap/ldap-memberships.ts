@@ -11,7 +11,7 @@ import { idOf, type LdapTree, type ReadEntry } from './ldap-tree.ts'
 
 const readWidth = 20
 
-/** Adds and removes members one value at a time, which the server does atomically; never rewrites a list. */
+/** Adds and removes members one value at a time, which the server does atomically. It never rewrites a list. */
 export class LdapMemberships {
   readonly #tree: LdapTree
 
@@ -43,7 +43,7 @@ export class LdapMemberships {
     return found.filter((entry) => entry !== undefined)
   }
 
-  /** False when it was a member already. */
+  /** False if it was a member already. */
   async join(group: ReadEntry, member: string): Promise<boolean> {
     const attribute = this.#tree.layout.groups.member
     try {
@@ -55,7 +55,7 @@ export class LdapMemberships {
     }
   }
 
-  /** False when it was not a member, or the group is gone. */
+  /** False if it was not a member, or the group no longer exists. */
   async leave(group: ReadEntry, member: string): Promise<boolean> {
     const { member: attribute, placeholder } = this.#tree.layout.groups
     const { server } = this.#tree
@@ -122,7 +122,7 @@ export class LdapMemberships {
 /** Attempts of a change while other writers change the same values. */
 const maxAttempts = 5
 
-/** Groups as members of groups: by distinguished name, in the attribute that holds users too. */
+/** Groups as members of groups: by distinguished name, in the attribute of users. */
 export class LdapNesting {
   readonly #tree: LdapTree
   readonly #memberships: LdapMemberships
@@ -140,9 +140,9 @@ export class LdapNesting {
   }
 
   /**
-   * A server has no transactions over several entries, so this looks for circles before and after the change. The changes
-   * of this target run one after the other. Where another gateway closes a circle at the same time, both find it, and at
-   * least one reverts its change; a circle stays only when the process dies in between.
+   * A server has no transactions over several entries, so this looks for cycles before and after the change. The
+   * changes of this target run one after the other. If another gateway closes a cycle at the same time, both find it,
+   * and at least one reverts its change; a cycle stays only if the process dies in between.
    */
   change(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
     return this.#queue.run('', async () => {
@@ -179,14 +179,14 @@ export class LdapNesting {
     return found
   }
 
-  /** Throws NOT_FOUND when there is no group of this name, or it has another id. */
+  /** Throws NOT_FOUND if no group has this name, or it has another id. */
   async #group(name: string, id: string | undefined): Promise<ReadEntry> {
     const entry = await this.#tree.groupEntry(name, [])
     if (entry === undefined || (id !== undefined && this.#tree.groupRef(entry).id !== id)) throw absentGroup(name)
     return entry
   }
 
-  /** All in one modification, which the server makes atomically. Returns what changed. */
+  /** All in one modification, which the server makes atomically. Returns the changes. */
   async #write(group: ReadEntry, add: readonly ReadEntry[], remove: readonly ReadEntry[]) {
     const { member: attribute, placeholder } = this.#tree.layout.groups
     let fill = false
@@ -224,7 +224,7 @@ export class LdapNesting {
     return found.flat()
   }
 
-  /** Throws when a circle was closed, or a group deleted, since the first check. */
+  /** Throws if a cycle was closed, or a group deleted, since the first check. */
   async #requireStill(group: ReadEntry, added: readonly ReadEntry[]): Promise<void> {
     await refuseCircle(group, added, this.#walk)
     await inParallel(added, readWidth, async ({ dn, ...entry }) => {

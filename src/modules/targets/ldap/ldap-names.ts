@@ -39,11 +39,11 @@ export class AttributeNames {
 export interface LdapNames {
   readonly users: AttributeNames
   readonly groups: AttributeNames
-  /** Empty texts, which directories can't hold, are left out; otherwise the server refuses them. */
+  /** Empty texts, which directories can't store, are left out; otherwise the server rejects them. */
   readonly leavesOutEmpty: boolean
 }
 
-/** The target with our names of attributes wherever it writes, reads, filters, sorts and audits. */
+/** The target with our names of attributes for writes, reads, filters, sorting and the audit. */
 export function withNames(target: WholeTarget, names: LdapNames): WholeTarget {
   const { users, groups, leavesOutEmpty } = names
   if (users.isEmpty && groups.isEmpty && !leavesOutEmpty) return target

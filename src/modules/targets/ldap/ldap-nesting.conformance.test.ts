@@ -35,7 +35,7 @@ describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
   const nest = (target: LdapTarget, name: string, ...add: readonly (undefined | { id: string; name: string })[]) =>
     target.changeMemberGroups?.(name, { add: add.flatMap((one) => one ?? []), remove: [] }, request)
 
-  test('groups and users that are named alike are told apart by what they are', async () => {
+  test('groups and users with the same name are distinguished by class', async () => {
     const branch = await newBranch(slapd)
     const target = await open(branch, {
       objectClass: ['applicationProcess', 'extensibleObject'],
@@ -70,7 +70,7 @@ describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
     expect((await target.lookupGroupByName('all'))?.memberGroups).toEqual([{ ...eng, name: 'engineering' }])
   })
 
-  test('the last member that leaves makes room for the placeholder, and the next one finds it there', async () => {
+  test('the placeholder replaces the last member that leaves, and the next member replaces it', async () => {
     const branch = await newBranch(slapd)
     const target = await open(branch)
     const [, eng, ops] = await groupsIn(target, 'all', 'eng', 'ops')
@@ -87,7 +87,7 @@ describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
     expect(await attributeOf(`cn=all,${branch}`, 'member')).toEqual(['cn=nobody'])
   })
 
-  test('two gateways that close a circle together leave none', async () => {
+  test('two gateways that close a cycle together leave none', async () => {
     const branch = await newBranch(slapd)
     const [one, two] = await Promise.all([open(branch), open(branch)])
     for (let i = 0; i < 10; i++) {
@@ -103,7 +103,7 @@ describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
     }
   })
 
-  test('groups that contain one another, as others may write them, are read all the same', async () => {
+  test('a cycle of groups that others wrote is still readable', async () => {
     const branch = await newBranch(slapd)
     const target = await open(branch)
     for (const [name, member] of [
@@ -123,7 +123,7 @@ describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
     expect(above?.get(a?.id ?? '')).toEqual([{ id: b?.id, name: 'b', direct: true }])
   })
 
-  test('a new group is in no group that held one of its name, and deleting one again cleans up', async () => {
+  test('a new group is not in groups that contained one with its name, and repeating a delete cleans up', async () => {
     const branch = await newBranch(slapd)
     const target = await open(branch)
     const member = [`cn=eng,${branch}`, `cn=ops,${branch}`]
@@ -134,11 +134,11 @@ describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
     expect(await attributeOf(`cn=admins,${branch}`, 'member')).toEqual(['cn=nobody'])
   })
 
-  test('a schema that has no place for a group says so', async () => {
+  test('a schema without room for a group is reported', async () => {
     const branch = await newBranch(slapd)
     const target = await open(branch)
     const [, eng] = await groupsIn(target, 'all', 'eng')
-    // It holds names, and the class of the group has no room for it.
+    // It lists names, and the class of the group does not allow it.
     const other = await open(branch, { memberAttribute: 'roleOccupant' })
     await expect(nest(other, 'all', eng)).rejects.toMatchObject({
       code: 'BAD_REQUEST',
@@ -147,7 +147,7 @@ describe.skipIf(inject('slapd') === '')('nested groups on OpenLDAP', () => {
     })
   })
 
-  test('groups that hold logins do not nest, and ids are unique where the server gives them', async () => {
+  test('groups of logins do not nest, and ids are unique if the server assigns them', async () => {
     const branch = await newBranch(slapd)
     const logins = { groupObjectClass: ['device', 'extensibleObject'], memberAttribute: 'memberUid' }
     expect(nestsGroups(await open(branch, logins))).toBe(false)

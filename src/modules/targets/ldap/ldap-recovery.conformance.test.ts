@@ -12,7 +12,7 @@ async function started(): Promise<Slapd> {
   return slapd
 }
 
-/** A creation whose answer got lost is there when it is made again, with the title of the lost attempt. */
+/** A creation whose answer was lost exists on the next attempt, with the title of the lost one. */
 function unlessThere(error: unknown): void {
   if (!(error instanceof GatewayError && error.code === 'CONFLICT')) throw error
 }
@@ -20,7 +20,7 @@ function unlessThere(error: unknown): void {
 const pause = (millis: number) => new Promise((resume) => setTimeout(resume, millis))
 
 describe.skipIf(inject('slapd') === '')('an LDAP server that comes and goes', () => {
-  test('killed and started again under load: calls fail by name, work goes on by itself, nothing acknowledged is missing', async () => {
+  test('killed and restarted under load: calls fail by name, work resumes automatically, and no acknowledged change is lost', async () => {
     const slapd = await started()
     const target = await openLdap(slapd, await newBranch(slapd))
     onTestFinished(() => void target.close?.())
@@ -72,7 +72,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP server that comes and goes', ()
     expect(acknowledged.size).toBeGreaterThan(10)
   }, 60_000)
 
-  test('down from the start: each call says so at once with a hint when to come back, until it is there', async () => {
+  test('down from the start: each call reports it at once with a Retry-After, until the server is up', async () => {
     const slapd = await started()
     const branch = await newBranch(slapd)
     await slapd.kill()
@@ -93,7 +93,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP server that comes and goes', ()
     expect(found).toBeUndefined()
   })
 
-  test('connections that the server closes when idle are replaced unseen', async () => {
+  test('connections that the server closes when idle are replaced silently', async () => {
     const slapd = await startSlapd({ settings: [] })
     onTestFinished(() => slapd.stop())
     const target = await openLdap(slapd, await newBranch(slapd))
@@ -106,7 +106,7 @@ describe.skipIf(inject('slapd') === '')('an LDAP server that comes and goes', ()
   })
 })
 
-describe('a server that is none', () => {
+describe('a broken server', () => {
   async function listening(answer: (socket: Socket) => void) {
     const port = await freePort()
     const sockets = new Set<Socket>()

@@ -33,14 +33,14 @@ import { ldapUsers } from './ldap-users.ts'
 
 export type LdapTarget = LookupTarget & GroupTarget & PasswordTarget
 
-/** Connects on the first call. Throws when the certificate authorities cannot be read. */
+/** Connects on the first call. Throws if the certificate authorities can't be read. */
 export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, name: string): LdapTarget {
   const server = new LdapServer({ ...connection, ca: ldapAuthorities(connection), name: `target "${name}"` })
   const tree = new LdapTree(server, layout)
   const memberships = new LdapMemberships(tree)
   const nesting = new LdapNesting(tree, memberships)
   const answers = new LongAnswers(layout.listMemoryMillis)
-  /** Remembered answers may be outdated by any change, also by one that failed. */
+  /** Any change may outdate cached answers, also one that failed. */
   const forget = () => answers.forget()
   const target: LdapTarget = {
     ...lookupsOf(tree, answers),
@@ -75,7 +75,7 @@ export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, 
 /** How long a server's schema is cached. */
 const schemaMillis = 10 * 60 * 1000
 
-/** What the classes of new entries allow. Where the server doesn't show its schema, it decides about each write. */
+/** The attributes of new entries' classes. If the server hides its schema, it decides about each write. */
 function storableIn(server: LdapServer, { users, groups }: LdapLayout): () => Promise<StorableAttributes> {
   let known: { readonly storable: StorableAttributes; readonly until: number } | undefined
   const without = (names: ReadonlySet<string> | undefined, ...own: readonly string[]): ReadonlySet<string> | 'any' => {
@@ -101,7 +101,7 @@ interface StoredEntry extends StoredGroup {
 
 type Groups = Pick<GroupTarget, 'findGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup'>
 
-/** `forget` is called after each change, also where it failed. */
+/** `forget` is called after each change, also after a failed one. */
 function ldapGroups(tree: LdapTree, memberships: LdapMemberships, forget: () => void): Groups {
   const store = new LdapGroupStore(tree, memberships)
   const queue = new KeyedQueue()
@@ -131,7 +131,7 @@ class LdapGroupStore implements GroupStore<StoredEntry> {
     return entry && { entry, group: await this.#tree.toGroup(entry, { members: false }) }
   }
 
-  /** Attributes of the distinguished name may be there beside the wanted ones. */
+  /** Attributes of the distinguished name may exist beside the requested ones. */
   isSame({ group }: StoredEntry, name: string, wanted: Attributes): boolean {
     const named = this.#tree.layout.groups.dn.ownTypes
     return (
@@ -207,13 +207,13 @@ class LdapGroupStore implements GroupStore<StoredEntry> {
     return []
   }
 
-  /** An attempt that failed may have left the group in others. An entry of its name that is not a group stays. */
+  /** A failed attempt may have left the group in others. An entry with its name that is not a group stays. */
   async cleanUp(name: string): Promise<void> {
     const dn = this.#dnOf(name).toString()
     if ((await this.#tree.entryAt(dn, ['1.1'])) === undefined) await this.#leaveAll(dn)
   }
 
-  /** A deleted group is no longer a member, and a new one does not inherit the memberships of another of its name. */
+  /** A deleted group is no longer a member, and a new one does not inherit the memberships of another with its name. */
   async #leaveAll(dn: string): Promise<void> {
     if (!this.#tree.layout.groups.membersAreLogins) await this.#memberships.leaveAll(dn)
   }

@@ -19,10 +19,10 @@ const readWidth = 20
 /** Entries in one filter. */
 const idsPerSearch = 50
 
-/** The members of a group; groups among them only where these are held by name. */
+/** The members of a group; groups among them only if members are distinguished names. */
 type Members = Pick<Group, 'members' | 'memberIds' | 'memberDisplays' | 'memberGroups'>
 
-/** Reads users and groups out of a server's tree. */
+/** Reads users and groups from a server's tree. */
 export class LdapTree {
   readonly server: LdapServer
   readonly layout: LdapLayout
@@ -53,10 +53,7 @@ export class LdapTree {
     return [...asked, ...own.filter((name) => name !== undefined)].filter(isWanted)
   }
 
-  /**
-   * The users that the server finds by this login. Servers may ignore white space that we don't. Neither regards letter
-   * case.
-   */
+  /** The users that the server finds by this login. Both ignore letter case; servers may ignore white space. */
   async usersLike(login: string, asked?: readonly string[]): Promise<ReadEntry[]> {
     if (!login.isWellFormed()) return []
     const { users } = this.layout
@@ -96,7 +93,7 @@ export class LdapTree {
     return (await this.#find(this.layout.groups.base, filter, this.groupAttributes(asked)))[0]
   }
 
-  /** The groups of these ids, without their attributes; ids that no group has are left out. */
+  /** The groups with these ids, without their attributes; unknown ids are left out. */
   async groupEntriesOf(ids: readonly string[]): Promise<ReadEntry[]> {
     const { id, groups } = this.layout
     const given = [...new Set(ids)]
@@ -120,7 +117,7 @@ export class LdapTree {
     return { id: idOf(entry, this.layout) ?? name, name }
   }
 
-  /** The group with all it has but its members, who may be many. */
+  /** The group with everything but its members, who may be many. */
   async groupWithoutMembers(by: { readonly name: string } | { readonly id: string }): Promise<ReadEntry | undefined> {
     const found = 'name' in by ? await this.groupEntry(by.name, []) : await this.groupEntryById(by.id, [])
     if (found === undefined) return undefined
@@ -131,7 +128,7 @@ export class LdapTree {
     return this.entryAt(found.dn, this.groupAttributes(others))
   }
 
-  /** The entry of this name; undefined when it is gone. */
+  /** The entry with this name; undefined if it no longer exists. */
   async entryAt(dn: string, attributes: readonly string[]): Promise<ReadEntry | undefined> {
     const search = { base: dn, scope: 'base', filter: both(), attributes } as const
     const [entry] = await this.server.find(search)
@@ -146,13 +143,13 @@ export class LdapTree {
     return values.find((value) => value === own) ?? values[0] ?? dn
   }
 
-  /** A write with these options fails with VERSION_MISMATCH when the entry has another version. */
+  /** A write with these options fails with VERSION_MISMATCH if the entry has another version. */
   whileVersion(expected: string | undefined): WriteOptions {
     const { version } = this.layout
     return expected === undefined || version === undefined ? {} : { while: equal(version, expected) }
   }
 
-  /** The value that the group holds for the user. */
+  /** The value in the group's member attribute for the user. */
   memberValue({ dn, login }: { readonly dn: string; readonly login: string }): string {
     return this.layout.groups.membersAreLogins ? login : dn
   }
@@ -200,7 +197,7 @@ export class LdapTree {
     }
   }
 
-  /** Members as logins, and the groups among them. Entries that are neither here are left out. */
+  /** Members as logins, and the groups among them. Other entries are left out. */
   async membersOf({ all }: ReadEntry, display?: GroupReadOptions['display']): Promise<Members> {
     const { groups, users } = this.layout
     const values = all.values(groups.member)
@@ -263,7 +260,7 @@ export class LdapTree {
     return all.values('objectClass').some((name) => isSameName(name, wanted))
   }
 
-  /** Where an entry has neither class, only the server knows from which its own class is derived. */
+  /** If an entry has neither class, only the server knows the superclass of its own class. */
   async #isGroup(entry: ReadEntry, read: (filter: LdapFilter) => Promise<ReadEntry | undefined>): Promise<boolean> {
     return !this.#hasClass(entry, this.layout.users) && (await read(this.groupFilter)) !== undefined
   }
@@ -290,7 +287,7 @@ export class LdapTree {
     return names.filter((found) => found !== undefined)
   }
 
-  /** From the distinguished name, or from the entry where the name does not contain it. */
+  /** From the distinguished name, or from the entry if the name does not contain it. */
   async #eachName(
     dns: readonly string[],
     base: Dn,
@@ -339,7 +336,7 @@ function without({ all }: ReadEntry, names: readonly (string | undefined)[]) {
   return rest
 }
 
-/** Bytes of a name's own part from which on a server may have no room for it. */
+/** From this many bytes on, a server may have no room for a name's own part. */
 const longName = 128
 
 /** An entry as texts, with the parts that are not attributes of the user or group. */
@@ -352,7 +349,7 @@ export function readValues(entry: LdapEntry, { binary }: LdapLayout): ReadEntry 
   return { dn: entry.dn, all: Attributes.from(textsOf(entry, (name) => binary.has(name.toLowerCase()))) }
 }
 
-/** The values as the server takes them. BAD_REQUEST, naming the attribute, for what no server can hold. */
+/** The values in the server's form. BAD_REQUEST, naming the attribute, for a value that no server can store. */
 export function wireValues(name: string, values: readonly string[], { binary }: LdapLayout): (string | Buffer)[] {
   if (!isAttributeDescription(name)) throw unfit(name, 'cannot be an attribute’s name')
   const unique = [...new Set(values)]
@@ -368,7 +365,7 @@ export function idOf({ all }: ReadEntry, { id, binary }: LdapLayout): string | u
   return Buffer.from(value, 'base64').toString('hex')
 }
 
-/** What the identifier is compared with; undefined for a text that cannot be one. */
+/** The value to compare the identifier with; undefined for a text that cannot be one. */
 export function idValue(id: string, { id: attribute = '', binary }: LdapLayout): string | Buffer | undefined {
   if (!binary.has(attribute.toLowerCase())) return id.isWellFormed() ? id : undefined
   return /^(?:[0-9a-f]{2}){1,64}$/i.test(id) ? Buffer.from(id, 'hex') : undefined
@@ -389,13 +386,13 @@ export const generalizedText = (millis: number): string =>
 /** The name's own part, as a name of one part. */
 export const ownPart = (dn: Dn): Dn => new Dn(dn.rdns.slice(0, 1))
 
-/** The entry's name once it has the own part of `wanted`: it stays where it is, wherever new ones would go. */
+/** The entry's name with the own part of `wanted`: a rename never moves the entry. */
 export function renamedDn(dn: string, wanted: Dn): Dn {
   const parent = tryDn(dn)?.parent
   return parent === undefined ? wanted : new Dn([...ownPart(wanted).rdns, ...parent.rdns])
 }
 
-/** OpenLDAP says "other" and no more where a name is too long for its index. */
+/** OpenLDAP only answers "other" if a name is too long for its index. */
 export function nameFailure(error: unknown, dn: Dn, place: string): unknown {
   const isLong = Buffer.byteLength(ownPart(dn).toString()) > longName
   return isLong && resultCodeOf(error) === resultCodes.other ? unfit(place, 'is too long for the server', error) : error
@@ -413,7 +410,7 @@ function fromBase64(name: string, value: string): Buffer {
   return bytes
 }
 
-/** Writes the classes as they are, so that the server gives the entry a new version. */
+/** Rewrites the unchanged classes, so that the server gives the entry a new version. */
 export const touch = ({ all }: ReadEntry): LdapChange => ({
   operation: 'replace',
   attribute: 'objectClass',

@@ -43,7 +43,7 @@ interface StoredEntry extends StoredUser {
 
 type Users = Pick<PasswordTarget, 'createUser' | 'syncUser' | 'deleteUser' | 'setUserPassword'>
 
-/** `forget` is called after each change, also where it failed. */
+/** `forget` is called after each change, also after a failed one. */
 export function ldapUsers(tree: LdapTree, memberships: LdapMemberships, forget: () => void): Users {
   const store = new LdapUserStore(tree, memberships)
   const queue = new KeyedQueue()
@@ -57,7 +57,7 @@ export function ldapUsers(tree: LdapTree, memberships: LdapMemberships, forget: 
   }
 }
 
-/** Reads and compares again where another writer added or removed the same value at the same time. */
+/** Reads and compares again if another writer added or removed the same value at the same time. */
 async function retryingRaces<T>(change: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -250,7 +250,7 @@ class LdapUserStore implements UserStore<StoredEntry> {
     return dn.ownTypes.some((type) => type.toLowerCase() === login.toLowerCase())
   }
 
-  /** Where distinguished names don't contain the login, another gateway may have created it under another name. */
+  /** If distinguished names don't contain the login, another gateway may have created it under another name. */
   async #requireOnly(dn: string, login: string): Promise<void> {
     if (this.#isNamedByLogin || (await this.#tree.usersLike(login, [])).length < 2) return
     await this.#tree.server.delete(dn)
@@ -299,7 +299,7 @@ class LdapUserStore implements UserStore<StoredEntry> {
     return isLogin ? user.userID : user.attributes.first(name)
   }
 
-  /** Where the groups refuse a new user, its entry is deleted again. What can't be undone, the next attempt finishes. */
+  /** If the groups reject a new user, its entry is deleted again. The next attempt finishes a failed undo. */
   async #undoCreation(dn: string, login: string, reason: unknown): Promise<boolean> {
     if (hasCode(reason, 'TARGET_UNREACHABLE')) return false
     try {

@@ -69,7 +69,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     })
   }
 
-  test('a login that its groups cannot hold is refused by name, and no half of it stays', async () => {
+  test('a login that its groups cannot store is rejected by name, and no part of it stays', async () => {
     const { target } = await open({ groupObjectClass: ['device', 'extensibleObject'], memberAttribute: 'memberUid' })
     await target.createGroup('crew', {}, request)
     const creation = target.createUser(userOf('日本語', {}, ['crew']), names, request)
@@ -80,7 +80,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect(await target.findUser('日本語', [], request)).toBeUndefined()
   })
 
-  test('a group that does not exist is told before anything is made', async () => {
+  test('a missing group is reported before any change', async () => {
     const { target } = await open()
     const creation = target.createUser(userOf('ada', {}, ['nowhere']), names, request)
     await expect(creation).rejects.toMatchObject({
@@ -90,7 +90,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect(await target.findUser('ada', [], request)).toBeUndefined()
   })
 
-  test('a creation that broke off before the memberships is gone on with', async () => {
+  test('a creation that broke off before the memberships is continued', async () => {
     const { target, branch } = await open()
     for (const name of ['one', 'two']) await target.createGroup(name, {}, request)
     await addEntry(slapd, `uid=ada,${branch}`, {
@@ -108,7 +108,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     ])
   })
 
-  test('attributes have our names here and the server’s there, in all that is said of them', async () => {
+  test('attributes have our names here and the server’s names there, in every message', async () => {
     const { target, branch } = await open({
       'attribute.name.familyName': 'sn',
       'attribute.urn:example:User:floor': 'roomNumber',
@@ -137,7 +137,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect((await target.lookupGroupByName('crew'))?.attributes?.has('externalId')).toBe(false)
   })
 
-  test('a long answer: pages without gap or overlap, with what was just written here, and nobody who no longer matches', async () => {
+  test('a long answer: pages without gap or overlap, with the latest writes, and without users who no longer match', async () => {
     const { target, branch } = await open()
     const logins = Array.from({ length: 230 }, (_, i) => `m${String(i).padStart(3, '0')}`)
     await asAdmin(slapd, async (client) => {
@@ -165,13 +165,13 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect(await page(0, 2)).toEqual({ total: 228, logins: ['m002', 'm003'] })
   })
 
-  test('an empty text is refused by name, unless it is to be left out', async () => {
+  test('an empty text is rejected by name, unless configured to be left out', async () => {
     const { target } = await open()
     const creation = target.createUser(userOf('ada', { title: [''] }), names, request)
     await expect(creation).rejects.toMatchObject({ code: 'BAD_REQUEST', publicText: expect.stringContaining('title') })
   })
 
-  test('what a class requires is filled in, and kept when the value is taken away', async () => {
+  test('a required attribute gets its default, and keeps it when the value is removed', async () => {
     const { target, branch } = await open({
       objectClass: ['inetOrgPerson'],
       'default.sn': '${uid}',
@@ -188,7 +188,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect((await target.findUser('ada', ['sn'], request))?.attributes.values('sn')).toEqual(['ada'])
   })
 
-  test('what a class does not know is refused by name, and nothing is changed', async () => {
+  test('an attribute that the class does not allow is rejected by name, and nothing changes', async () => {
     const { target } = await open({ objectClass: ['account'] })
     await target.createUser(userOf('ada', { description: ['x'] }), ['description'], request)
     const change = target.syncUser(
@@ -217,7 +217,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     'a DN': 'uid=a\\,b+cn="x";#<>',
   }
   for (const [what, value] of Object.entries(strange)) {
-    test(`${what} comes back as it went in`, async () => {
+    test(`${what} comes back unchanged`, async () => {
       const { target } = await open()
       await target.createUser(userOf('ada', { description: [value] }), ['description'], request)
       expect((await target.findUser('ada', ['description'], request))?.attributes.values('description')).toEqual([
@@ -226,7 +226,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     })
   }
 
-  test('what cannot be stored is refused by name', async () => {
+  test('a value that cannot be stored is rejected by name', async () => {
     const { target } = await open()
     const cases: [Record<string, string[]>, string][] = [
       [{ title: ['a\ud800b'] }, 'title'],
@@ -247,14 +247,14 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect((await target.searchUsers({ offset: 0, limit: 10 })).total).toBe(0)
   })
 
-  test('bytes are base64 here, and are found so', async () => {
+  test('bytes are base64 here, and are found by it', async () => {
     const { target } = await open()
     const photo = Buffer.from([0xff, 0xd8, 0, 1, 2, 0x2a, 0x28, 0x29]).toString('base64')
     await target.createUser(userOf('ada', { jpegPhoto: [photo] }), ['jpegPhoto'], request)
     expect((await target.lookupUserByLogin('ada'))?.attributes.values('jpegPhoto')).toEqual([photo])
   })
 
-  test('logins that the server takes for the same are one, and white space still counts when somebody is looked for', async () => {
+  test('logins that the server considers equal are one, and white space still counts in a lookup', async () => {
     const { target } = await open()
     await target.createUser(userOf('ada  king'), [], request)
     expect(await target.lookupUserByLogin('ada king')).toBeUndefined()
@@ -280,7 +280,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     }
   })
 
-  test('a group never goes because its last member does', async () => {
+  test('a group stays when its last member leaves', async () => {
     const { target, branch } = await open({ groupObjectClass: ['groupOfNames'] })
     await addEntry(slapd, `cn=found,${branch}`, {
       objectClass: ['groupOfNames'],
@@ -294,7 +294,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect(await target.lookupGroupByName('found')).toMatchObject({ members: ['bob'] })
   })
 
-  test('passwords: set by RFC 3062, held as the server does, never read', async () => {
+  test('passwords: set by RFC 3062, stored by the server, never read', async () => {
     const { target, branch } = await open()
     await target.createUser(userOf('ada'), [], request)
     await target.setUserPassword(userOf('ada'), 'correct horse', request)
@@ -309,7 +309,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     await expect(target.setUserPassword(userOf('nobody'), 'x', request)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('a password that the policy refuses is a bad request that does not repeat it', async () => {
+  test('a password that the policy rejects is a bad request that does not repeat it', async () => {
     // The administrator is above OpenLDAP's policies; others are not.
     const writer = { adminDN: `cn=writer,${slapd.baseDn}`, adminPasswd: 'password of writer' }
     const { target, branch } = await open(writer)
@@ -331,7 +331,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     await target.setUserPassword(userOf('ada'), 'a secret that is long enough', request)
   })
 
-  test('TLS: by LDAPS and StartTLS with the right authority, and not at all with another', async () => {
+  test('TLS: by LDAPS and StartTLS with the right authority, and rejected with another', async () => {
     const branch = await newBranch(slapd)
     const { unrelatedCertificate } = await import('#testing/test-certificates.ts')
     for (const way of [{ url: slapd.ldapsUrl }, { url: slapd.url, startTls: 'true' }]) {
@@ -347,7 +347,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     }
   })
 
-  test('a bind that is refused is not worth a retry, and its password stays unsaid', async () => {
+  test('a rejected bind is not retried, and its password is not shown', async () => {
     const { target } = await open({ adminPasswd: 'wrong and secret' })
     for (let i = 0; i < 2; i++) {
       const error = await target.lookupUserByLogin('ada').catch((thrown) => thrown)
@@ -356,14 +356,14 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     }
   })
 
-  test('a server that lets nothing be written says so', async () => {
+  test('a read-only server is reported', async () => {
     const reader = { adminDN: `cn=reader,${slapd.baseDn}`, adminPasswd: 'password of reader' }
     const { target } = await open(reader)
     await expect(target.createUser(userOf('ada'), [], request)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
     expect(await target.lookupUserByLogin('ada')).toBeUndefined()
   })
 
-  test("the server's own limit is a failure, never a short answer", async () => {
+  test("the server's own limit is a failure, never a truncated answer", async () => {
     const { target, branch } = await open()
     for (let i = 0; i < 8; i++) await target.createUser(userOf(`u${i}`, { title: ['x'] }), ['title'], request)
     const limited = await openLdap(slapd, branch, {
@@ -380,7 +380,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     expect(all.total).toBe(8)
   })
 
-  test('more entries than one page, and more than are read whole, are all there, in order', async () => {
+  test('more entries than one page, and more than are read whole, all come back in order', async () => {
     const branch = await newBranch(slapd)
     const logins = Array.from({ length: 450 }, (_, i) => `user${String(i).padStart(4, '0')}`)
     await asAdmin(slapd, (client) =>
@@ -405,7 +405,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     await expect(bounded.searchUsers({ offset: 0, limit: 1 })).rejects.toMatchObject({ keyword: 'tooMany' })
   })
 
-  test('referrals are passed over or refused, and never followed', async () => {
+  test('referrals are skipped or rejected, and never followed', async () => {
     const { target, branch } = await open()
     await target.createUser(userOf('ada'), [], request)
     await asAdmin(slapd, async (client) => {
@@ -426,7 +426,7 @@ describe.skipIf(inject('slapd') === '')('the LDAP target on OpenLDAP', () => {
     })
   })
 
-  test('nested groups and strangers are no members', async () => {
+  test('nested groups and unknown entries are not members', async () => {
     const { target, branch } = await open({ groupObjectClass: ['groupOfNames'] })
     await target.createUser(userOf('ada'), [], request)
     await addEntry(slapd, `cn=mixed,${branch}`, {

@@ -27,7 +27,7 @@ function read(given: ParamValues, without: readonly string[] = []) {
   return { ...config, issues: issueTexts(issues.list) }
 }
 
-test('the predecessor’s parameters mean what they meant', () => {
+test('OpenUnison’s parameters keep their meaning', () => {
   const { connection, layout, issues } = read({
     port: '636',
     useSSL: 'true',
@@ -47,7 +47,7 @@ test('the predecessor’s parameters mean what they meant', () => {
   expect(layout.groups.placeholder?.toString()).toBe('cn=nobody')
 })
 
-test('the address is told in one way', () => {
+test('the URL can be given in one way only', () => {
   const address = (given: ParamValues, without: string[] = []) => read(given, without).connection.url
   expect(address({})).toBe('ldap://ldap.example.com')
   expect(address({ host: '::1', port: '1389' })).toBe('ldap://[::1]:1389')
@@ -62,7 +62,7 @@ test('the address is told in one way', () => {
   expect(read({ host: 'a/b' }).issues).toEqual([expect.stringMatching(/^error params\.host/)])
 })
 
-test('what does not fit together is reported, and no secret is repeated', () => {
+test('contradictory parameters are reported, without secrets', () => {
   expect(read({ adminDN: 'cn=a' }).issues).toEqual([expect.stringMatching(/^error params\.adminPasswd/)])
   expect(read({ adminPasswd: 'secret' }).issues[0]).toMatch(/^error params\.adminDN/)
   const open = read({ adminDN: 'cn=a', adminPasswd: 'hunter2' }).issues
@@ -80,7 +80,7 @@ test('what does not fit together is reported, and no secret is repeated', () => 
   expect(read({ 'default.a b': 'x' }).issues).toHaveLength(1)
 })
 
-test('what a group holds its members in is told by its class, or by the parameter', () => {
+test('the class of a group, or the parameter, decides its member attribute', () => {
   const member = (given: ParamValues) => {
     const { groups } = read(given).layout
     return [groups.member, groups.membersAreLogins, groups.placeholder !== undefined]
@@ -91,7 +91,7 @@ test('what a group holds its members in is told by its class, or by the paramete
   expect(member({ groupObjectClass: 'device', memberAttribute: 'MemberUID' })).toEqual(['MemberUID', true, false])
 })
 
-test('a server that is not there does not keep the target from being made; authorities that are not do', async () => {
+test("an unreachable server does not prevent the target's creation; missing authorities do", async () => {
   const given = { ...least, host: '127.0.0.1', port: '1' }
   const target = await ldap.prepare(fakeParams(given), noIssues(), fakeParseContext()).create(fakeModuleHost())
   await target.close?.()
@@ -100,7 +100,7 @@ test('a server that is not there does not keep the target from being made; autho
   await expect(prepared.create(fakeModuleHost())).rejects.toThrow(/\/nowhere\/none\.pem/)
 })
 
-test('names of attributes lead to one attribute of the server each', () => {
+test('each attribute name maps to one attribute of the server', () => {
   const { names, issues } = read({ 'attribute.name.familyName': 'sn', 'groupAttribute.externalId': 'businessCategory' })
   expect(issues).toEqual([])
   expect([names.users.toServer('NAME.familyName'), names.users.toOurs('SN')]).toEqual(['sn', 'name.familyName'])

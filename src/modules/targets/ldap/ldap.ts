@@ -12,7 +12,7 @@ import type { LdapTargetConfig } from './ldap-config.ts'
 import { DnPattern } from './ldap-config.ts'
 import { AttributeNames } from './ldap-names.ts'
 
-/** How one kind of server differs from another. */
+/** The differences between kinds of servers. */
 interface LdapDialect {
   readonly login: string
   readonly id: string
@@ -30,10 +30,10 @@ const memberAttributes: Readonly<Record<string, string>> = {
   posixgroup: 'memberUid',
 }
 
-/** What filters take for the entry's own. */
+/** The names of an entry's own fields in filters. */
 const ownNames = { attribute: ['userID', 'id', 'groups'], groupAttribute: ['name', 'id', 'members'] }
 
-/** Classes that may not be without a member. */
+/** Classes that require a member. */
 const neverEmpty = new Set(['groupofuniquenames', 'groupofnames'])
 
 const dn = (about: string) => parsed('distinguished name', (value) => Dn.parse(value), { about })

@@ -21,16 +21,16 @@ async function open(javaScript: string) {
   return target
 }
 
-/** Both keep any text. A script of the predecessor parses filters itself, of at most 8,192 characters. */
+/** Both store any text. A script of OpenUnison parses filters itself, of at most 8,192 characters. */
 const options = { attributes: ['mail', 'cn'], mayRefuse: () => false, batch: 50 } as const
 
-test('plug-in: each hostile value goes through every look-up and write as itself', {
+test('plug-in: each hostile value passes through every lookup and write unchanged', {
   timeout: trialMillis,
 }, async () => {
   await hostileTrial('plug-in', await open(sample), options)
 })
 
-test('legacy script: each hostile value goes through every look-up and write as itself', {
+test('legacy script: each hostile value passes through every lookup and write unchanged', {
   timeout: trialMillis,
 }, async () => {
   await hostileTrial('legacy script', await open(legacyTargetScript()), {

@@ -37,7 +37,7 @@ async function open(params: ParamValues, log?: Logger): Promise<Target> {
   return target
 }
 
-/** A target whose `findUser` gives a user whose id is the text of what the body gives. */
+/** A target whose `findUser` returns a user whose id is the text of the body's result. */
 const answering = (body: string, before = ''): string => `
   var User = Java.type("com.tremolosecurity.provisioning.core.User");
   ${before}
@@ -84,7 +84,7 @@ describe('the example passes the suite', () => {
 
   targetConformance('legacy script', async () => ({ target, close: empty }), { test })
 
-  test('the suite notices what is wrong with it', async () => {
+  test('the suite notices its faults', async () => {
     const broken = await open({ javaScript: sample.replace('!addOnly && ', '') })
     const cases: (() => Promise<void>)[] = []
     targetConformance('broken', async () => ({ target: broken, close: async () => {} }), {
@@ -95,7 +95,7 @@ describe('the example passes the suite', () => {
   })
 })
 
-test('the script starts anew with each call, and only state lasts', async () => {
+test('the script restarts with each call, and only state persists', async () => {
   const before = 'var calls = 0; function init(cfg) { state.put("n", cfg.get("start").getValues().get(0)) }'
   const script = answering('calls++; state.put("n", state.get("n") + "+"); return [calls, state.get("n")]', before)
   const target = await open({ javaScript: script, start: 'x' })
@@ -103,7 +103,7 @@ test('the script starts anew with each call, and only state lasts', async () => 
   expect(await ask(target)).toEqual([1, 'x++'])
 })
 
-test('init is given the configuration, the manager and the name', async () => {
+test('init gets the configuration, the manager and the name', async () => {
   const before = `function init(cfg, cfgMgr, name) {
     state.put("seen", cfg.get("url").getName() + cfg.get("url").getValues().get(0) + name + (cfgMgr.getProvisioningEngine() != null))
   }`
@@ -111,7 +111,7 @@ test('init is given the configuration, the manager and the name', async () => {
   expect(await ask(await open({ javaScript: script, url: 'https://x.test' }))).toBe('urlhttps://x.testcrmtruecrm')
 })
 
-test('a request carries the parameters and the workflow', async () => {
+test('a request has the parameters and the workflow', async () => {
   const script = answering(
     'return [request.get("plain"), request.get("list").get(1), request.get("map").get("a"), request.containsKey("APPROVAL_ID"), request.get("WORKFLOW").getName()]',
   )
@@ -124,7 +124,7 @@ test('a request carries the parameters and the workflow', async () => {
   expect(JSON.parse(found?.groups[0] ?? '')).toEqual(['x', 2, 'b', false, 'conformance'])
 })
 
-test('what it logs and prints goes to the log', async () => {
+test('its output and log messages appear in the log', async () => {
   const lines: unknown[] = []
   const note = (level: string) => (_: string, fields?: Readonly<Record<string, unknown>>) =>
     void lines.push([level, fields?.['text']])
@@ -141,7 +141,7 @@ test('what it logs and prints goes to the log', async () => {
   ])
 })
 
-describe('what is thrown', () => {
+describe('exceptions', () => {
   test.each([
     ['throw new Error("no")', 'TARGET_FAILED', /findUser: no/],
     ['throw Object.assign(new Error("taken"), { code: "conflict" })', 'CONFLICT', /taken/],
@@ -167,7 +167,7 @@ describe('what is thrown', () => {
     await expect(ask(target)).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
   })
 
-  test('an exception can be caught and asked', async () => {
+  test('an exception can be caught and inspected', async () => {
     const body = `try { java.util.UUID.fromString("x") } catch (e) {
       return [e.getMessage(), "" + e, e instanceof Java.type("java.lang.IllegalArgumentException"), e instanceof Java.type("java.io.IOException")]
     }`
@@ -179,7 +179,7 @@ describe('what is thrown', () => {
     ])
   })
 
-  test('an answer that is no user is refused, and so is a promise', async () => {
+  test('an answer that is not a user is rejected, and so is a promise', async () => {
     for (const [answer, message] of [
       ['42', /must be an object/],
       ['new java.util.HashMap()', /userID/],
@@ -193,7 +193,7 @@ describe('what is thrown', () => {
 })
 
 describe('hostile scripts', () => {
-  test('an endless loop ends by its time limit, and the next call works', async () => {
+  test('an endless loop ends at its time limit, and the next call works', async () => {
     const body = 'if (state.get("looped") == null && userID == "loop") { for (;;) {} } return "fine"'
     const target = await open({ javaScript: answering(body), timeoutSeconds: '1' })
     const { request } = targetFixture(target, names)
@@ -229,7 +229,7 @@ describe('hostile scripts', () => {
     expect(String(await answerOf(body)).replaceAll('undefined', '')).toBe('')
   })
 
-  /** Ways that lead out of `node:vm` when objects of the outside are within reach. */
+  /** Known escapes from `node:vm`, which work if outside objects are in reach. */
   const ladders = [
     'this.constructor.constructor',
     'Java.constructor.constructor',
@@ -246,7 +246,7 @@ describe('hostile scripts', () => {
     'request.get("WORKFLOW").constructor.constructor',
   ]
 
-  test('no chain of constructors leads out', async () => {
+  test('no chain of constructors escapes', async () => {
     const body = `return [${ladders.map((ladder) => `(() => { try { return typeof (${ladder})("return process")() } catch (e) { return e.name } })()`).join(', ')}]`
     const script = answering(body.replaceAll('.constructor', '["con" + "structor"]'))
       .replace('(function () {', '((request, attributes) => {')
@@ -259,14 +259,14 @@ describe('hostile scripts', () => {
     ).toEqual([])
   })
 
-  test('errors of the process around it do not leak out of a stack that is full', async () => {
+  test('errors of the surrounding process do not leak from a full stack', async () => {
     const body = `function deep(n) { try { return deep(n + 1) } catch (e) { try { java.util.UUID.randomUUID(); print("x") } catch (f) { e = f }
       try { return e.constructor.constructor("return process")() === undefined } catch (g) { return g.name } } }
       return deep(0)`
     expect(await answerOf(body)).toMatch(/EvalError|RangeError/)
   })
 
-  test('what a script does to prototypes ends with its call', async () => {
+  test('changes of prototypes end with the call', async () => {
     const before = `function tamper() {
       var tried = [() => { HashMap.prototype.get = () => "evil" }, () => { Object.getPrototypeOf(state).put = () => "evil" },
         () => { Object.prototype.userID = "evil" }, () => { Array.prototype.map = () => "evil" }, () => { Java.type = () => "evil" },
@@ -283,7 +283,7 @@ describe('hostile scripts', () => {
     expect(await ask(target)).toEqual([1, 'undefined', 'u'])
   })
 
-  test('it reads no files and starts no programs, whatever it names', () => {
+  test('it reads no files and starts no programs', () => {
     const script = answering(
       'return new java.io.File("/etc/passwd").exists() + java.lang.Runtime.getRuntime().exec("id")',
     )
@@ -361,7 +361,7 @@ describe('HTTP', () => {
     ])
   })
 
-  test('redirects are followed where that is asked for', async () => {
+  test('redirects are followed on request', async () => {
     const body = `var following = HttpClient.newBuilder().followRedirects(HttpClient.Redirect.NORMAL).build()
       return [send(to("/moved")).statusCode(), JSON.parse(send(to("/moved"), following).body()).url]`
     expect(await answerOf(body, imports())).toEqual([302, '/there'])
@@ -369,7 +369,7 @@ describe('HTTP', () => {
 
   test.each([
     ['nothing listens', 'send(HttpRequest.newBuilder(URI.create("http://127.0.0.1:1/")))', /ConnectException/],
-    ['the answer does not come', 'send(to("/slow").timeout(Duration.ofMillis(300)))', /HttpTimeoutException/],
+    ['there is no answer', 'send(to("/slow").timeout(Duration.ofMillis(300)))', /HttpTimeoutException/],
     ['the connection is cut', 'send(to("/cut"))', /ConnectException/],
     ['the answer is too long', 'send(to("/big"))', /IOException: the answer is longer/],
   ])('unreachable: %s', async (_, body, message) => {
@@ -380,7 +380,7 @@ describe('HTTP', () => {
     })
   })
 
-  test('a server that is silent is told of before the call is over', async () => {
+  test('a silent server is reported before the call times out', async () => {
     const target = await open({ javaScript: answering('send(to("/slow"))', imports()), timeoutSeconds: '3' })
     await expect(ask(target)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
   })
@@ -427,12 +427,12 @@ describe('check', () => {
     expect(check({ javaScript: `${script}\n${functions}` }).texts).toEqual([message])
   })
 
-  test('the example has nothing to mend', () => {
+  test('the example has no problems', () => {
     expect(check({ javaScript: sample, requireAllFunctions: 'true' }).texts).toEqual([])
   })
 })
 
-test('a script without Java stays what it is', async () => {
+test('a script without Java stays unchanged', async () => {
   const script = `function findUser(userID, attributes, request) { return { userID: typeof process, attributes: {}, groups: [] } }
     function createUser() {} function syncUser() {} function deleteUser() {}`
   const target = await open({ javaScript: script })
@@ -441,7 +441,7 @@ test('a script without Java stays what it is', async () => {
   await target.syncUser(userOf('x'), syncOptions([]), request)
 })
 
-test('a script that keeps its users as JSON, and assigns what it does not declare', async () => {
+test('a script that stores its users as JSON, and assigns undeclared variables', async () => {
   const target = await open({
     start: 'mm',
     secret: 'x',

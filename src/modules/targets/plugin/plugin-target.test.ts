@@ -40,13 +40,13 @@ async function open(params: ParamValues, log: Logger = silentLogger): Promise<Ta
 
 const names = { attributes: ['mail', 'cn', 'sn'], groups: ['a', 'b', 'c'] } as const
 
-/** A plug-in of the least that is needed, with the given functions in place of its own. */
+/** A plug-in with the required functions only, some of them replaced by the given ones. */
 const minimal = (functions: string): string =>
   `function findUser(userID) { return null }
    function createUser() {} function syncUser() {} function deleteUser() {}
    ${functions}`
 
-/** A plug-in that finds what the expression gives. */
+/** A plug-in that finds the result of the expression. */
 const finding = (expression: string): string =>
   minimal(`function findUser(userID, attributes) { return ${expression} }`)
 
@@ -56,7 +56,7 @@ describe('the sample passes the suite', () => {
   })
 })
 
-/** The sample with groups of its own, and versions. */
+/** The sample with its own groups, and versions. */
 const complete = `${sample}
   const made = new Map()
   const told = ({ name, ...rest }) => ({ ...rest, id: name, name, members: [] })
@@ -143,7 +143,7 @@ describe('parameters', () => {
     else expect(texts[0]).toMatch(message)
   })
 
-  test('a module is checked where its file can be read', () => {
+  test('a module is checked if its file can be read', () => {
     const issues = noIssues()
     const context = { ...fakeParseContext(folder), readFile: () => 'export function ( {' }
     plugin.prepare(fakeParams({ module: 'x.js' }), issues, context)
@@ -187,7 +187,7 @@ test('code reads files beside it, but no secrets, keys or configuration', async 
   expect(lines).toEqual(['content', 'content', ...Array(4).fill('ERR_ACCESS_DENIED')])
 })
 
-describe('a plug-in that cannot work is refused by check, or at the latest when it is created', () => {
+describe('an unusable plug-in is rejected by check, or at the latest when it is created', () => {
   test.each([
     ['function findUser() {}', {}, /no function createUser, syncUser, deleteUser/],
     [minimal('function init() { throw new Error("no url") }'), {}, /init: no url/],
@@ -206,7 +206,7 @@ describe('a plug-in that cannot work is refused by check, or at the latest when 
     await expect(prepared.create({ ...fakeModuleHost(), name: 'crm' })).rejects.toThrow(message)
   })
 
-  test('what is missing and what it can do is known beforehand, unless only running it tells', () => {
+  test('missing functions and capabilities are known in advance, unless the code must run first', () => {
     const { issues } = prepare({ javaScript: minimal('function lookupUserByLogin() {}') })
     expect(issueTexts(issues.list)).toEqual([expect.stringMatching(/^error params\.javaScript: .*searchGroups/)])
     expect(prepare({ javaScript: sample }).prepared.lookups).toBe(true)
@@ -216,7 +216,7 @@ describe('a plug-in that cannot work is refused by check, or at the latest when 
 })
 
 describe('capabilities follow the functions', () => {
-  test('the least', async () => {
+  test('the minimum', async () => {
     const target = await open({ javaScript: minimal('') })
     expect([hasLookups(target), hasGroups(target), hasPasswords(target)]).toEqual([false, false, false])
   })
@@ -252,7 +252,7 @@ describe('capabilities follow the functions', () => {
     ])
   })
 
-  test('new logins, new names and versions, where there are functions for them', async () => {
+  test('new logins, new names and versions, if there are functions for them', async () => {
     const bare = await open({ javaScript: minimal('') })
     expect([bare.renamesUsers, bare.keepsVersions]).toEqual([false, false])
     const target = await open({ javaScript: complete })
@@ -267,7 +267,7 @@ describe('capabilities follow the functions', () => {
     await expect(gone).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('a group cannot be changed where there is no function for it', async () => {
+  test('a group cannot be changed without a function for it', async () => {
     const javaScript = minimal(`const groups = new Map()
       function addGroup(name) { groups.set(name, 1) } function deleteGroup(name) { groups.delete(name) }
       function isGroupExists(name) { return groups.has(name) }`)
@@ -287,7 +287,7 @@ describe('capabilities follow the functions', () => {
     })
   })
 
-  test('look-ups can be switched off', async () => {
+  test('lookups can be turned off', async () => {
     expect(hasLookups(await open({ javaScript: sample, enableUserLookups: 'false' }))).toBe(false)
   })
 })
@@ -322,7 +322,7 @@ describe('answers are checked', () => {
   })
 })
 
-test('a search passes the text and the tree of the filter', async () => {
+test('a search gets the text and the tree of the filter', async () => {
   const javaScript = sample.replace(
     'Array.from(users.values(), plain)',
     '{ throw new Error(_filterText + JSON.stringify(_filter)) }',
@@ -339,7 +339,7 @@ test('a search passes the text and the tree of the filter', async () => {
 describe('changes', () => {
   const present = "{ userID, version: '7', attributes: { mail: ['a@x.test'], cn: ['A'] }, groups: ['a'] }"
 
-  test('entries of the plug-in are used alone, also of a call that fails', async () => {
+  test("the audit has only the plug-in's entries, also those of a failed call", async () => {
     const target = await open({
       javaScript: minimal(`
         function createUser(user, attributes, request) {
@@ -357,14 +357,14 @@ describe('changes', () => {
     ])
   })
 
-  test('a change that fails without a word is not in the audit', async () => {
+  test('a change that fails without an entry is not in the audit', async () => {
     const target = await open({ javaScript: minimal('function createUser() { throw new Error("no") }') })
     const { request, changes } = targetFixture(target, names)
     await expect(target.createUser(userOf('ada'), [], request)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
     expect(changes).toEqual([])
   })
 
-  test('the plug-in sees present groups when they are kept, and attributes as they were named', async () => {
+  test('the plug-in sees present groups if they stay, and attributes by their given names', async () => {
     const target = await open({
       javaScript: minimal(`
         function findUser(userID) { return ${present} }
@@ -389,7 +389,7 @@ describe('changes', () => {
     )
   })
 
-  test('another version is refused before anything is written', async () => {
+  test('another version is rejected before any write', async () => {
     const target = await open({
       javaScript: minimal(`
         function findUser(userID) { return ${present} }
@@ -402,7 +402,7 @@ describe('changes', () => {
     await expect(fresh).rejects.toThrow(/written/)
   })
 
-  test('what the plug-in logs carries its fields', async () => {
+  test("the plug-in's log messages have its fields", async () => {
     const lines: unknown[] = []
     const target = await open({
       javaScript: minimal(`function createUser(user, attributes, request) {
@@ -421,7 +421,7 @@ describe('changes', () => {
     ])
   })
 
-  test('an audit entry that makes no sense fails the call', async () => {
+  test('an invalid audit entry fails the call', async () => {
     const target = await open({
       javaScript: minimal(
         "function createUser(user, attributes, request) { request.audit({ subject: 'planet', action: 'add', attribute: 'x' }) }",

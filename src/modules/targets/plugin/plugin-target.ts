@@ -36,11 +36,11 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 export interface PluginTargetConfig extends Demands {
   readonly code: PluginCode
-  /** As the code declares its functions; undefined where that isn't known before it runs. */
+  /** By the functions that the code declares; undefined if that isn't known before it runs. */
   readonly can?: Capabilities
 }
 
-/** Loads the code and runs `init`; rejects with the reason when either fails. */
+/** Loads the code and runs `init`; rejects with the reason if either fails. */
 export async function openPluginTarget(
   { code, can: _, ...demands }: PluginTargetConfig,
   host: ModuleHost,
@@ -69,7 +69,7 @@ export async function openPluginTarget(
 }
 
 interface FoundUser extends StoredUser {
-  /** As the plug-in answered it; it may have another login than the one asked for. */
+  /** The plug-in's answer; its login may differ from the requested one. */
   readonly found: User
 }
 
@@ -119,7 +119,7 @@ function accountsOf(caller: PluginCaller): Target {
     ...reconcileUsers(exclusively),
     renamesUsers: caller.has('renameUser'),
     findUser: find,
-    /** The plug-in decides itself what to write, so it is called also for a user that is missing or doesn't differ. */
+    /** The plug-in decides itself what to write, so it is called even for a user that is missing or doesn't differ. */
     syncUser: (user, options, request) =>
       exclusively(user.userID, async () => {
         const before = await find(user.userID, options.attributes, request)
@@ -137,13 +137,13 @@ function accountsOf(caller: PluginCaller): Target {
   }
 }
 
-/** Read once, as the other facts are. */
+/** Read once, like the other facts. */
 async function storableOf(caller: PluginCaller): Promise<Pick<Target, 'storable'>> {
   const attributes = await caller.ask('storableAttributes', [], readStorable)
   return { storable: async () => attributes }
 }
 
-/** The login as the plug-in spells it, where that differs in letter case only. */
+/** The login in the plug-in's spelling, if that differs only in letter case. */
 const spelled = (userID: string, found: User | undefined): string =>
   found !== undefined && sameLogin(found.userID, userID) ? found.userID : userID
 
@@ -162,7 +162,7 @@ function passwordsOf(caller: PluginCaller): Pick<PasswordTarget, 'setUserPasswor
   }
 }
 
-/** Only the attributes that may be touched, under the names that the caller gave them. */
+/** Only the attributes that may change, by the caller's names. */
 function plainUser(user: User, attributes: readonly string[], before?: User): Record<string, JsonValue> {
   const values: Record<string, readonly string[]> = Object.create(null)
   for (const name of attributes) {
@@ -254,7 +254,7 @@ class PluginCaller {
 
   /**
    * Calls a function that changes something, with the request as its last argument. The audit gets the plug-in's own
-   * entries, also those made before the call failed; where the plug-in makes none, it gets `changes`.
+   * entries, also those made before the call failed; if the plug-in makes none, it gets `changes`.
    */
   async change(
     functionName: string,
@@ -279,7 +279,7 @@ class PluginCaller {
   }
 }
 
-/** What a plug-in sees of the request; values that are not data are left out. */
+/** The part of the request that a plug-in sees; values that are not data are left out. */
 function plainRequest({ workflow, idempotencyKey, requestor, params }: TargetRequest): JsonValue {
   return JSON.parse(JSON.stringify({ workflow, idempotencyKey, requestor, params })) as JsonValue
 }
@@ -314,7 +314,7 @@ const readUser: Read<User> = (answer, reader) => {
   }
 }
 
-/** A group without an id is known by its name. */
+/** The id of a group without one is its name. */
 const readGroup: Read<Group> = (answer, reader) => {
   const { id, name, description, members, attributes, version, created, modified } = reader.object(answer)
   return {
@@ -342,7 +342,7 @@ const readStorable: Read<StorableAttributes> = (answer, reader) => {
 /** Every plug-in target needs these. */
 const requiredFunctions = ['findUser', 'createUser', 'syncUser', 'deleteUser'] as const
 
-/** A target with all of these has look-ups. */
+/** A target with all of these supports lookups. */
 const lookupFunctions = [
   'lookupUserByLogin',
   'lookupUserById',
@@ -357,7 +357,7 @@ const factFunctions = ['isGroupMembersUniqueIds', 'isUniqueIdTremoloId', 'isGrou
 
 const groupFunctions = ['addGroup', 'deleteGroup'] as const
 
-/** Optional functions that OpenUnison does not know, so `requireAllFunctions` does not require them. */
+/** Optional functions that OpenUnison does not have, so `requireAllFunctions` does not require them. */
 const laterFunctions = ['renameUser', 'updateGroup', 'keepsVersions', 'storableAttributes'] as const
 
 const pluginFunctions: readonly string[] = [
@@ -374,7 +374,7 @@ const pluginFunctions: readonly string[] = [
 
 export interface Demands {
   readonly requireAllFunctions: boolean
-  /** Undefined: used where the functions exist. */
+  /** Undefined: used if the functions exist. */
   readonly lookups: boolean | undefined
   readonly groups: boolean | undefined
 }

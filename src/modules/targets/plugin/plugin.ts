@@ -11,7 +11,7 @@ import {
   type PluginTargetConfig,
 } from './plugin-target.ts'
 
-/** `true`, `false`, or undefined: as the plug-in's functions have it. */
+/** `true`, `false`, or undefined if the plug-in's functions decide. */
 const demand = (about: string) =>
   parsed(
     'flag',
@@ -34,7 +34,7 @@ const parameters = {
   ),
 }
 
-/** Undefined, with the reason reported, where functions are missing. */
+/** Undefined, with the reason reported, if functions are missing. */
 function capabilities(
   declared: ReadonlySet<string>,
   demands: Demands,

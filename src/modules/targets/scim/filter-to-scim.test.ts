@@ -83,7 +83,7 @@ const resource: fc.Arbitrary<JsonObject> = fc
 const isAsked = (narrowed: Narrowed, one: JsonObject): boolean =>
   narrowed.kind === 'some' ? evaluateFilter(narrowed.filter, one) : narrowed.kind === 'all'
 
-test('the server is never asked for less than what matches, and exactly for that where it says so', () => {
+test("the server's filter never finds less than the matches, and exactly the matches if it is exact", () => {
   let exact = 0
   fc.assert(
     fc.property(filter, resource, (one, held) => {
@@ -107,19 +107,19 @@ const text = (one: Filter): string => {
   return narrowed.kind === 'some' ? printScimFilter(narrowed.filter) : narrowed.kind
 }
 
-test('values are quoted, never joined', () => {
+test('values are quoted, never concatenated', () => {
   expect(text({ kind: 'equal', attribute: 'title', value: '" or userName pr or title eq "' })).toBe(
     'title eq "\\" or userName pr or title eq \\""',
   )
 })
 
-test('a long value is asked for by its beginning, never by half a character', () => {
+test('a long value is searched by its beginning, never by half a character', () => {
   const value = '🎉'.repeat(20_000)
   const narrowed = narrow({ kind: 'equal', attribute: 'title', value }, nameOf)
   expect(narrowed).toMatchObject({ kind: 'some', exact: false, filter: { operator: 'sw' } })
   expect(text({ kind: 'equal', attribute: 'title', value })).toMatch(/^title sw "(🎉)+"$/u)
 })
 
-test('what no server can hold matches nobody', () => {
+test('a value that no server can store matches no user', () => {
   for (const value of ['a\0b', '\ud800']) expect(text({ kind: 'equal', attribute: 'title', value })).toBe('none')
 })

@@ -6,7 +6,7 @@ import type { SchemaAttribute } from '#protocols/scim/schema.ts'
 import { isDateTime } from '#protocols/scim/schema.ts'
 import { isText, type ResourceMapping } from './resource-mapping.ts'
 
-/** What a name in a filter means to the server. */
+/** The meaning of a name in a filter to the server. */
 export type FilterName =
   | {
       readonly kind: 'path'
@@ -14,7 +14,7 @@ export type FilterName =
       readonly leaf: SchemaAttribute
       /** Every resource has one. */
       readonly always?: boolean
-      /** Letter case counts for us as well, whatever the filter says. */
+      /** Letter case counts here as well, whatever the filter requires. */
       readonly exact?: boolean
       /** Empty texts are not read from it. */
       readonly neverEmpty?: boolean
@@ -24,7 +24,7 @@ export type FilterName =
   /** No resource has it. */
   | { readonly kind: 'absent' }
 
-/** The filter for the server: it finds at least what matches. */
+/** The filter for the server, which finds at least all matches. */
 export type Narrowed =
   | { readonly kind: 'some'; readonly filter: ScimFilter; readonly exact: boolean }
   | { readonly kind: 'all'; readonly exact: boolean }
@@ -41,8 +41,8 @@ const everything: Narrowed = { kind: 'all', exact: true }
 const unknown: Narrowed = { kind: 'all', exact: false }
 
 /**
- * SCIM filters are true or false; ours may be neither, where an attribute that is compared is absent. So a negation is
- * pushed down to the comparisons, and demands there that the attribute is present.
+ * SCIM filters are true or false; ours may be neither if a compared attribute is absent. So a negation is pushed down
+ * to the comparisons, and requires there that the attribute is present.
  */
 export function narrow(filter: Filter, nameOf: (attribute: string) => FilterName, negated = false): Narrowed {
   switch (filter.kind) {
@@ -116,7 +116,7 @@ function opposite(part: Narrowed): Narrowed {
 
 const inexact = (part: Narrowed): Narrowed => (part.kind === 'none' ? part : { ...part, exact: false })
 
-/** Undefined where the server may understand it otherwise: order, and attributes whose letter case counts there only. */
+/** Undefined if the server may compare otherwise: order, and attributes whose letter case only counts there. */
 function comparison(filter: CompareFilter | SubstringFilter, name: Path): Narrowed | undefined {
   const { leaf, path } = name
   if (isText(leaf)) return ofText(filter, name)
@@ -138,7 +138,7 @@ function comparison(filter: CompareFilter | SubstringFilter, name: Path): Narrow
   }
 }
 
-/** A time of the server may be finer than ours, which means its whole millisecond. */
+/** A time of the server may be finer than ours, which stands for its whole millisecond. */
 function ofTime(filter: CompareFilter | SubstringFilter, path: AttributePath): Narrowed | undefined {
   const millis = filter.kind === 'substring' ? undefined : valueMillis(filter.value)
   if (filter.kind === 'substring' || millis === undefined) return undefined
@@ -215,7 +215,7 @@ const some = (path: AttributePath, operator: CompareOperator, value: CompareValu
   exact: true,
 })
 
-/** What an attribute of the mapping means in a filter. */
+/** The meaning of a mapped attribute in a filter. */
 export function slotName(attribute: string, mapping: ResourceMapping): FilterName {
   const slot = mapping.slots.byName.get(attribute.toLowerCase())
   if (slot === undefined) return { kind: 'absent' }

@@ -52,14 +52,14 @@ describe('attributes as a resource', () => {
     })
   })
 
-  test('what is known beside a value that stays, stays', () => {
+  test('parts of a value that stays are kept', () => {
     const held = { emails: [{ value: 'a@x.test', type: 'work', primary: true }, { value: 'b@x.test' }] }
     expect(written({ 'emails.value': ['c@x.test', 'a@x.test'] }, held)).toEqual({
       emails: [{ value: 'c@x.test' }, { value: 'a@x.test', type: 'work', primary: true }],
     })
   })
 
-  test('a list that is given whole decides; given by its values alone, they do', () => {
+  test('a whole list takes precedence over a list of values', () => {
     const whole = '{"value":"a@x.test","type":"home"}'
     expect(written({ emails: [whole], 'emails.value': ['z@x.test'] })).toEqual({
       emails: [{ value: 'a@x.test', type: 'home' }],
@@ -68,7 +68,7 @@ describe('attributes as a resource', () => {
     expect(written({ emails: [], 'emails.value': [] }, { emails: [{ value: 'a@x.test' }] })).toEqual({})
   })
 
-  test('adding takes nothing away, and leaves a single value that is there', () => {
+  test('adding removes nothing, and keeps an existing single value', () => {
     const held = { title: 'Dr', emails: [{ value: 'a@x.test', type: 'work' }] }
     const values = { title: ['Prof'], 'emails.value': ['b@x.test'], nickName: ['Ad'] }
     expect(written(values, held, true)).toEqual({
@@ -78,7 +78,7 @@ describe('attributes as a resource', () => {
     })
   })
 
-  test('nothing is written where only the order differs', () => {
+  test('nothing is written if only the order differs', () => {
     const held = { emails: [{ value: 'a@x.test' }, { value: 'b@x.test' }], title: 'Dr' }
     const wanted = Attributes.from({ 'emails.value': ['b@x.test', 'a@x.test'], title: ['Dr'] })
     expect(mapping.edits(held, wanted, { attributes: ['emails.value', 'TITLE'], addOnly: false })).toEqual([])
@@ -96,7 +96,7 @@ describe('attributes as a resource', () => {
     ['urn:x:Badge:since', ['yesterday'], /type/],
     ['emails.value', [''], /empty/],
     ['addresses', ['nonsense'], /type/],
-  ])('%s %j is refused by name', (name, values, reason) => {
+  ])('%s %j is rejected by name', (name, values, reason) => {
     const wanted = new Attributes()
     wanted.set(name, values)
     const edits = () => mapping.edits({}, wanted, { attributes: [name], addOnly: false })
@@ -109,14 +109,14 @@ describe('attributes as a resource', () => {
     )
   })
 
-  test('clearing what the server does not have, and what only it sets, writes nothing', () => {
+  test('clearing an attribute that is absent or set by the server writes nothing', () => {
     const wanted = Attributes.from({ [`${enterprise}:manager.displayName`]: ['Charles'] })
     const attributes = ['shoeSize', `${enterprise}:manager.displayName`]
     expect(mapping.edits({}, wanted, { attributes, addOnly: false })).toEqual([])
   })
 })
 
-test('whatever texts are written come back, also as a server spells them', () => {
+test("all texts come back unchanged, also in a server's spelling", () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 20 }).filter((one) => one.isWellFormed() && !one.includes('\0'))
   const values = fc.record({
     title: fc.array(text, { maxLength: 1 }),
@@ -137,7 +137,7 @@ test('whatever texts are written come back, also as a server spells them', () =>
   )
 })
 
-test('a value of the server that is not of its type hides nothing else', () => {
+test('a server value of a wrong type hides nothing else', () => {
   const reported: string[] = []
   const raw = { title: 7, displayName: 'Ada', emails: 'a@x.test', active: 'maybe', meta: [], x: { y: 1 } }
   const resource = mapping.normalize(raw, (name) => void reported.push(name))

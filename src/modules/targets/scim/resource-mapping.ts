@@ -8,7 +8,7 @@ import { internalName } from '#protocols/scim/resource-schema.ts'
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { decoder, encodeList } from '#protocols/scim/stored-value.ts'
 
-/** One attribute, or a part of one, that is to have another value; undefined takes it away. */
+/** One attribute, or a part of one, with its new value; undefined removes it. */
 export interface Edit {
   readonly path: AttributePath
   readonly value: JsonValue | undefined
@@ -17,18 +17,18 @@ export interface Edit {
 }
 
 interface EditOptions {
-  /** The attributes that may be touched. */
+  /** The attributes that may change. */
   readonly attributes: readonly string[]
   readonly addOnly: boolean
 }
 
 const serverValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
 
-/** A schema's resources as internal attributes, by the names of the SCIM gateway's built-in mapping, and back. */
+/** Maps a schema's resources to internal attributes and back, by the names of the SCIM gateway's built-in mapping. */
 export class ResourceMapping {
   readonly slots: SlotTable
   readonly #schema: ResourceSchema
-  /** Names in lower case that mean the resource's own name and are not written as attributes. */
+  /** Names in lower case of the resource's own name, which are not written as attributes. */
   readonly #names: ReadonlySet<string>
 
   constructor(schema: ResourceSchema, own: ReadonlySet<string>, names: readonly string[]) {
@@ -37,7 +37,7 @@ export class ResourceMapping {
     this.#names = new Set(names)
   }
 
-  /** A server's resource with names as the schema spells them. Values of a wrong type are left out and reported. */
+  /** A server's resource with names in the schema's spelling. Values of a wrong type are left out and reported. */
   normalize(raw: JsonObject, report: (attribute: string, error: unknown) => void): ScimResource {
     const resource: ScimResource = {}
     const take = (path: AttributeRef, value: JsonValue): void => {
@@ -61,7 +61,7 @@ export class ResourceMapping {
     return resource
   }
 
-  /** What a normalized resource holds. */
+  /** The attributes of a normalized resource. */
   attributes(resource: JsonObject): Attributes {
     const attributes = new Attributes()
     for (const slot of this.slots.byName.values()) {
@@ -72,9 +72,9 @@ export class ResourceMapping {
   }
 
   /**
-   * What has to be written so that the listed attributes have the wanted values; with addOnly, so that they have them as
-   * well. Order and repetition of values do not count. Attributes that only the server sets are passed over. Throws
-   * BAD_REQUEST, with the attribute's name, for a value that the server cannot hold.
+   * The edits that give the listed attributes the wanted values; with addOnly, these values in addition. Order and
+   * repetition of values are ignored. Attributes that only the server sets are skipped. Throws BAD_REQUEST, with the
+   * attribute's name, for a value that the server cannot store.
    */
   edits(held: JsonObject, wanted: Attributes, { attributes, addOnly }: EditOptions): Edit[] {
     const listed = new Set(attributes.map((name) => name.toLowerCase()))
@@ -86,7 +86,7 @@ export class ResourceMapping {
     return this.slots.written.flatMap((slot) => {
       if (!listed.has(slot.name.toLowerCase())) return []
       const elements = slot.kind === 'values' ? wholeName(slot, this.slots.written) : undefined
-      // A list that is given whole says all that there is to say.
+      // A list with whole elements takes precedence over the list of their values.
       if (elements !== undefined && listed.has(elements.toLowerCase()) && wanted.has(elements)) return []
       const texts = [...new Set(wanted.values(slot.name))]
       const values = slot.kind === 'elements' && texts.length === 0 && hasValues(slot, listed, wanted)
@@ -119,7 +119,7 @@ export class ResourceMapping {
     if (slot.kind === 'elements') return this.#value(slot.name, slot.path.attribute, text)
     const { sub } = slot.path
     if (text === '') throw unfit(slot.name, 'an empty text is not a value')
-    // What else is known of a value stays.
+    // The other parts of a value stay.
     const known = held.find((element) => isJsonObject(element) && element[sub.name] === text)
     return known ?? { [sub.name]: this.#value(slot.name, sub, text) }
   }
@@ -138,7 +138,7 @@ export class ResourceMapping {
   }
 }
 
-/** Puts the edits into a resource of which nothing is shared. */
+/** Applies the edits in place, so no part of the resource may be shared. */
 export function applyEdits(resource: ScimResource, edits: readonly Edit[]): ScimResource {
   for (const { path, value } of edits) {
     if (path.sub === undefined) {
@@ -190,13 +190,13 @@ const includes = (list: readonly JsonValue[], value: JsonValue): boolean => list
 const wholeName = ({ path }: Slot, slots: readonly Slot[]): string | undefined =>
   slots.find((slot) => slot.kind === 'elements' && slot.path.attribute === path.attribute)?.name
 
-/** The list is given by its values alone, which another slot writes. */
+/** The list is given only by its values, which another slot writes. */
 function hasValues(slot: Slot, listed: ReadonlySet<string>, wanted: Attributes): boolean {
   const name = `${slot.name}.value`
   return listed.has(name.toLowerCase()) && wanted.has(name)
 }
 
-/** SCIM does not count an element without content as there. */
+/** SCIM treats an element without content as absent. */
 function withoutBlanks({ type, multiValued }: SchemaAttribute, value: JsonValue): JsonValue {
   if (type !== 'complex' || !multiValued || !Array.isArray(value)) return value
   return value.filter(
@@ -222,7 +222,7 @@ type Slot =
   | { readonly kind: 'plain'; readonly name: string; readonly path: AttributePath; readonly leaf: SchemaAttribute }
   /** A list of complex values, each as JSON text. */
   | { readonly kind: 'elements'; readonly name: string; readonly path: AttributeRef }
-  /** The same list by the values of its default sub-attribute alone. */
+  /** The same list, only by the values of its default sub-attribute. */
   | {
       readonly kind: 'values'
       readonly name: string
@@ -236,7 +236,7 @@ interface SlotTable {
   readonly byName: ReadonlyMap<string, Slot & { readonly readOnly: boolean }>
 }
 
-/** `own` are attributes of the core schema that are not attributes of users or groups here. */
+/** `own` are core attributes that are not attributes of users or groups here. */
 function slotsOf(schema: ResourceSchema, own: ReadonlySet<string>): SlotTable {
   const slots = Array.from(schema.attributes())
     .filter(({ attribute, extension }) => extension !== undefined || !own.has(attribute.name))

@@ -21,7 +21,7 @@ import { type FilterName, type Narrowed, narrow } from './filter-to-scim.ts'
 import { isText } from './resource-mapping.ts'
 import type { ScimService, ServiceModel, Stored } from './scim-service.ts'
 
-/** Users or groups, as they are searched for. */
+/** The search for users or groups. */
 export interface Searched<T> {
   /** Below the service's address. */
   readonly endpoint: '/Users' | '/Groups'
@@ -34,14 +34,14 @@ export interface Searched<T> {
   complete(found: readonly Stored<T>[]): Promise<readonly Stored<T>[]>
 }
 
-/** How many resources are read at most where a filter or an order cannot be left to the server. */
+/** The most resources that are read if the server can't evaluate a filter or an order. */
 const maxCandidates = 10_000
 const chunk = 200
 const maxFilterText = 4000
 
 /**
- * Searches as far as the server can, which then gives pages as they are; whatever it cannot do, or does not do as asked,
- * is done here with the candidates that it gives.
+ * Searches as far as the server can, and passes its pages on. The rest is evaluated here, on the candidates that the
+ * server returns.
  */
 export class ResourceSearch<T> {
   readonly #service: ScimService
@@ -57,7 +57,7 @@ export class ResourceSearch<T> {
     return { ...rest, items: items.map(({ entry }) => entry) }
   }
 
-  /** Those that have exactly this value, letter case apart. */
+  /** Resources with this value, ignoring letter case. */
   async having(attribute: string, value: string, model: ServiceModel): Promise<readonly Stored<T>[]> {
     return (await this.matching({ kind: 'equal', attribute, value }, 10, model)).items
   }
@@ -90,7 +90,7 @@ export class ResourceSearch<T> {
     return isAskable ? asked : { kind: 'all', exact: false }
   }
 
-  /** Undefined where the server would order otherwise. */
+  /** Undefined if the server would order otherwise. */
   #order({ attribute, descending, caseExact }: SortOrder, model: ServiceModel): Partial<ListQuery> | undefined {
     const name = this.#searched.nameOf(attribute, model)
     if (name.kind !== 'path' || !model.features.sort) return undefined
@@ -109,8 +109,8 @@ export class ResourceSearch<T> {
   }
 
   /**
-   * By cursor where pages are followed, since that costs the same everywhere; a page is then as long as the server makes
-   * it. By index where one is asked for.
+   * By cursor for consecutive pages, since each costs the same; the server decides the length of a page. By index if
+   * the query has one.
    */
   async #served(
     query: SearchQuery,
@@ -158,7 +158,7 @@ export class ResourceSearch<T> {
       }
       const before = found.size
       for (const one of await this.#read(answer, model)) found.set(one.entry.id, one)
-      // A server that gives the same page again and again has no more.
+      // A server that returns the same page again has no more.
       place = found.size === before ? undefined : nextPlace(place, answer)
     }
     return [...found.values()]
@@ -190,7 +190,7 @@ function placeOf(entry: string): Place {
   throw unknownPosition()
 }
 
-/** The only one, or the one of exactly this spelling. Throws TARGET_FAILED when that does not decide. */
+/** The only one, or the one with this spelling. Throws TARGET_FAILED if that is ambiguous. */
 export function theOne<T>(found: readonly T[], isExact: (one: T) => boolean, what: string): T | undefined {
   const [first, second] = found
   if (second === undefined) return first
@@ -213,7 +213,7 @@ interface ListAnswer {
   readonly nextCursor: string | undefined
 }
 
-/** Longer queries are posted: many servers and proxies bound the length of an address. */
+/** Longer queries are posted: many servers and proxies limit the length of a URL. */
 const maxAddress = 2000
 const maxCursor = 4000
 const searchRequest = 'urn:ietf:params:scim:api:messages:2.0:SearchRequest'

@@ -37,7 +37,7 @@ const title = ['title']
 const ada = (values: Record<string, string[]> = { title: ['Countess'] }, groups: readonly string[] = [one]): User =>
   userOf('ada', values, groups)
 
-/** The request of one step, and what it was told. */
+/** The request of one step, and the changes that it reported. */
 function step(key: string) {
   const { request, changes } = targetFixture(target, { attributes: ['a', 'b', 'c'], groups: [one, two, three] })
   return { request: { ...request, idempotencyKey: key }, changes }
@@ -60,8 +60,8 @@ const told = (changes: readonly TargetChange[]) =>
 const people = async () =>
   (await behind.client.list('/Users')).body.Resources as { userName: string; groups?: object[] }[]
 
-describe('an answer that is lost', () => {
-  test('to a creation: there is one user, and it is told once', async () => {
+describe('a lost answer', () => {
+  test('to a creation: there is one user, reported once', async () => {
     failing(posts, 'lost')
     const { request, changes } = step('1')
     await target.createUser(ada(), title, request)
@@ -70,13 +70,13 @@ describe('an answer that is lost', () => {
     expect(proxy.calls.filter(posts)).toHaveLength(1)
   })
 
-  test('to a creation that never arrived: it is asked for again', async () => {
+  test('to a creation that never arrived: it is sent again', async () => {
     failing(posts, 'never')
     await target.createUser(ada(), title, step('1').request)
     expect(await people()).toMatchObject([{ userName: 'ada', title: 'Countess' }])
   })
 
-  test('to a membership of a new user: the next attempt of the step goes on, another step is told', async () => {
+  test('to a membership of a new user: the next attempt of the step continues, another step gets a conflict', async () => {
     failing(ofGroups, { status: 500 })
     const first = step('1')
     await expect(target.createUser(ada(), title, first.request)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
@@ -88,7 +88,7 @@ describe('an answer that is lost', () => {
     expect((await target.lookupUserByLogin('ada'))?.groups).toEqual([one])
   })
 
-  test('to a change: it is made once, and told once', async () => {
+  test('to a change: it is made once, and reported once', async () => {
     await target.createUser(ada(), title, step('1').request)
     for (const fault of ['lost', 'never'] as const) {
       failing(patches, fault)
@@ -99,7 +99,7 @@ describe('an answer that is lost', () => {
     }
   })
 
-  test('to a change that is bound to a version: it is no mismatch with itself', async () => {
+  test('to a change that is bound to a version: it does not conflict with itself', async () => {
     await target.createUser(ada(), title, step('1').request)
     const expectedVersion = (await target.lookupUserByLogin('ada'))?.version ?? ''
     failing(patches, 'lost')
@@ -109,7 +109,7 @@ describe('an answer that is lost', () => {
     await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
   })
 
-  test('to a new login: the rest of the change is made under it', async () => {
+  test('to a new login: the rest of the change uses it', async () => {
     await target.createUser(ada(), title, step('1').request)
     failing(patches, 'lost')
     const { request, changes } = step('2')
@@ -147,7 +147,7 @@ describe('an answer that is lost', () => {
 })
 
 describe('a server that fails', () => {
-  test('for good at a group: the new user is taken back, and nothing is told', async () => {
+  test('permanently at a group: the new user is deleted again, and nothing is reported', async () => {
     failing(ofGroups, { status: 403 })
     const { request, changes } = step('1')
     await expect(target.createUser(ada(), title, request)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
@@ -170,13 +170,13 @@ describe('a server that fails', () => {
     expect([...(stored?.groups ?? [])].sort()).toEqual([two, three])
   })
 
-  test('with 429 is waited for', async () => {
+  test('with 429 gets a retry after the wait', async () => {
     failing(() => true, { status: 429, headers: { 'retry-after': '0' } }, 1, 3)
     await target.createUser(ada(), title, step('1').request)
     expect(await people()).toHaveLength(1)
   })
 
-  test('before it has said what it can do: the target is there, and works when the server does', async () => {
+  test('before discovery: the target exists, and works when the server does', async () => {
     proxy.fault = () => 'never'
     const late = await openTargetOn(behind, { url: proxy.url, timeoutMillis: 1000 })
     await expect(late.lookupUserByLogin('ada')).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
@@ -188,21 +188,21 @@ describe('a server that fails', () => {
   })
 })
 
-test('several memberships are one bulk', async () => {
+test('several memberships are one bulk request', async () => {
   await target.createUser(ada({}, []), [], step('1').request)
   proxy.calls.length = 0
   await target.syncUser(ada({}, [one, two, three]), syncOptions([]), step('2').request)
   expect(proxy.calls.filter(({ method }) => method !== 'GET')).toEqual([{ method: 'POST', path: '/Bulk' }])
 })
 
-test('a group that is not there is refused by name, before anything is done', async () => {
+test('a missing group is rejected by name, before any change', async () => {
   const { request } = step('1')
   const lost = target.createUser(ada({}, [one, 'nowhere']), [], request)
   await expect(lost).rejects.toMatchObject({ code: 'BAD_REQUEST', publicText: expect.stringContaining('"nowhere"') })
   expect(await people()).toEqual([])
 })
 
-test('a group that was renamed meanwhile is not joined by its old name', async () => {
+test('a group that was renamed meanwhile is not joined under its old name', async () => {
   await target.createUser(ada({}, []), [], step('1').request)
   const group = await target.lookupGroupByName(one)
   const expectedGroup = { name: one, id: group?.id ?? '' }
@@ -219,7 +219,7 @@ describe('a server that does not filter', () => {
     }
   })
 
-  test.each(['says so', 'does not say so'])('and %s is sorted out here', async (how) => {
+  test.each(['says so', 'does not say so'])('and %s is filtered here', async (how) => {
     if (how === 'says so') proxy.describe = (config) => ({ ...config, filter: { supported: false } })
     proxy.ignoresFilters = true
     const blind = await openTargetOn(behind, { url: proxy.url })
@@ -235,7 +235,7 @@ describe('a server that does not filter', () => {
   })
 })
 
-test('ids that mean another address find nobody', async () => {
+test('ids that would change the path find no user', async () => {
   for (const id of ['', '.', '..', '.search', '../Groups', 'a/../..', '?x', '\0', '\ud800', 'x'.repeat(5000)]) {
     expect(await target.lookupUserById(id)).toBeUndefined()
     expect(await target.lookupGroupById(id)).toBeUndefined()
@@ -259,7 +259,7 @@ test('attributes of an extension that only this server has, by their types', asy
   expect((await target.searchUsers({ filter, offset: 0, limit: 5 })).total).toBe(1)
 })
 
-test('client credentials: one token for many calls, and another when it is not believed any more', async () => {
+test('client credentials: one token for many calls, and a new one when it is rejected', async () => {
   let asked = 0
   const issuer = createServer((request, response) => {
     asked++
@@ -285,7 +285,7 @@ test('client credentials: one token for many calls, and another when it is not b
   issuer.close()
 })
 
-test('a password is sent, and told to nobody', async () => {
+test('a password is sent, and never reported', async () => {
   const withPasswords = await openTargetOn(behind, { url: proxy.url, passwords: true })
   if (!hasPasswords(withPasswords)) throw new Error('no passwords')
   await withPasswords.createUser(userOf('ada'), [], step('1').request)
@@ -297,10 +297,10 @@ test('a password is sent, and told to nobody', async () => {
   expect(hasPasswords(target)).toBe(false)
 })
 
-describe('two gateways before one server', () => {
+describe('two gateways with one server', () => {
   const openTwo = async () => [await openTargetOn(behind), await openTargetOn(behind)] as const
 
-  test('of many changes that expect one version, one is made', async () => {
+  test('one of many changes that expect the same version succeeds', async () => {
     const both = await openTwo()
     await target.createUser(ada(), title, step('1').request)
     const expectedVersion = (await target.lookupUserByLogin('ada'))?.version ?? ''
@@ -313,7 +313,7 @@ describe('two gateways before one server', () => {
     for (const one of both) one.close()
   })
 
-  test('what both add to one list is all there', async () => {
+  test('values that both add to one list are all stored', async () => {
     const both = await openTwo()
     await target.createUser(ada({}, []), [], step('1').request)
     const options = syncOptions(['emails.value'], { addOnly: true })
@@ -326,7 +326,7 @@ describe('two gateways before one server', () => {
     for (const one of both) one.close()
   })
 
-  test('one of two who make the same user differently is told', async () => {
+  test('one of two callers that create the same user differently gets a conflict', async () => {
     const both = await openTwo()
     const attempts = await Promise.allSettled(
       both.map((one, i) => one.createUser(ada({ title: [`v${i}`] }), title, step(`s${i}`).request)),

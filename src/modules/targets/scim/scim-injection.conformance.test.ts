@@ -37,7 +37,7 @@ const pieces = [
   ...['../', '%2e%2e', '\u2028', '\u202e', '\ufeff', '👩‍👩‍👧', 'ﬀ', 'İ', 'é', 'e\u0301', '-0', 'null', 'true', '0x1'],
 ]
 
-/** The same texts in every run. */
+/** A generator with the same texts in every run. */
 function generator(seed: number) {
   let state = seed
   const below = (limit: number): number => {
@@ -45,7 +45,7 @@ function generator(seed: number) {
     return Math.floor((state / 2 ** 32) * limit)
   }
   let made = 0
-  /** Hostile from its first character to its last, and different from all others, letter case apart. */
+  /** Hostile from its first character to its last, and different from all others, ignoring letter case. */
   const text = (): string => {
     const some = (): string => Array.from({ length: 1 + below(3) }, () => pieces[below(pieces.length)] ?? '').join('')
     return `${some()}${(made++).toString(36)}${some()}`
@@ -53,7 +53,7 @@ function generator(seed: number) {
   return { text, made: () => made }
 }
 
-test(`${wanted} hostile values are written, found and taken away as themselves`, async () => {
+test(`${wanted} hostile values are written, found and removed unchanged`, async () => {
   await freshBehind(behind)
   const { client } = behind
   const target = await openTargetOn(behind, { timeoutMillis: 60_000 })
@@ -115,7 +115,7 @@ test(`${wanted} hostile values are written, found and taken away as themselves`,
 }, 180_000)
 
 test(
-  'each goes through every look-up and write as itself, and touches nobody else',
+  'each passes through every lookup and write unchanged, and touches no other user',
   async () => {
     await behind.empty()
     const target = await openTargetOn(behind, { timeoutMillis: 60_000 })
@@ -132,7 +132,7 @@ test(
   trialMillis,
 )
 
-test('64 KB come back, and what cannot be kept is refused by name', async () => {
+test('64 KB come back, and a value that cannot be stored is rejected by name', async () => {
   await freshBehind(behind)
   const target = await openTargetOn(behind)
   const { request } = targetFixture(target, { attributes: ['a', 'b', 'c'], groups: groupNames })

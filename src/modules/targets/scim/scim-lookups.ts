@@ -67,7 +67,7 @@ export class UserLookups {
     const known = (entry.groupIds ?? []).map((id, i) => ({ id, name: entry.groups[i] ?? '' }))
     const found = await inParallel(known, width, async ({ id, name }) => {
       const read = name === '' ? (await this.#groups.byId(id, false))?.entry.name : name
-      // A group that is gone has no members.
+      // A deleted group has no members.
       return read === undefined ? [] : [{ id, name: read }]
     })
     return inGroups(found.flat())
@@ -105,7 +105,7 @@ export class GroupLookups {
     this.#service = service
     const searched: Searched<Group> = {
       endpoint: '/Groups',
-      // Groups are members under their ids, as users are.
+      // Groups are members under their ids, like users.
       collection: {
         ...groupCollection,
         source: (group) =>
@@ -162,7 +162,7 @@ export class GroupLookups {
     )
   }
 
-  /** Reads the names of member groups that the resource does not contain. A group that is gone is left out. */
+  /** Reads the names of member groups that the resource does not contain. A deleted group is left out. */
   async #withNames(group: StoredGroup): Promise<StoredGroup> {
     const { memberGroups = [] } = group.entry
     if (memberGroups.every(({ name }) => name !== '')) return group

@@ -29,7 +29,7 @@ const bulkRequest = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest'
 const width = 8
 const maxAttempts = 5
 
-/** Adds and removes members. Rewrites the whole list only where the server has no PATCH. */
+/** Adds and removes members. Rewrites the whole list only if the server has no PATCH. */
 export class Memberships {
   readonly #service: ScimService
   readonly #groups: GroupLookups
@@ -52,7 +52,7 @@ export class Memberships {
     })
   }
 
-  /** Throws VERSION_MISMATCH when the group is gone or has another name. */
+  /** Throws VERSION_MISMATCH if the group no longer exists or has another name. */
   async expect(expected: NonNullable<SyncOptions['expectedGroup']>): Promise<void> {
     const found = await this.#groups.byId(expected.id, false)
     if (found?.entry.name === expected.name) return
@@ -108,8 +108,8 @@ export class Memberships {
   }
 
   /**
-   * Writes the whole list of members, bound to the group's version where there is one. `edit` returns the new list, or
-   * undefined when nothing changes. False when the group is gone.
+   * Writes the whole list of members, bound to the group's version if it has one. `edit` returns the new list, or
+   * undefined if nothing changes. Returns false if the group no longer exists.
    */
   rewrite(
     id: string,
@@ -149,7 +149,7 @@ function patchOf(userId: string, { action }: MembershipChange): JsonObject {
   return { schemas: [patchSchema], Operations: [operation] }
 }
 
-/** Removing a member from a group that is gone succeeds, and so does removing a user that is gone. */
+/** Removing a member from a deleted group succeeds, and so does removing a deleted user. */
 const isGone = (error: unknown, { action }: MembershipChange): boolean =>
   action === 'remove' &&
   (hasCode(error, 'NOT_FOUND') || (error instanceof GatewayError && error.keyword === 'noTarget'))
@@ -157,7 +157,7 @@ const isGone = (error: unknown, { action }: MembershipChange): boolean =>
 const gone = ({ group }: MembershipChange): GatewayError =>
   new GatewayError('NOT_FOUND', `the group "${group.name.slice(0, 100)}" is gone`)
 
-/** Undefined when nothing changes. A group of the same id is another member. */
+/** Undefined if nothing changes. A group with the same id is another member. */
 function withMember(
   members: readonly JsonObject[],
   userId: string,
@@ -201,10 +201,10 @@ export class GroupNesting {
   }
 
   /**
-   * Not every server refuses circles, and some accept a group as a member without storing it. So this looks for circles
-   * before and after the change, and reads the group again: a change that the server did not make is an error. Changes of
-   * this target run one after the other; where another gateway closes a circle at the same time, at least one reverts its
-   * change.
+   * Not every server rejects cycles, and some accept a group as a member without storing it. So this looks for cycles
+   * before and after the change, and reads the group again: a change that the server did not make is an error. Changes
+   * of this target run one after the other; if another gateway closes a cycle at the same time, at least one reverts
+   * its change.
    */
   change(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
     return this.#queue.run('', async () => {
@@ -249,7 +249,7 @@ export class GroupNesting {
     return new Map(known.filter(([, found]) => found.length > 0))
   }
 
-  /** Throws NOT_FOUND when there is no such group, or it has another name. */
+  /** Throws NOT_FOUND if the group doesn't exist, or has another name. */
   async #group(name: string, id: string | undefined): Promise<NamedGroup> {
     const found = await (id === undefined ? this.#groups.byName(name, false) : this.#groups.byId(id, false))
     if (found?.entry.name.toLowerCase() !== name.toLowerCase()) throw absentGroup(name)
@@ -262,7 +262,7 @@ export class GroupNesting {
     return new Map((found.entry.memberGroups ?? []).map((one) => [one.id, one]))
   }
 
-  /** Returns the failure where it is unknown whether the change was made. */
+  /** Returns the failure if it is unknown whether the change was made. */
   async #write(group: NamedGroup, nesting: Nesting, request: TargetRequest): Promise<unknown> {
     try {
       const { features } = await modelOf(this.#service)
@@ -316,7 +316,7 @@ export class GroupNesting {
     })
   }
 
-  /** False where the change stays, since it can't be reverted now. */
+  /** False if the change stays, since it can't be reverted now. */
   async #undo(group: NamedGroup, { added, removed }: Nesting, request: TargetRequest): Promise<boolean> {
     try {
       return (await this.#write(group, { added: removed, removed: added }, request)) === undefined

@@ -40,7 +40,7 @@ const membersAs = (show: (member: JsonObject) => JsonObject) => (group: JsonObje
   return Array.isArray(members) ? { ...group, members: members.filter(isJsonObject).map(show) } : group
 }
 
-test('groups are sent and told as the resources that they are', async () => {
+test('groups are sent and read with their resource type', async () => {
   const { target, request, all, eng } = await open()
   await target.createUser(userOf('ada', { displayName: ['Ada L.'] }, ['all']), ['displayName'], request)
   await target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
@@ -58,7 +58,7 @@ test('groups are sent and told as the resources that they are', async () => {
   })
 })
 
-test('a member without a type is known by its address, and one without a name by its resource', async () => {
+test('a member without a type is identified by its address, and one without a name by its resource', async () => {
   const { target, request, all, eng } = await open()
   await target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
   proxy.showGroup = membersAs(({ type: _, display: __, ...member }) => member)
@@ -66,7 +66,7 @@ test('a member without a type is known by its address, and one without a name by
   expect((await target.containingGroups([eng.id])).get(eng.id)).toEqual([{ ...all, direct: true }])
 })
 
-test('a user whose server names direct groups only is in no others', async () => {
+test('a user whose server reports only direct groups is in no others', async () => {
   const { target, request, eng } = await open()
   await target.createUser(userOf('ada', {}, ['eng']), [], request)
   expect((await target.lookupUserByLogin('ada'))?.groupsAreNested).toBe(false)
@@ -76,7 +76,7 @@ test('a user whose server names direct groups only is in no others', async () =>
   expect(ada?.groupsAreNested).toBeUndefined()
 })
 
-test('after a lost answer the group is read, and the change is told once', async () => {
+test('after a lost answer the group is read, and the change is reported once', async () => {
   const { target, request, changes, eng } = await open()
   let lost = 0
   proxy.fault = ({ method }) => (method === 'PATCH' && lost++ === 0 ? 'lost' : undefined)
@@ -85,7 +85,7 @@ test('after a lost answer the group is read, and the change is told once', async
   expect(changes).toEqual([{ subject: 'group', action: 'add', attribute: 'members', value: 'eng', group: 'all' }])
 })
 
-test('a change that never arrived is unreachable, and told to nobody', async () => {
+test('a change that never arrived is unreachable, and not reported', async () => {
   const { target, request, changes, eng } = await open()
   proxy.fault = ({ method }) => (method === 'PATCH' ? 'never' : undefined)
   const change = target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
@@ -93,7 +93,7 @@ test('a change that never arrived is unreachable, and told to nobody', async () 
   expect(changes).toEqual([])
 })
 
-test('a server that answers success and forgets the group is found out', async () => {
+test('a server that reports success and drops the group is detected', async () => {
   const { target, request, changes, eng } = await open()
   proxy.fault = ({ method }) => (method === 'PATCH' ? { status: 200 } : undefined)
   const change = target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
@@ -108,7 +108,7 @@ test.each([
   [400, 'BAD_REQUEST'],
   [403, 'TARGET_FAILED'],
   [501, 'NOT_SUPPORTED'],
-])('a server that refuses a group as a member with %i is named as the reason', async (status, code) => {
+])('a server that rejects a group as a member with %i is named as the reason', async (status, code) => {
   const { target, request, changes, eng } = await open()
   proxy.fault = ({ method }) => (method === 'PATCH' ? { status } : undefined)
   const change = target.changeMemberGroups('all', { add: [eng], remove: [] }, request)
@@ -119,7 +119,7 @@ test.each([
   expect(changes).toEqual([])
 })
 
-test('two gateways that close a circle together leave none', async () => {
+test('two gateways that close a cycle together leave none', async () => {
   const { target, request, made } = await open()
   const other = await openTargetOn(behind)
   for (let i = 0; i < 5; i++) {

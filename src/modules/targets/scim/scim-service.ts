@@ -23,7 +23,7 @@ export interface ScimService {
   readonly memberships: 'user' | 'group'
 }
 
-/** What the server can do, and its resources as attributes. */
+/** The server's capabilities, and the mapping of its resources to attributes. */
 export interface ServiceModel {
   readonly features: ServiceFeatures
   readonly users: ResourceMapping
@@ -71,7 +71,7 @@ export function readUser(raw: JsonObject, model: ServiceModel, service: ScimServ
   const all = elements(raw, 'groups')
   const typeOf = (group: JsonObject) => textOf(group, 'type')?.toLowerCase()
   const groups = all.filter((group) => typeOf(group) !== 'indirect')
-  // A server that says of each group how the user is in it would name those that it is in through others, too.
+  // A server that reports how the user is in each group would also list the indirect ones.
   const areAllDirect = all.length > 0 && all.every((group) => typeOf(group) === 'direct')
   const named = groups.flatMap((group) => {
     const value = textOf(group, 'value')
@@ -168,10 +168,10 @@ function textOf(object: JsonObject, name: string): string | undefined {
 
 type Endpoint = '/Users' | '/Groups'
 
-/** Parts of an address that mean something else than an id. */
+/** Path segments with another meaning than an id. */
 const special: ReadonlySet<string> = new Set(['', '.', '..', '.search'])
 
-/** The path of a resource; undefined for an id that none can have. */
+/** The path of a resource; undefined for an invalid id. */
 function resourcePath(endpoint: Endpoint, id: string): string | undefined {
   if (special.has(id.toLowerCase()) || !id.isWellFormed() || id.includes('\0') || id.length > 2000) return undefined
   return `${endpoint}/${encodeURIComponent(id)}`
@@ -194,7 +194,7 @@ export async function resourceAt(
   }
 }
 
-/** The path of a resource that the server itself has named. */
+/** The path of a resource that the server itself named. */
 export function requiredPath({ name }: ScimService, endpoint: Endpoint, id: string): string {
   const path = resourcePath(endpoint, id)
   if (path === undefined) throw new GatewayError('TARGET_FAILED', `target "${name}" gave an id that is none`)
@@ -203,10 +203,10 @@ export function requiredPath({ name }: ScimService, endpoint: Endpoint, id: stri
 
 export const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 
-/** `userName`, `displayName`: what a resource is called by. */
+/** The name of a resource: `userName` or `displayName`. */
 interface Naming {
   readonly attribute: 'userName' | 'displayName'
-  /** Undefined leaves it. */
+  /** Undefined keeps it. */
   readonly value: string | undefined
 }
 
@@ -218,8 +218,8 @@ export function newResource(schema: ResourceSchema, naming: Naming, edits: reado
 }
 
 /**
- * The request by which a resource takes the edits: a PATCH of just these, or the whole resource where the server
- * has no PATCH. It is bound to the version that was read, where the server keeps versions.
+ * The request for the edits: a PATCH of only these, or the whole resource if the server has no PATCH. It is bound to
+ * the version that was read, if the server has versions.
  */
 export function changeRequest(
   stored: Stored<{ readonly version?: string }>,
@@ -243,7 +243,7 @@ function operation({ path, value, isNew }: Edit): JsonObject {
   return value === undefined ? { op: 'remove', path: name } : { op: isNew ? 'add' : 'replace', path: name, value }
 }
 
-/** Attributes that no schema here knows stay as they are; those that the server makes itself are left out. */
+/** Unknown attributes stay unchanged; those that the server sets itself are left out. */
 function replaced(raw: JsonObject, naming: Naming, edits: readonly Edit[], schema: ResourceSchema): ScimResource {
   const resource: ScimResource = {}
   for (const [name, value] of Object.entries(raw)) {
@@ -262,7 +262,7 @@ function schemasOf(raw: JsonObject, resource: ScimResource, schema: ResourceSche
   return [...new Set([schema.core.id, ...present, ...held])]
 }
 
-/** Sends a change, and gives the resource where the server answers with it. */
+/** Sends a change, and returns the resource if the server answers with it. */
 export async function send(
   { connection }: ScimService,
   request: ScimRequest,

@@ -50,7 +50,7 @@ export interface ScimConfig {
   readonly timeoutMillis: number
 }
 
-/** Reads what the server can do; where it does not answer yet, on the first call that needs it. */
+/** Reads the server's capabilities; if it does not answer yet, on the first call that needs them. */
 export async function openScimTarget(config: ScimConfig, host: ModuleHost): Promise<ScimTarget> {
   const { authority, timeoutMillis, memberships } = config
   const { name, log, clock } = host
@@ -110,11 +110,11 @@ function scimTarget(service: ScimService, { clock, passwords, close }: TargetOpt
     /** RFC 7643 3.1 requires it of every service. */
     idsAreUnique: true,
     renamesUsers: true,
-    /** As the server reports it; false until it answered. */
+    /** As the server reports it; false until it answers. */
     get keepsVersions() {
       return service.discovery.known?.etag === true
     },
-    /** Only of servers that can filter: of others, the target would have to read every entry. */
+    /** Only for servers that can filter: for others, the target would have to read every entry. */
     get servedTimes() {
       const served = service.discovery.known?.filter === true ? timeAttributes : []
       return { users: served, groups: served }
@@ -161,7 +161,7 @@ const passwordSetter =
     request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
   }
 
-/** Members have the display names of the server, whichever attribute is asked for: it reports no other. */
+/** Members have the display names of the server, whichever attribute is requested: it reports no other. */
 function shown(group: Group | undefined, { members, display }: GroupReadOptions): Group | undefined {
   if (group === undefined || !members) return group && withoutMembers(group)
   const { memberDisplays, ...rest } = group
@@ -181,7 +181,7 @@ function scimGroups(
   groups: GroupLookups,
 ): Pick<GroupTarget, 'createGroup' | 'updateGroup' | 'deleteGroup'> {
   const queue = new KeyedQueue()
-  /** A change that another writer preceded is decided again, unless it expects a version. */
+  /** A change that loses against another writer is decided again, unless it expects a version. */
   const exclusively: Exclusively<GroupStore<FoundGroup>> = (name, work, expectedVersion) =>
     queue.run(name.toLowerCase(), async () => {
       const store = storeOf(service, groups, await modelOf(service))
@@ -232,7 +232,7 @@ function storeOf(service: ScimService, groups: GroupLookups, model: ServiceModel
       }
       const write = async (current: FoundGroup) => {
         const { edits, isRenamed, isNothing } = change(current)
-        // Where only the version is expected, writing the same name makes the server compare it.
+        // If only the version is expected, writing the same name makes the server compare it.
         const naming = { attribute: 'displayName', value: isRenamed || isNothing ? newName : undefined } as const
         const how = { path, model, schema: model.features.groups }
         await send(service, changeRequest(current, naming, edits, how), request)

@@ -26,7 +26,7 @@ import {
 const maxAttempts = 5
 const unfinishedMillis = 60 * 60_000
 
-/** What a sync has to write, from what was read. */
+/** The writes of a sync, planned from the resource that was read. */
 interface Plan {
   readonly edits: readonly Edit[]
   readonly newName: string | undefined
@@ -49,9 +49,9 @@ export function scimUsers(
 }
 
 /**
- * Each change reads the user and writes what differs. Changes of one user run one after the other, and are bound to the
- * version that was read where the server keeps versions. When an answer is lost, the user is read again, so that nothing
- * is done twice and only what was done is reported. This needs the plan that was sent, and compares resources rather than
+ * Each change reads the user and writes the differences. Changes of one user run one after the other, and are bound to
+ * the version that was read if the server has versions. After a lost answer, the user is read again, so that nothing is
+ * done twice and only real changes are reported. This needs the plan that was sent, and compares resources rather than
  * attributes, so it does not use the shared user reconciler.
  */
 class ScimUsers {
@@ -102,7 +102,7 @@ class ScimUsers {
         const stored = await this.#present(user, newUserID, sent !== undefined)
         if (expectedGroup !== undefined) await this.#memberships.expect(expectedGroup)
         const plan = await this.#plan(stored, user, options, model)
-        // The changes of an attempt whose answer was lost gave the user a new version.
+        // An attempt whose answer was lost gave the user a new version.
         if (!isDone(plan, sent)) requireVersion(stored.entry, expectedVersion)
         sent = { ...plan, changes: sent?.changes ?? plan.changes }
         try {
@@ -138,7 +138,7 @@ class ScimUsers {
     return this.#queue.run(userID.toLowerCase(), work)
   }
 
-  /** The user exists: as wanted, as an earlier attempt left it, or created by another caller. */
+  /** The user exists: as requested, as an earlier attempt left it, or created by another caller. */
   async #continue(
     found: StoredUser,
     user: User,
@@ -161,7 +161,7 @@ class ScimUsers {
     report(userChanges(undefined, { ...found.entry, groups: user.groups }, listed(options)), request)
   }
 
-  /** Deletes the new user again where a group refuses it. */
+  /** Deletes the new user again if a group rejects it. */
   async #join(made: StoredUser, groups: readonly MembershipChange['group'][], request: TargetRequest): Promise<void> {
     const { id } = made.entry
     try {
@@ -180,7 +180,7 @@ class ScimUsers {
     }
   }
 
-  /** Undefined when an identical user exists already and nothing is left to do. */
+  /** Undefined if an identical user exists already and nothing is left to do. */
   async #post(
     user: User,
     edits: readonly Edit[],
@@ -225,7 +225,7 @@ class ScimUsers {
     return error
   }
 
-  /** By the login, or by the new one where an earlier attempt renamed the user. Throws NOT_FOUND. */
+  /** By the login, or by the new one if an earlier attempt renamed the user. Throws NOT_FOUND. */
   async #present(user: User, newUserID: string, wasSent: boolean): Promise<StoredUser> {
     const found = await this.#users.byLogin(user.userID)
     if (found !== undefined) return found

@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const attributes = ['emails.value', 'name.givenName', 'title'] as const
 
-describe('a server that can do everything', () => {
+describe('a server that supports everything', () => {
   async function open() {
     await freshBehind(behind)
     const target = await openTargetOn(behind)
@@ -28,13 +28,13 @@ describe('a server that can do everything', () => {
 
   targetConformance('a second gateway', open, { test: (name, run) => test(name, run), attributes, groups })
 
-  test('its versions are told', async () => {
+  test('its versions are returned', async () => {
     expect((await open()).target.keepsVersions).toBe(true)
   })
 })
 
-/** No PATCH, no bulk, no order, no versions, no cursors, and users that do not tell their groups. */
-describe('a server that can do little', () => {
+/** No PATCH, no bulk, no sorting, no versions, no cursors, and users without their groups. */
+describe('a server that supports little', () => {
   const describeLittle = (config: JsonObject): JsonObject => {
     const none = { supported: false }
     const { pagination: _, ...rest } = config
@@ -51,7 +51,7 @@ describe('a server that can do little', () => {
 
   targetConformance('by PUT alone', open, { test: (name, run) => test(name, run), attributes, groups })
 
-  test('it is taken at its word', async () => {
+  test('its declared capabilities are respected', async () => {
     expect((await open()).target.keepsVersions).toBe(false)
     expect(proxy.calls.some(({ method }) => method === 'PUT')).toBe(true)
   })

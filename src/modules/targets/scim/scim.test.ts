@@ -52,7 +52,7 @@ describe('parameters', () => {
     [{ url, token: 't', caFile: 'a', certificate: 'b' }, /"certificate" cannot be given beside/],
     [{ url, token: 't', timeoutMillis: '5' }, /from 100/],
     [{ url, token: 't', memberships: 'both' }, /one of user, group/],
-  ])('%j is refused', (params, problem) => {
+  ])('%j is rejected', (params, problem) => {
     expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
   })
 

@@ -13,7 +13,7 @@ const column = (kind: ColumnKind, more: Partial<Column> = {}): Column => ({
   ...more,
 })
 
-describe('values in their one form', () => {
+describe('canonical values', () => {
   test.each<[Column, string, string | undefined]>([
     [column('integer'), '-12', '-12'],
     [column('integer'), '007', undefined],
@@ -45,7 +45,7 @@ describe('values in their one form', () => {
     [column('affine'), '007', undefined],
     [column('affine'), 'x007', 'x007'],
     [column('binary'), 'x', undefined],
-  ])('%j holds %s as %s', (given, value, expected) => {
+  ])('%j stores %s as %s', (given, value, expected) => {
     expect(canonical(given, value)).toBe(expected)
   })
 })
@@ -59,7 +59,7 @@ test.each<[ColumnKind, string]>([
   ['boolean', 'boolean'],
   ['timestamp', 'timestamp'],
   ['date', 'date'],
-])('what a column of kind %s can hold, SQLite gives back from %s as it went in', { timeout: 60_000 }, (kind, type) => {
+])('SQLite returns values of a column of kind %s from %s unchanged', { timeout: 60_000 }, (kind, type) => {
   const database = new DatabaseSync(':memory:')
   database.exec(`create table t (c ${type})`)
   const insert = database.prepare('insert into t values (?) returning cast(c as text) as c')

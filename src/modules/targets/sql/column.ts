@@ -5,7 +5,7 @@ import { identifier } from '#protocols/sql/sql-database.ts'
 
 export type ColumnKind =
   | 'text'
-  /** Filled up with spaces. */
+  /** Padded with spaces. */
   | 'padded'
   | 'integer'
   | 'decimal'
@@ -16,7 +16,7 @@ export type ColumnKind =
   | 'uuid'
   /** SQLite turns text that looks like a number into one. */
   | 'affine'
-  /** Checked by the database alone: enumerations, addresses and the like. */
+  /** Only the database validates them: enumerations, addresses and the like. */
   | 'other'
   | 'binary'
 
@@ -24,13 +24,13 @@ export type ColumnKind =
 export interface Column {
   readonly name: string
   readonly kind: ColumnKind
-  /** As the database names it. */
+  /** The database's name for it. */
   readonly type: string
   /** In characters. */
   readonly maxLength?: number
-  /** Of an integer. */
+  /** For an integer. */
   readonly bits?: 16 | 32 | 64
-  /** Digits in all, and behind the point. */
+  /** All digits, and those after the point. */
   readonly precision?: number
   readonly scale?: number
   readonly zoned?: boolean
@@ -42,7 +42,7 @@ export interface Column {
 
 const decimalSyntax = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
-/** The value as it will be read back, or undefined when the column cannot hold it so that it comes back as itself. */
+/** The value as it will be read back, or undefined if the column cannot store it without changing it. */
 export function canonical(column: Column, value: string): string | undefined {
   if (value.includes('\0') || !value.isWellFormed()) return undefined
   switch (column.kind) {
@@ -74,11 +74,11 @@ export function canonical(column: Column, value: string): string | undefined {
 function fitsText({ kind, maxLength }: Column, value: string): boolean {
   if (maxLength !== undefined && value.length > maxLength && Array.from(value).length > maxLength) return false
   if (kind === 'padded') return !value.endsWith(' ')
-  // What reads as a number is stored as one, and comes back in the form that numbers have.
+  // A text that reads like a number is stored as one, and comes back in the form of numbers.
   return kind !== 'affine' || value.trim() === '' || Number.isNaN(Number(value)) || isPlainNumber(value, 15)
 }
 
-/** Of so few digits that a floating-point number gives them back, and neither so large nor so small that it is written otherwise. */
+/** Has so few digits that a floating-point number returns them, and is neither too large nor too small for that. */
 function isPlainNumber(value: string, precision: number): boolean {
   if (!decimalSyntax.test(value) || value === '-0') return false
   const [whole = '', fraction = ''] = value.replace('-', '').split('.')
@@ -93,7 +93,7 @@ function fitsDecimal({ precision, scale = 0 }: Column, value: string): boolean {
   return fraction.length <= scale && (whole === '0' ? 0 : whole.length) <= precision - scale
 }
 
-/** A canonical value as it is bound to a parameter that is compared with the column, or written to it. */
+/** A canonical value as a parameter that is compared with the column, or written to it. */
 export function encode({ kind }: Column, value: string, dialect: SqlDialect): SqlValue {
   if (dialect === 'postgres') return value
   if (kind === 'boolean') return value === 'true' ? 1 : 0
@@ -101,7 +101,7 @@ export function encode({ kind }: Column, value: string, dialect: SqlDialect): Sq
   return kind === 'timestamp' ? value.replace('T', ' ').replace('Z', '') : value
 }
 
-/** What `textOf` read, in its canonical form; what has none, since the database does not insist, as it is. */
+/** The canonical form of a text from `textOf`; a text without one, which a lax database may return, stays unchanged. */
 export function decode(column: Column, text: string): string {
   switch (column.kind) {
     case 'decimal':
@@ -127,7 +127,7 @@ function textOf({ kind, zoned }: Column, column: Sql, dialect: SqlDialect): Sql 
   return sql`to_char(${utc}, 'YYYY-MM-DD"T"HH24:MI:SS.US')`
 }
 
-/** `textOf` gives the canonical form already, so that text can be looked for in it. */
+/** `textOf` already returns the canonical form, so that text can be searched in it. */
 export function readsCanonical({ kind }: Column, dialect: SqlDialect): boolean {
   switch (kind) {
     case 'text':
@@ -146,7 +146,7 @@ export function readsCanonical({ kind }: Column, dialect: SqlDialect): boolean {
 
 const syntax = /^(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?$/i
 
-/** An ISO 8601 time in UTC, to the microsecond, without trailing zeros; without an offset it is UTC. Undefined for other texts. */
+/** An ISO 8601 time in UTC (also without an offset), to the microsecond, without trailing zeros; else undefined. */
 export function canonicalTimestamp(text: string): string | undefined {
   const parts = syntax.exec(text)
   if (parts === null) return undefined
@@ -176,16 +176,16 @@ function offsetMinutes(offset: string): number | undefined {
   return (offset.startsWith('-') ? -1 : 1) * (hours * 60 + minutes)
 }
 
-/** Values that go into one call; more is refused before a database has to. */
+/** The most values of one call; more are rejected before they reach a database. */
 const maxValues = 1000
 
-/** Throws BAD_REQUEST by the attribute's name. */
+/** Throws BAD_REQUEST with the attribute's name. */
 export function refuse(attribute: string, reason: string): never {
   const publicText = `"${attribute}" ${reason}.`
   throw new GatewayError('BAD_REQUEST', publicText, { publicText, keyword: 'invalidValue' })
 }
 
-/** The value as the column will give it back. Throws BAD_REQUEST by the names of the attribute and the column. */
+/** The value as the column will return it. Throws BAD_REQUEST with the names of the attribute and the column. */
 export function acceptValue(attribute: string, column: Column, value: string): string {
   const found = canonical(column, value)
   if (found !== undefined) return found
@@ -198,28 +198,28 @@ export function acceptValue(attribute: string, column: Column, value: string): s
   })
 }
 
-/** The values as the column will give them back, each once. */
+/** The values as the column will return them, each once. */
 export function acceptValues(attribute: string, column: Column, values: readonly string[]): string[] {
   if (values.length > maxValues) refuse(attribute, `has more than ${maxValues} values`)
   return [...new Set(values.map((value) => acceptValue(attribute, column, value)))]
 }
 
-/** A column of a table that a statement knows by this name. */
+/** A column of a table with this alias in a statement. */
 export const columnOf = (alias: string, column: Column): Sql => identifier(alias, column.name)
 
 export const textIn = (alias: string, column: Column, dialect: SqlDialect): Sql =>
   textOf(column, columnOf(alias, column), dialect)
 
-/** The value as a parameter that is compared with the column or written to it; it must be canonical. */
+/** The canonical value as a parameter that is compared with the column or written to it. */
 export const bound = (column: Column, value: string, dialect: SqlDialect): Sql => sql`${encode(column, value, dialect)}`
 
-/** As the column itself compares; false for a value that it cannot hold. */
+/** Compares like the column; false for a value that it cannot store. */
 export function equals(alias: string, column: Column, value: string, dialect: SqlDialect): Sql {
   const found = canonical(column, value)
   return found === undefined ? sql`1 = 0` : sql`${columnOf(alias, column)} = ${bound(column, found, dialect)}`
 }
 
-/** Compares exactly, also where the column ignores letter case. */
+/** Compares exactly, even if the column ignores letter case. */
 export const equalsExactly = (column: Column, value: string, dialect: SqlDialect): Sql =>
   dialect === 'sqlite' && column.kind === 'text'
     ? sql`${identifier(column.name)} = ${bound(column, value, dialect)} collate binary`
@@ -231,7 +231,7 @@ export const allOf = (conditions: readonly Sql[]): Sql =>
 export const anyOf = (conditions: readonly Sql[]): Sql =>
   conditions.length === 0 ? sql`1 = 0` : sql`(${join(conditions, ' or ')})`
 
-/** All that a query finds as one JSON list; null or empty when it finds nothing. One statement stays one snapshot. */
+/** All results of a query as one JSON list; null or empty if there are none. One statement stays one snapshot. */
 export function jsonList(value: Sql, from: Sql, order: Sql, dialect: SqlDialect): Sql {
   return dialect === 'postgres'
     ? sql`(select cast(json_agg(${value} order by ${order}) as text) ${from})`

@@ -30,7 +30,7 @@ export class UserRows {
     this.#dialect = dialect
   }
 
-  /** Of the table that is known as `u`. */
+  /** The columns of the table with the alias `u`. */
   get columns(): Sql {
     const { users, groups } = this.#layout
     const text = (column: Column, as: string): Sql => sql`${textIn('u', column, this.#dialect)} as ${identifier(as)}`
@@ -95,7 +95,7 @@ export class UserRows {
   }
 }
 
-/** The most members that a group is read with; a larger group is an error rather than a part of it. */
+/** The most members of a group that is read; a larger group is an error instead of a truncated list. */
 const maxMembers = 100_000
 
 /** Reads groups, from their own table or from the names in the memberships. */
@@ -114,7 +114,7 @@ export class GroupRows {
     this.id = groups.own?.id ?? this.name
   }
 
-  /** What is known as `g`. */
+  /** The relation with the alias `g`. */
   get from(): Sql {
     const { own, members } = this.#groups
     if (own !== undefined) return sql`${tableId(own.table)} as g`
@@ -185,7 +185,7 @@ export class GroupRows {
 
 const names = ['created', 'modified'] as const
 
-/** In UTC. SQLite has several forms of a time, which become one here. */
+/** In UTC. SQLite has several forms of a time, which are unified here. */
 export function timeText(alias: string, column: Column, dialect: SqlDialect): Sql {
   const own = columnOf(alias, column)
   if (dialect === 'sqlite') return sql`strftime('%Y-%m-%dT%H:%M:%fZ', ${own})`
@@ -193,14 +193,14 @@ export function timeText(alias: string, column: Column, dialect: SqlDialect): Sq
   return sql`to_char(${utc}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 }
 
-/** What is read of an entry for `timesOf`. */
+/** The columns of an entry that `timesOf` reads. */
 const timeTexts = (alias: string, times: TimeColumns, dialect: SqlDialect): Sql[] =>
   names.flatMap((name) => {
     const column = times[name]
     return column === undefined ? [] : [sql`${timeText(alias, column, dialect)} as ${identifier(`time_${name}`)}`]
   })
 
-/** Finer times are shown as the millisecond that they are in. */
+/** Finer times are truncated to the millisecond. */
 function timesOf(row: SqlRow): { readonly created?: Date; readonly modified?: Date } {
   const [created, modified] = names.map((name) => {
     const text = row[`time_${name}`]
@@ -215,7 +215,7 @@ const now = (column: Column, dialect: SqlDialect): Sql => {
   return column.zoned === true ? sql`clock_timestamp()` : sql`clock_timestamp() at time zone 'UTC'`
 }
 
-/** The times of a new row, where the database does not set them. */
+/** The times of a new row, if the database does not set them. */
 export const firstTimes = (times: TimeColumns, dialect: SqlDialect): (readonly [Column, Sql])[] =>
   names.flatMap((name) => {
     const column = times[name]
@@ -224,11 +224,11 @@ export const firstTimes = (times: TimeColumns, dialect: SqlDialect): (readonly [
       : [[column, now(column, dialect)] as const]
   })
 
-/** The time of a change, where the database does not compute it. */
+/** The time of a change, if the database does not compute it. */
 export const nextTime = ({ modified }: TimeColumns, dialect: SqlDialect): Sql[] =>
   modified === undefined || modified.generated ? [] : [sql`${identifier(modified.name)} = ${now(modified, dialect)}`]
 
-/** The version of a new row, where the database does not set it. */
+/** The version of a new row, if the database does not set it. */
 export function firstVersion(version: Column | undefined, dialect: SqlDialect): (readonly [Column, Sql])[] {
   if (version === undefined || version.hasDefault) return []
   return [[version, bound(version, version.kind === 'integer' ? '1' : newId(), dialect)]]

@@ -21,7 +21,7 @@ interface EntryLayout {
   readonly table: TableName
   /** The login, or the group's name. */
   readonly name: Column
-  /** The key; the name where the table has no other. */
+  /** The key; the name if the table has no other. */
   readonly id: Column
   readonly version: Column | undefined
   readonly times: TimeColumns
@@ -59,7 +59,7 @@ export interface GroupLayout {
   readonly own: (EntryLayout & { readonly ref: Column; readonly createMissing: boolean }) | undefined
 }
 
-/** Throws an Error that names the table or column that is not there or of no use. */
+/** Throws an Error that names a missing or unusable table or column. */
 export async function readLayout(reader: SqlReader, config: TablesConfig): Promise<Layout> {
   const { users, groups } = config
   const table = await TableReader.open(reader, users.table)
@@ -146,7 +146,7 @@ function timeColumns(table: TableReader, { created, modified }: TimesConfig): Ti
   return { created: timeColumn(created), modified: timeColumn(modified) }
 }
 
-/** New rows need a key: from the database, or an id of ours. */
+/** New rows need a key: from the database, or one of our ids. */
 function checkKey(table: TableReader, column: Column): void {
   if (column.hasDefault || column.generated || makesOwnKey(column)) return
   throw new Error(
@@ -200,7 +200,7 @@ class TableReader {
   }
 }
 
-/** The columns of a table or view, in order; none when it does not exist. */
+/** The columns of a table or view, in order; empty if it does not exist. */
 async function readColumns(reader: SqlReader, table: TableName): Promise<ReadonlyMap<string, Column>> {
   const columns =
     reader.dialect === 'postgres' ? await postgresColumns(reader, table) : await sqliteColumns(reader, table)
@@ -238,7 +238,7 @@ async function postgresColumns(reader: SqlReader, { schema, table }: TableName):
 
 type TypeFields = Pick<Column, 'kind' | 'maxLength' | 'bits' | 'precision' | 'scale' | 'zoned'>
 
-/** A type modifier is four more than what was written in parentheses. */
+/** A type modifier is four more than the number in parentheses. */
 function postgresType(type: string, modifier: number, category: string): TypeFields {
   const length = modifier < 4 ? {} : { maxLength: modifier - 4 }
   switch (type) {
@@ -295,7 +295,7 @@ async function sqliteColumns(reader: SqlReader, { schema, table }: TableName): P
   })
 }
 
-/** The first that fits, as in SQLite's own rules of affinity (https://www.sqlite.org/datatype3.html, 3.1). */
+/** The first that matches, as in SQLite's own rules of affinity (https://www.sqlite.org/datatype3.html, 3.1). */
 const sqliteKinds: readonly (readonly [RegExp, ColumnKind])[] = [
   [/bool/, 'boolean'],
   [/int/, 'integer'],

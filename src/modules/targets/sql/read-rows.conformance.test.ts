@@ -14,7 +14,7 @@ onEachDatabase('reading by a statement', (freshUrl) => {
   }
   const plain = (rows: readonly object[]) => rows.map((row) => ({ ...row }))
 
-  test('gives the first rows, every column as text', async () => {
+  test('returns the first rows, every column as text', async () => {
     const { target } = await open()
     const rows = await target.readRows('select name, number, closed from shops order by name -- all;', {}, 2)
     expect(plain(rows)).toEqual([

@@ -21,7 +21,7 @@ import {
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 const requestFor = (target: Target) => targetFixture(target, names).request
 
-onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
+onEachDatabase('the SQL target with problems in its configuration and schema', (freshUrl) => {
   test.each<[ParamValues, RegExp]>([
     [{ userTable: 'Peple' }, /there is no table "Peple"/],
     [{ userName: 'logn' }, /table "People" has no column "logn" \(did you mean "login"\?\)/],
@@ -35,21 +35,21 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     [{ groupLinkTableName: 'crew_peoples' }, /there is no table "crew_peoples"/],
     [{ 'groupColumn.description': 'abut' }, /table "crews" has no column "abut"/],
     [{ userVersion: 'active' }, /column "active" of table "People" cannot hold versions/],
-  ])('%j is refused by name', async (params, problem) => {
+  ])('%j is rejected by name', async (params, problem) => {
     const url = await freshUrl()
     await makeApplication(url)
     await expect(openTarget(url, { ...applicationParams, ...params })).rejects.toThrow(problem)
     expect(await runOn(url, 'select title from crews')).toHaveLength(3)
   })
 
-  test('a statement that is not understood is refused by name', async () => {
+  test('an invalid statement is rejected by name', async () => {
     const url = await freshUrl()
     await makeApplication(url)
     const params = { ...applicationStatements, 'statement.deleteUser': 'delete from nobody where login = :userID' }
     await expect(openTarget(url, params)).rejects.toThrow(/statement deleteUser is not understood: .*nobody/)
   })
 
-  test('values that a column cannot hold are refused by name, and nothing is written', async () => {
+  test('values that a column cannot store are rejected by name, and nothing is written', async () => {
     const target = await openApplication(await freshUrl())
     const request = requestFor(target)
     const attributes = [...names.attributes, 'badge', 'active', 'hired', 'shoeSize']
@@ -74,7 +74,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     expect(await target.findUser('ada', [], request)).toBeUndefined()
   })
 
-  test('typed columns are text both ways, and a value in another form is no change', async () => {
+  test('typed columns are text both ways, and another form of the same value is not a change', async () => {
     const target = await openApplication(await freshUrl())
     const { request, changes } = targetFixture(target, names)
     const attributes = ['badge', 'active', 'hired']
@@ -98,7 +98,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     expect((await target.findUser('ada', attributes, request))?.attributes.toObject()).toEqual(expected)
   })
 
-  test("another's unique value is a conflict, and a change of which a part fails is undone as a whole", async () => {
+  test("another user's unique value is a conflict, and a partly failed change is undone as a whole", async () => {
     const url = await freshUrl()
     const target = await openApplication(url)
     const { request, changes } = targetFixture(target, names)
@@ -122,7 +122,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     expect(changes).toEqual([])
   })
 
-  test('a login in other letters is found where only one is alike, and written to as it is', async () => {
+  test('a login in another letter case is found if only one matches, and written in its own spelling', async () => {
     const url = await freshUrl()
     const target = await openApplication(url)
     if (!hasLookups(target)) throw new Error('no look-ups')
@@ -135,7 +135,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     expect(await target.findUser('ada', [], request)).toBeUndefined()
   })
 
-  test('what else a row holds stays, and a new order is written', async () => {
+  test('other columns of a row stay, and a new order is written', async () => {
     const url = await freshUrl()
     const target = await openApplication(url)
     const { request, changes } = targetFixture(target, names)
@@ -152,7 +152,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     expect(changes).toEqual([{ subject: 'attribute', action: 'replace', attribute: 'mail', value: 'c' }])
   })
 
-  test('a password is stored as its hash, and of somebody who is not there it is not', async () => {
+  test('a password is stored as its hash, and not for a missing user', async () => {
     for (const params of [applicationParams, applicationStatements]) {
       const url = await freshUrl()
       await makeApplication(url)
@@ -187,7 +187,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     expect((await target.findUser('ada', [], request))?.groups).toEqual(['group1'])
   })
 
-  test('without columns told, every column is an attribute of its name, and the login is one by its own', async () => {
+  test('without configured columns, every column is an attribute with its name, and the login is one too', async () => {
     const url = await freshUrl()
     await makeApplication(url)
     const target = await openTarget(url, { userTable: 'People', userName: 'login', userPrimaryKey: 'person_id' })
@@ -212,7 +212,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
     })
   })
 
-  test('a filter that only memory can answer has a bound', async () => {
+  test('a filter that only memory can evaluate is bounded', async () => {
     const target = await openApplication(await freshUrl(), { searchLimit: '2' })
     if (!hasLookups(target)) throw new Error('no look-ups')
     const request = requestFor(target)
@@ -228,7 +228,7 @@ onEachDatabase('the SQL target and what it is told to use', (freshUrl) => {
   })
 })
 
-test('a SQLite file that is not there is not made, and is used once it is', async () => {
+test('a missing SQLite file is not created, and is used once it exists', async () => {
   const file = join(temporaryFolder(), 'late.db')
   const target = await openTarget(`sqlite:${file}`, applicationParams)
   const request = requestFor(target)
@@ -243,8 +243,8 @@ test('a SQLite file that is not there is not made, and is used once it is', asyn
   await expect(target.findUser('ada', [], request)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 })
 
-describe.skipIf(postgresUrl() === '')('the SQL target and a PostgreSQL in trouble', () => {
-  test('nobody there: the target is made, and each call says so', async () => {
+describe.skipIf(postgresUrl() === '')('the SQL target with a failing PostgreSQL', () => {
+  test('an unreachable server: the target is created, and each call reports it', async () => {
     const target = await openTarget('postgres://u:hunter2@127.0.0.1:1/none', {
       ...applicationParams,
       timeoutMillis: '500',
@@ -284,7 +284,7 @@ describe.skipIf(postgresUrl() === '')('the SQL target and a PostgreSQL in troubl
     await stranger.close?.()
   })
 
-  test('killed and started again in mid-load: it recovers by itself, and nothing acknowledged is missing', async () => {
+  test('killed and restarted under load: it recovers automatically, and no acknowledged change is lost', async () => {
     const server = await startPostgres({ durable: true })
     onTestFinished(() => server.stop())
     await makeApplication(server.url)
@@ -304,7 +304,7 @@ describe.skipIf(postgresUrl() === '')('the SQL target and a PostgreSQL in troubl
           acknowledged.set(login, phone)
         } catch (error) {
           failures.add(error instanceof GatewayError ? error.code : String(error))
-          // Nobody knows what came of it, as of a call that the engine makes again.
+          // The outcome is unknown, as for a call that the engine repeats.
           acknowledged.delete(login)
           if (i < 20) i--
           await delay(50)

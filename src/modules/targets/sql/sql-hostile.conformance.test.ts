@@ -18,7 +18,7 @@ function full(target: Target): LookupTarget & GroupTarget {
   return target
 }
 
-/** How many people, addresses, groups and memberships there are. */
+/** The number of users, addresses, groups and memberships. */
 async function rowsOf(url: string): Promise<number[]> {
   const [counts] = await runOn(
     url,
@@ -28,7 +28,7 @@ async function rowsOf(url: string): Promise<number[]> {
 }
 
 onEachDatabase('the SQL target and hostile values', (freshUrl) => {
-  test('tables: each goes through every look-up and write as itself, and touches nobody else', {
+  test('tables: each passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
     const url = await freshUrl()
@@ -38,7 +38,7 @@ onEachDatabase('the SQL target and hostile values', (freshUrl) => {
     expect(await rowsOf(url)).toEqual([7, 14, 10, 7])
   })
 
-  test('statements: each goes through every look-up and write as itself, and touches nobody else', {
+  test('statements: each passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {
     const url = await freshUrl()
@@ -52,7 +52,7 @@ onEachDatabase('the SQL target and hostile values', (freshUrl) => {
     expect(await rowsOf(url)).toEqual([7, 14, 10, 7])
   })
 
-  test('statements: a group goes by its name, also where its statement gives an id', async () => {
+  test('statements: a group is identified by its name, even if its statement returns an id', async () => {
     const url = await freshUrl()
     await openApplication(url)
     const target = await openTarget(url, applicationStatements)
@@ -68,7 +68,7 @@ onEachDatabase('the SQL target and hostile values', (freshUrl) => {
     expect((await target.searchGroups({ offset: 0, limit: 5 })).items.map(({ id }) => id)).toEqual(names.groups)
   })
 
-  test('characters that no database holds are refused by name, and find nobody', async () => {
+  test('characters that no database stores are rejected by name, and find no user', async () => {
     const target = full(await openApplication(await freshUrl()))
     const { request } = targetFixture(target, names)
     for (const text of ['nul\0', '\ud800half', 'half\udc00']) {
@@ -91,7 +91,7 @@ onEachDatabase('the SQL target and hostile values', (freshUrl) => {
     expect(await target.lookupUserByLogin('ada')).toBeUndefined()
   })
 
-  test('a search finds what the filter is true of, whatever part of it the database can do', {
+  test('a search finds exactly the matches, whatever part of the filter the database can evaluate', {
     timeout: 120_000,
   }, async () => {
     const url = await freshUrl()
@@ -166,6 +166,6 @@ function leaves(values: readonly string[]): Filter[] {
   )
 }
 
-test('the test knows an attribute that is not there', () => {
+test('the test handles an absent attribute', () => {
   expect(matches({ kind: 'present', attribute: 'nothing' }, new Attributes())).toBe(false)
 })

@@ -33,7 +33,7 @@ export interface SqlTargetConfig {
 
 type Host = Pick<ModuleHost, 'name' | 'log'>
 
-/** Rejects when the schema is not as configured. A database that does not answer is tried again later. */
+/** Rejects if the schema does not match the configuration. A database that does not answer is tried again later. */
 export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promise<Target> {
   const { url, user, password, timeoutMillis, maxConnections, schema } = config
   const database = await openDatabase({

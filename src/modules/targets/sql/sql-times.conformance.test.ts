@@ -44,7 +44,7 @@ async function openTimes(url: string) {
 }
 
 onEachDatabase('the times of the SQL target', (freshUrl) => {
-  test('are read from their columns, filtered and sorted by, to the millisecond that is shown', async () => {
+  test('are read from their columns, filtered and sorted, to the shown millisecond', async () => {
     const url = await freshUrl()
     const { target, logins } = await openTimes(url)
     await runOn(
@@ -72,7 +72,7 @@ onEachDatabase('the times of the SQL target', (freshUrl) => {
     expect([...first.items, ...rest.items].map(({ userID }) => userID)).toEqual(['b', 'a', 'c'])
   })
 
-  test('finer times than milliseconds count as the millisecond that is shown', async () => {
+  test('finer times than milliseconds count as the shown millisecond', async () => {
     const url = await freshUrl()
     if (url.startsWith('sqlite:')) return
     const { target, logins } = await openTimes(url)
@@ -99,7 +99,7 @@ onEachDatabase('the times of the SQL target', (freshUrl) => {
     expect(Number((await target.lookupGroupByName('crew'))?.modified)).toBeGreaterThan(Number(joined))
   })
 
-  test('a column that holds no times is refused by its name', async () => {
+  test('a column without times is rejected by its name', async () => {
     const url = await freshUrl()
     await runOn(url, 'create table users (login text primary key, title text)')
     const wrong = { userTable: 'users', userName: 'login', userModified: 'title' }

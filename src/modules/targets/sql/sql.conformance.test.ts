@@ -4,7 +4,7 @@ import { onEachDatabase } from '#testing/databases.ts'
 import type { ParamValues } from '#testing/fake-parse.ts'
 import { applicationParams, applicationStatements, makeApplication, openTarget, runOn } from '#testing/sql-schema.ts'
 
-/** People known by their login, with no key beside it, and groups that are nothing but names. */
+/** Users whose only key is their login, and groups that are only names. */
 const plainTables = [
   'create table users (login text primary key, "givenName" text, phone text)',
   'create table mails (login text not null references users, mail text not null, n integer not null, primary key (login, n))',
@@ -38,7 +38,7 @@ onEachDatabase('the SQL target', (freshUrl) => {
           },
         }
       },
-      // Look-ups compare as the database does.
+      // Lookups compare like the database.
       { test: (title, run) => test(title, run), exactLookups: true },
     )
 

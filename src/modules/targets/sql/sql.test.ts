@@ -10,7 +10,7 @@ function parse(params: ParamValues) {
 
 const users = { url: 'sqlite:/crm.db', userTable: 'users', userName: 'login' }
 
-test('the parameters of the predecessor are read', () => {
+test("OpenUnison's parameters are read", () => {
   const { config, problems } = parse({
     driver: 'org.postgresql.Driver',
     url: 'jdbc:postgresql://db.example.com:5432/crm',
@@ -44,7 +44,7 @@ test('the parameters of the predecessor are read', () => {
   })
 })
 
-test('files are found from the configuration folder', () => {
+test('files are relative to the configuration folder', () => {
   expect(parse({ ...users, url: 'sqlite:data/crm.db' }).config.url).toBe('sqlite:/configuration/data/crm.db')
   expect(parse({ ...users, url: 'jdbc:sqlite:/srv/crm.db' }).config.url).toBe('sqlite:/srv/crm.db')
 })
@@ -79,7 +79,7 @@ test.each<[ParamValues, RegExp]>([
     /"groupVersion" is required beside "userVersion"/,
   ],
   [{ ...users, customDBProvider: 'x.Y' }, /unknown parameter "customDBProvider"/],
-])('%j is refused', (params, problem) => {
+])('%j is rejected', (params, problem) => {
   const { problems } = parse(params)
   expect(problems).toEqual([expect.stringMatching(problem)])
   expect(problems.join()).not.toContain('hunter2')
@@ -93,7 +93,7 @@ const statements = {
   'statement.deleteUser': 'delete from users where login = :userID',
 }
 
-test('statements stand in for tables', () => {
+test('statements replace tables', () => {
   const { config, problems } = parse(statements)
   expect(problems).toEqual([])
   expect(config.schema.kind).toBe('statements')
@@ -109,7 +109,7 @@ test.each<[ParamValues, RegExp]>([
     { ...statements, 'statement.addValue.mail': 'insert into m values (:value)' },
     /"statement.removeValue.mail" is required/,
   ],
-])('of statements, %j is refused', (params, problem) => {
+])('of statements, %j is rejected', (params, problem) => {
   expect(parse(params).problems).toEqual([expect.stringMatching(problem)])
 })
 

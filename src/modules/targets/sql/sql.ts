@@ -151,7 +151,7 @@ export function parseSql(params: Params, issues: Issues, context: ParseContext):
   return { ...common, url: url ?? '', schema: { kind: 'statements', statements: read } }
 }
 
-/** Undefined for an address of no known kind. */
+/** Undefined for a URL of an unknown kind. */
 function address(given: string, folder: string): string | undefined {
   const url = given.replace(/^jdbc:/, '').replace(/^postgresql:/, 'postgres:')
   if (/^postgres:\/\/./.test(url)) return URL.canParse(url) ? url : undefined

@@ -15,7 +15,7 @@ import type { SqlUsers, UserUpdate } from './user-store.ts'
 const ownPlaces = new Set(['userID', 'id'])
 const maxValueBytes = 1024 * 1024
 
-/** Users behind statements of the configuration. */
+/** Users behind configured statements. */
 export class StatementUsers implements SqlUsers {
   readonly renames: boolean
   readonly keepsVersions = false
@@ -114,7 +114,7 @@ export class StatementUsers implements SqlUsers {
     await this.#run(tx, 'setPassword', new Map([...placesOf(user), ['password', password], ['hash', hash]]))
   }
 
-  /** Without their groups. */
+  /** Without groups. */
   async all(reader: SqlReader, limit: number): Promise<User[]> {
     const users = readUsers(await this.#query(reader, 'searchUsers', new Map()))
     if (users.length > limit)
@@ -150,7 +150,7 @@ export class StatementUsers implements SqlUsers {
     return reader.query(bindStatement(this.statement(name), reader.dialect, valueIn(places)))
   }
 
-  /** Throws TARGET_FAILED for a statement that changed nothing. */
+  /** Throws TARGET_FAILED if the statement changed nothing. */
   async #run(tx: SqlTransaction, name: string, places: ReadonlyMap<string, SqlValue>): Promise<void> {
     const rows = await tx.run(bindStatement(this.statement(name), tx.dialect, valueIn(places)))
     if (rows === 0) throw new GatewayError('TARGET_FAILED', `the statement ${name} changed nothing`)
@@ -181,7 +181,7 @@ function cell(row: SqlRow, name: string): unknown {
   return found === undefined ? undefined : row[found]
 }
 
-/** One user may be in several rows, which together hold its values. */
+/** One user may be in several rows, which together have its values. */
 function readUsers(rows: readonly SqlRow[]): User[] {
   const users = new Map<string, User>()
   for (const row of rows) {
@@ -228,7 +228,7 @@ export function statementLookups(
     return rows.map(toGroup)
   }
 
-  /** Not every statement gives ids, so a group goes by its name here, and the id serves the statement of its members. */
+  /** Not every statement returns ids, so the name identifies a group; the id is for the statement of its members. */
   const byName = (group: Group): Group => ({ ...group, id: group.name })
 
   async function named(name: string, members: boolean): Promise<Group | undefined> {

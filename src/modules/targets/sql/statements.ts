@@ -1,19 +1,19 @@
 import type { SqlDialect, SqlStatement, SqlValue } from '#protocols/sql/sql-database.ts'
 
-/** A statement with places for named values. */
+/** A statement with placeholders for named values. */
 export interface StatementText {
-  /** The text before, between and after the places. */
+  /** The text before, between and after the placeholders. */
   readonly parts: readonly string[]
   readonly names: readonly string[]
 }
 
 const maxLength = 20_000
 
-/** Quoted texts and names, comments and casts are passed over; what is left to find is a place or the statement's end. */
+/** Skips quoted texts and names, comments and casts, so that only a placeholder or the statement's end remains. */
 const tokens =
   /e'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|(\$\w*\$)[\s\S]*?\1|::|:([A-Za-z]\w*)|;/gi
 
-/** One statement with places such as `:mail`. Throws an Error that says what is wrong. */
+/** One statement with placeholders such as `:mail`. Throws an Error that describes the problem. */
 export function parseStatement(text: string): StatementText {
   if (text.length > maxLength) throw new Error(`is longer than ${maxLength} characters`)
   const statement = text.trim().replace(/;$/, '')
@@ -33,7 +33,7 @@ export function parseStatement(text: string): StatementText {
   return { parts, names }
 }
 
-/** Values are bound, each to a place of its own, and are never part of the text. */
+/** Each value is bound to its own placeholder, and is never part of the text. */
 export function bindStatement(
   { parts, names }: StatementText,
   dialect: SqlDialect,
@@ -43,10 +43,10 @@ export function bindStatement(
   return { sql, params: names.map(value) }
 }
 
-/** What a statement is for, and the values it can have beside the user's attributes. */
+/** The purpose of a statement, and its values beside the user's attributes. */
 interface Purpose {
   readonly values: readonly string[]
-  /** Every attribute of the user has a place by its name. */
+  /** Every attribute of the user is a placeholder with its name. */
   readonly attributes: boolean
 }
 
@@ -80,7 +80,7 @@ export interface StatementsConfig {
   readonly multiValued: ReadonlySet<string>
 }
 
-/** Reports what is wrong with each, and what is missing, by the statement's name. */
+/** Reports invalid and missing statements by name. */
 export function readStatements(
   texts: ReadonlyMap<string, string | undefined>,
   report: (name: string, message: string) => void,

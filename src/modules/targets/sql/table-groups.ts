@@ -16,14 +16,14 @@ import { tableId } from './tables-config.ts'
 
 type OwnGroups = NonNullable<GroupLayout['own']>
 
-/** The tables of groups, once they were read. */
+/** The tables of groups, after they were read. */
 export interface GroupTables {
   readonly rows: GroupRows
   readonly groups: GroupLayout
   readonly own: OwnGroups
 }
 
-/** Groups in a table of their own. Each change is one transaction, and is reported after the commit. */
+/** Groups in their own table. Each change is one transaction, and is reported after the commit. */
 export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTables>): Omit<GroupTarget, keyof Target> {
   const inTransaction: Exclusively<GroupStore<StoredGroup>> = async (_, work) => {
     const tables = await open()
@@ -75,7 +75,7 @@ function storeIn(tx: SqlTransaction, { rows, own, groups }: GroupTables): GroupS
   }
 }
 
-/** No attribute but the wanted ones, and those that the database gives every new group. */
+/** Whether a group has only the requested attributes, and those that the database gives every new group. */
 const hasNothingElse = (own: OwnGroups, { attributes }: Group, wanted: Attributes): boolean =>
   own.columns.every(
     ({ attribute, column }) => wanted.has(attribute) || column.hasDefault || !attributes?.has(attribute),

@@ -14,7 +14,7 @@ import type { TableUsers } from './table-users.ts'
 import type { TablesConfig, TimesConfig } from './tables-config.ts'
 import { tableId } from './tables-config.ts'
 
-/** What is known of the tables once they were read. */
+/** The tables after they were read. */
 export interface OpenTables {
   readonly layout: Layout
   readonly accounts: TableUsers
@@ -23,7 +23,7 @@ export interface OpenTables {
   readonly groupSpace: SearchSpace<Group> | undefined
 }
 
-/** The users and the groups as they are searched. In filters `userID`, `name` and `id` are an entry's own. */
+/** The search spaces of users and groups. In filters `userID`, `name` and `id` are an entry's own. */
 export function searchSpaces(
   layout: Layout,
   database: SqlDatabase,
@@ -37,7 +37,7 @@ export function searchSpaces(
     ),
   ])
   for (const [name, field] of timeFields('u', users.times, database.dialect)) userFields.set(name, field)
-  // An attribute of such a name goes first, as it does in memory.
+  // An attribute with such a name takes precedence, as in memory.
   if (!userFields.has('userid')) userFields.set('userid', { alias: 'u', column: users.name })
   if (!userFields.has('id')) userFields.set('id', { alias: 'u', column: users.id })
   const userSpace: SearchSpace<User> = {

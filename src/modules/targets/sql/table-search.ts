@@ -20,14 +20,14 @@ import { timeText } from './entry-rows.ts'
 import type { ValuesLayout } from './layout.ts'
 import { tableId } from './tables-config.ts'
 
-/** The users or the groups, as they are searched. */
+/** Users or groups, as searches see them. */
 export interface SearchSpace<T> {
-  /** With its name in the statement. */
+  /** With its alias in the statement. */
   readonly from: Sql
   readonly alias: string
   /** Unique; the default order. */
   readonly key: Column
-  /** What is read of each. */
+  /** The columns that are read. */
   readonly columns: Sql
   readonly fields: SearchFields
   readonly collection: Collection<T>
@@ -36,12 +36,12 @@ export interface SearchSpace<T> {
 
 const maxPage = 1000
 
-/** Characters of a value that count when it is sorted by. */
+/** The number of characters that count in sorting. */
 const sortLength = 200
 
 /**
- * A page of those that a filter is true of. A filter that the database cannot answer exactly is narrowed by it, and at
- * most `limitInMemory` of what is left are looked at here; more is BAD_REQUEST.
+ * A page of the matches of a filter. If the database cannot evaluate a filter exactly, it narrows the candidates, and
+ * at most `limitInMemory` of them are tested here; more is BAD_REQUEST.
  */
 export async function searchTable<T>(
   reader: SqlReader,
@@ -93,13 +93,13 @@ async function pageOf<T>(
   }
 }
 
-/** Ascending by the sorted value, those without one last, and then by the key; descending is all of that in reverse. */
+/** Ascending by the sorted value, entries without one last, and then by the key; descending reverses all of that. */
 class Order<T> {
   readonly #key: Column
   readonly #alias: string
   readonly #dialect: SqlDialect
   readonly #descending: boolean
-  /** `exact` where letter case counts. */
+  /** `exact` if letter case counts. */
   readonly #sorted: { readonly folded: Sql; readonly exact: Sql | undefined } | undefined
 
   constructor({ key, alias, fields }: SearchSpace<T>, sort: SortOrder | undefined, dialect: SqlDialect) {
@@ -118,7 +118,7 @@ class Order<T> {
     return columnOf(this.#alias, this.#key)
   }
 
-  /** What a position is made of. */
+  /** The parts of a position. */
   get columns(): Sql {
     const key = sql`${textIn(this.#alias, this.#key, this.#dialect)} as sort_key`
     const { folded, exact } = this.#sorted ?? {}
@@ -173,7 +173,7 @@ class Order<T> {
   }
 }
 
-/** The first value of an attribute; null when it has none, or no place. */
+/** The first value of an attribute; null if it has none, or no column. */
 function firstText(field: SearchField | undefined, dialect: SqlDialect): Sql {
   if (field === undefined) return sql`cast(null as text)`
   if ('time' in field) return field.time.text
@@ -193,8 +193,8 @@ export type SearchField =
 type SearchFields = ReadonlyMap<string, SearchField>
 
 /**
- * Holds of everything that the filter is true of and, where it is exact, of nothing else; undefined when it would hold
- * of everything and is not exact. Throws BAD_REQUEST for a filter that is too large.
+ * True for every match of the filter and, if it is exact, for nothing else; undefined if it would be true for
+ * everything and is not exact. Throws BAD_REQUEST for a filter that is too large.
  */
 function filterCondition(filter: Filter, fields: SearchFields, dialect: SqlDialect): Condition | undefined {
   return conditionOf(truthOf(filter), fields, dialect)
@@ -254,17 +254,17 @@ function exists({ table, user, value }: ValuesLayout, owner: Sql, condition?: Sq
   return sql`exists (select 1 from ${tableId(table)} as w where ${columnOf('w', user)} = ${owner} and ${columnOf('w', value)} is not null${tested})`
 }
 
-/** Holds of every value that passes a test, and, where it is exact, of no other. */
+/** True for every value that passes a test, and, if it is exact, for no other. */
 interface Condition {
   readonly sql: Sql
   readonly exact: boolean
 }
 
-/** SQLite refuses a LIKE pattern of 50,000 bytes. */
+/** SQLite rejects a LIKE pattern of 50,000 bytes. */
 const maxPatternBytes = 40_000
 const kelvin = '\u212a'
 
-/** A condition on one column that is not null; undefined when the database can be of no help. */
+/** A condition on one column that is not null; undefined if the database can't help. */
 function valueCondition(test: ValueFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
   if (test.kind === 'substring') return substring(test, alias, column, dialect)
   if (test.kind === 'equal' || test.kind === 'approximate') return equal(test, alias, column, dialect)
@@ -275,7 +275,7 @@ function equal(test: CompareFilter, alias: string, column: Column, dialect: SqlD
   const { value, caseExact = false } = test
   const holdable = canonical(column, value)
   if (column.kind === 'integer' || column.kind === 'uuid' || column.kind === 'boolean') {
-    // Compared as what it is, so that an index serves it.
+    // Compared in its own type, so that an index serves it.
     const same = holdable !== undefined && foldValue(holdable, caseExact) === foldValue(value, caseExact)
     if (!same) return { sql: sql`1 = 0`, exact: true }
     return { sql: sql`${columnOf(alias, column)} = ${encode(column, holdable, dialect)}`, exact: true }
@@ -288,7 +288,7 @@ function equal(test: CompareFilter, alias: string, column: Column, dialect: SqlD
   return like([value], text, dialect)
 }
 
-/** By the folded letters of ASCII, in which every database agrees; the rest is left open, and settled in memory. */
+/** By ASCII letters in lower case, on which databases agree; other characters are tested in memory. */
 function substring(test: SubstringFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
   const { initial = '', any, final = '', caseExact = false } = test
   const parts = [initial, ...any, final]
@@ -305,7 +305,7 @@ const operators = {
   less: sql`<`,
 } as const
 
-/** Numbers alone: of texts, databases have ideas of their own about what comes first. */
+/** Only numbers: databases sort texts differently. */
 function order(
   test: CompareFilter,
   kind: keyof typeof operators,
@@ -315,7 +315,7 @@ function order(
 ): Condition | undefined {
   const value = canonical(column, test.value)
   if (column.kind !== 'integer' || value === undefined || !/^-?\d{1,18}$/.test(value)) return undefined
-  // A number of more digits is compared as text in memory, so what the database says of those is not exact.
+  // A number with more digits is compared as text in memory, so the database's answer about it is not exact.
   const exact = column.bits !== 64
   if (!exact) return undefined
   return { sql: sql`${columnOf(alias, column)} ${operators[kind]} ${encode(column, value, dialect)}`, exact }
@@ -331,8 +331,8 @@ function like(parts: readonly string[], text: Sql, dialect: SqlDialect): Conditi
 const escaped = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
 
 /**
- * Everything is left open that another letter than one of ASCII may fold to: what is not ASCII, `k` for the sign of
- * Kelvin, and `i` before a dot for the capital letter that has one.
+ * Leaves every character open that another character than an ASCII letter may fold to: non-ASCII, `k` for the Kelvin
+ * sign, and `i` before a dot for the dotted capital.
  */
 function openPattern(text: string): string {
   const lower = text.toLowerCase()
@@ -340,7 +340,7 @@ function openPattern(text: string): string {
   return pieces.map(escaped).join('%')
 }
 
-/** Letters of ASCII in lower case, in every locale. */
+/** ASCII letters in lower case, in every locale. */
 function folded(text: Sql, wanted: string, dialect: SqlDialect): Sql {
   const plain = /k/i.test(wanted) ? sql`replace(${text}, ${kelvin}, 'k')` : text
   return sql`lower(${binary(plain, dialect)})`
@@ -352,14 +352,14 @@ const binary = (text: Sql, dialect: SqlDialect): Sql =>
 
 const isAscii = (text: string): boolean => /^\p{ASCII}*$/u.test(text)
 
-/** No database holds any other. */
+/** No database stores any other. */
 const isText = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
 /** A time column as searches see it. */
 interface TimeField {
-  /** Compared with what `bound` makes; PostgreSQL compares the column itself, so that an index serves it. */
+  /** Compared with the result of `bound`; PostgreSQL compares the column itself, so that an index serves it. */
   readonly compared: Sql
-  /** Texts that sort as the times do. */
+  /** Texts that sort like the times. */
   readonly text: Sql
 }
 
@@ -368,7 +368,7 @@ export const timeField = (alias: string, column: Column, dialect: SqlDialect): T
   return { compared: dialect === 'sqlite' ? text : columnOf(alias, column), text }
 }
 
-/** Undefined where the value isn't a time. A time means its whole millisecond, as shown. */
+/** Undefined if the value isn't a time. A time means its whole millisecond, as shown. */
 function timeCondition(test: ValueFilter, { compared }: TimeField): Condition | undefined {
   const millis = test.kind === 'substring' ? undefined : valueMillis(test.value)
   if (test.kind === 'substring' || millis === undefined) return undefined

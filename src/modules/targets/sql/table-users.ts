@@ -116,10 +116,7 @@ export class TableUsers implements SqlUsers {
     return row === undefined ? undefined : this.#rows.toUser(row)
   }
 
-  /**
-   * As the column compares logins, or, where that finds no user, without regard to ASCII letter case if that finds exactly
-   * one.
-   */
+  /** By the column's comparison or, if that finds no user, ignoring ASCII letter case if that finds exactly one. */
   async findAlike(reader: SqlReader, login: string): Promise<User | undefined> {
     const found = await this.find(reader, 'login', login)
     if (found !== undefined) return found
@@ -169,7 +166,7 @@ export class TableUsers implements SqlUsers {
     await this.#memberships?.join(tx, made, user.groups)
   }
 
-  /** Empty ones are written as well, so that no default comes in where none is wanted; except where there must be one. */
+  /** Empty values are written as well, so that no default replaces them, except in required columns. */
   #columnValues(user: User, attributes: readonly string[]): (readonly [Column, Sql])[] {
     const written = new Map<Column, Sql>()
     for (const name of attributes) {
@@ -215,7 +212,7 @@ export class TableUsers implements SqlUsers {
     )
   }
 
-  /** False when there is no such user. */
+  /** False if the user doesn't exist. */
   async setPassword(tx: SqlTransaction, userID: string, column: Column, value: string): Promise<boolean> {
     const { table, name, version, times } = this.#users
     const sets = [
@@ -233,8 +230,8 @@ export class TableUsers implements SqlUsers {
 const keyOf = (user: User): string => user.id ?? user.userID
 
 /**
- * Brings the rows of one attribute of one user from the values that are there to those that are wanted. Rows that can
- * stay do, with whatever else they hold; where a number says the order and it cannot be kept, all are written again.
+ * Changes the rows of one attribute of one user from the stored values to the wanted ones. Rows stay if possible, with
+ * their other columns; if a number defines the order and it can't be kept, all are written again.
  */
 async function writeValues(
   tx: SqlTransaction,
@@ -265,7 +262,7 @@ async function deleteValues(tx: SqlTransaction, layout: ValuesLayout, user: stri
 const ofUser = (tx: SqlTransaction, { user: column }: ValuesLayout, user: string): Sql =>
   sql`${identifier(column.name)} = ${bound(column, user, tx.dialect)}`
 
-/** Rows of one statement. */
+/** Rows per statement. */
 const batch = 200
 
 async function insertValues(
@@ -309,8 +306,8 @@ class Memberships {
   }
 
   /**
-   * Gives these groups a new version and time, since their members are about to change. In one order for everybody, so that nobody
-   * waits for another in a circle.
+   * Gives these groups a new version and time, since their members are about to change. Always in the same order, so
+   * that writers can't deadlock.
    */
   async touch(tx: SqlTransaction, names: readonly string[]): Promise<void> {
     const { own } = this.#groups
@@ -324,7 +321,7 @@ class Memberships {
     }
   }
 
-  /** Throws BAD_REQUEST for a group that is not there and is not to be made. */
+  /** Throws BAD_REQUEST for a missing group that is not to be created. */
   async join(tx: SqlTransaction, user: User, names: readonly string[]): Promise<void> {
     const { members, own } = this.#groups
     // In the same order everywhere, which avoids deadlocks.
@@ -372,7 +369,7 @@ class Memberships {
     return typeof name === 'string' && decode(own.name, name) === group.name
   }
 
-  /** What memberships refer to the group by. It can't be deleted until the transaction ends. */
+  /** The value by which memberships refer to the group. The group can't be deleted until the transaction ends. */
   async #refOf(tx: SqlTransaction, own: OwnGroups, name: string): Promise<string> {
     const rows = await tx.query(
       sql`select ${textIn('g', own.ref, tx.dialect)} as ref from ${tableId(own.table)} as g where ${equals('g', own.name, name, tx.dialect)}${shared(tx)}`,
@@ -391,10 +388,10 @@ class Memberships {
   #userRef = (user: User): string => (this.#byLogin ? user.userID : (user.id ?? user.userID))
 }
 
-/** Locks what was read against deletion; SQLite has one writer at a time anyway. */
+/** Locks the read rows against deletion; SQLite has one writer at a time anyway. */
 const shared = (tx: SqlTransaction): Sql => (tx.dialect === 'postgres' ? sql` for key share` : sql``)
 
-/** What memberships refer to the new group by. */
+/** The value by which memberships refer to the new group. */
 export async function insertGroup(
   tx: SqlTransaction,
   own: OwnGroups,

@@ -7,17 +7,17 @@ export interface TableName {
   readonly table: string
 }
 
-/** A table with columns of it: `emails(person_id, address)`. */
+/** A table with some of its columns: `emails(person_id, address)`. */
 interface TableColumns {
   readonly table: TableName
   readonly columns: readonly string[]
 }
 
-/** Names are quoted wherever they are used, so nearly anything can be one; these are what our own syntax is made of. */
+/** Names are always quoted, so nearly any text is valid, except for the characters of our own syntax. */
 const notInNames = /["'`;().,\p{Cc}]/u
 const maxLength = 128
 
-/** Throws an Error that says what is wrong. */
+/** Throws an Error that describes the problem. */
 export function parseColumnName(text: string): string {
   const name = text.trim()
   if (name === '' || name.length > maxLength || notInNames.test(name))
@@ -25,7 +25,7 @@ export function parseColumnName(text: string): string {
   return name
 }
 
-/** `table` or `schema.table`. Throws an Error that says what is wrong. */
+/** `table` or `schema.table`. Throws an Error that describes the problem. */
 export function parseTableName(text: string): TableName {
   const parts = text.split('.').map((part) => part.trim())
   if (parts.length > 2 || parts.some((part) => part === '' || part.length > maxLength || notInNames.test(part))) {
@@ -35,7 +35,7 @@ export function parseTableName(text: string): TableName {
   return second === undefined ? { schema: undefined, table: first } : { schema: first, table: second }
 }
 
-/** Throws an Error that says what is wrong. */
+/** Throws an Error that describes the problem. */
 export function parseTableColumns(text: string): TableColumns {
   const parts = /^([^()]+)\(([^()]+)\)\s*$/.exec(text)
   if (parts === null)
@@ -53,12 +53,12 @@ export interface TablesConfig {
   readonly users: {
     readonly table: TableName
     readonly login: string
-    /** The key that other tables refer to; the login itself when absent. */
+    /** The key that other tables refer to; the login itself if absent. */
     readonly id: string | undefined
     readonly version: string | undefined
     readonly times: TimesConfig
     readonly password: string | undefined
-    /** Column by attribute; every column that is nothing else when absent. */
+    /** Column by attribute; every column without another purpose if absent. */
     readonly columns: ReadonlyMap<string, string> | undefined
     /** Tables with a row for each value, by attribute. */
     readonly values: ReadonlyMap<string, ValuesConfig>
@@ -85,7 +85,7 @@ export interface GroupsConfig {
   /** The memberships. */
   readonly members: { readonly table: TableName; readonly user: string; readonly group: string }
   readonly userBy: 'id' | 'login'
-  /** The table of groups; when absent, a group exists while it has members, and `members.group` is its name. */
+  /** The table of groups; if absent, a group exists while it has members, and `members.group` is its name. */
   readonly own:
     | {
         readonly table: TableName

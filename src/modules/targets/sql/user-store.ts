@@ -27,7 +27,7 @@ export interface SqlUsers {
   readonly keepsVersions: boolean
   /** The attributes that can be stored, in lower case, with those that are another name of the login. */
   readonly attributes: ReadonlySet<string>
-  /** Without those that are another name of the login. */
+  /** Without other names of the login. */
   written(attributes: readonly string[]): readonly string[]
   /**
    * The user with these attributes only, with values as they will be read back. Throws BAD_REQUEST, by name, for a value
@@ -44,7 +44,7 @@ export interface SqlUsers {
   /** Whether a user other than the one with this id has the login in another letter case, which only the database distinguishes. */
   isTaken(reader: SqlReader, login: string, except?: string): Promise<boolean>
   find(reader: SqlReader, by: 'login' | 'id', value: string): Promise<User | undefined>
-  /** Whether the group has this name; undefined where groups have no ids of their own. */
+  /** Whether the group has this name; undefined if groups have no ids of their own. */
   isNamed(tx: SqlTransaction, group: NamedGroup): Promise<boolean | undefined>
   /** Writes these attributes and the groups of a new user. */
   insert(tx: SqlTransaction, user: User, attributes: readonly string[]): Promise<void>
@@ -52,7 +52,7 @@ export interface SqlUsers {
   delete(tx: SqlTransaction, user: User): Promise<void>
 }
 
-/** Each change locks the user, reads it and writes what differs in one transaction, and reports it after the commit. */
+/** Each change locks, reads and writes the user in one transaction, and reports the changes after the commit. */
 export function usersOf(
   database: SqlDatabase,
   open: () => Promise<SqlUsers>,
@@ -106,7 +106,7 @@ function storeIn(tx: SqlTransaction, users: SqlUsers): UserStore<StoredUser> {
       await users.delete(tx, user)
       return changes
     },
-    /** Where a user is created, values that the database gives it are not compared. Another order can be a change. */
+    /** When a user is created, values that the database sets are not compared. Another order can be a change. */
     changes: (before, wanted, attributes, isNew) => {
       const compared = attributes.filter((name) => !isNew || wanted.attributes.has(name) || !users.hasDefault(name))
       const reordered = compared.flatMap((name) => {
@@ -116,7 +116,7 @@ function storeIn(tx: SqlTransaction, users: SqlUsers): UserStore<StoredUser> {
       })
       return [...userChanges(before, wanted, { attributes: compared }), ...reordered]
     },
-    /** A single value is not overwritten where values are only added. */
+    /** A single value is not overwritten if values are only added. */
     join: (attribute, present, added) => {
       if (present.length === 0) return added
       return users.isMultiValued(attribute) ? [...new Set([...present, ...added])] : present

@@ -18,9 +18,9 @@ import type { TargetRequest } from '#sdk/target/target.ts'
 import type { BodyValues, RequestTemplate, SingleValues } from './templates.ts'
 import { type ConnectionConfig, kindOf, type Operation } from './webhook-config.ts'
 
-/** A call that did not succeed. */
+/** A failed call. */
 class CallFailure extends GatewayError {
-  /** The server may have carried out the request nevertheless. */
+  /** The server may have performed the request all the same. */
   readonly mayBeDone: boolean
   /** The same call may succeed a little later. */
   readonly mayPass: boolean
@@ -74,7 +74,7 @@ function statusFailure(
   return new CallFailure('TARGET_FAILED', detail, plain)
 }
 
-/** The signature covers everything that decides what a request does, and when it was made. */
+/** The signature covers every part that decides what a request does, and its time. */
 interface SignedRequest {
   /** Seconds since 1970, as sent. */
   readonly timestamp: string
@@ -91,8 +91,8 @@ function signature(secret: string, { timestamp, method, path, body }: SignedRequ
 }
 
 /**
- * Makes a change. When its outcome is unknown, or the server reports a conflict, `isDone` checks whether the change is
- * there; if not, the failure is thrown. `certain`: the server refused this very change because of a conflict.
+ * Makes a change. If its outcome is unknown, or the server reports a conflict, `isDone` checks whether the change was
+ * made; if not, the failure is thrown. `certain`: the server rejected this change because of a conflict.
  */
 export async function settle(
   change: () => Promise<void>,
@@ -109,24 +109,24 @@ export async function settle(
 
 export interface Call {
   readonly operation: Operation
-  /** Replaces the operation's own. */
+  /** Replaces the operation's own template. */
   readonly template?: RequestTemplate
-  /** For address and headers. */
+  /** For the URL and headers. */
   readonly values: SingleValues
-  /** For the body; `values` when absent. */
+  /** For the body; `values` if absent. */
   readonly body?: BodyValues
   readonly request?: TargetRequest | undefined
 }
 
-/** A call as it is sent, without its signature. */
+/** A call without its signature. */
 interface OutgoingCall extends HttpCall {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** An answer of success. */
+/** A successful answer. */
 interface ApiAnswer {
-  /** Throws TARGET_FAILED when the answer is not JSON. */
+  /** Throws TARGET_FAILED if the answer is not JSON. */
   json(): JsonValue
 }
 
@@ -134,7 +134,7 @@ const firstDelay = 100
 const longestDelay = 2_000
 const repeatable = new Set(['PUT', 'DELETE'])
 
-/** Makes signed calls, each within one deadline, and retries where that is safe. */
+/** Makes signed calls, each within one deadline, and retries if that is safe. */
 export class ApiCaller {
   readonly #config: ConnectionConfig
   readonly #pool: HttpPool
@@ -155,7 +155,7 @@ export class ApiCaller {
     this.#clock = clock
   }
 
-  /** Undefined for "not found". Throws CallFailure, and BAD_REQUEST for a value that the request cannot hold. */
+  /** Undefined for "not found". Throws CallFailure, and BAD_REQUEST for a value that the request cannot contain. */
   async call(call: Call): Promise<ApiAnswer | undefined> {
     const { operation, request } = call
     const outgoing = this.#render(call)
@@ -293,13 +293,13 @@ function idempotencyKey({ idempotencyKey: step }: TargetRequest, method: string,
     .digest('base64url')
 }
 
-/** Exponential with jitter, or what the server asks for, if longer. */
+/** Exponential with jitter, or the server's Retry-After if longer. */
 function delay(attempt: number, retryAfterSeconds: number | undefined): number {
   const backoff = Math.min(longestDelay, firstDelay * 2 ** attempt) * (0.5 + Math.random() / 2)
   return Math.max(backoff, (retryAfterSeconds ?? 0) * 1000)
 }
 
-/** An attempt before this one may have been carried out. */
+/** An earlier attempt may have been performed. */
 const uncertain = (error: CallFailure): CallFailure =>
   new CallFailure(error.code, error.message, {
     mayBeDone: true,

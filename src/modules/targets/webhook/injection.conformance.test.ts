@@ -24,13 +24,13 @@ afterAll(async () => {
   await application?.stop()
 })
 
-test('each hostile value goes through every look-up and write as itself, and touches nobody else', {
+test('each hostile value passes through every lookup and write unchanged, and touches no other user', {
   timeout: trialMillis,
 }, async () => {
   await hostileTrial('webhook on the example', target, { attributes: ['mail', 'displayName'], width: 16 })
 })
 
-test('64 KiB come back; more, and what no address can hold, is refused by name', async () => {
+test('64 KiB come back; more, and a value that no URL can contain, is rejected by name', async () => {
   const long = '\u0000é😀"\\'.repeat(7000).slice(0, 16_000)
   const user: User = { userID: 'long', attributes: Attributes.from({ displayName: [long] }), groups: [] }
   await target.createUser(user, attributes, request)

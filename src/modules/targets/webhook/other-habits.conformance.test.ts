@@ -22,8 +22,8 @@ const suite = {
   exactLogins: true,
 }
 
-/** People are replaced whole, units with them. */
-targetConformance('webhook, whole people', open(peopleParams.whole), suite)
+/** Users are replaced as a whole, including their units. */
+targetConformance('webhook, whole users', open(peopleParams.whole), suite)
 
-/** Units have requests of their own, and nothing can be searched. */
-targetConformance('webhook, no look-ups', open(peopleParams.units), { ...suite, lookups: false })
+/** Units have their own requests, and nothing can be searched. */
+targetConformance('webhook, no lookups', open(peopleParams.units), { ...suite, lookups: false })

@@ -16,7 +16,7 @@ describe('a request', () => {
     expect(render(one({ x: '.', y: '.' }))).toBe('/a/.-./b?q=.&fixed=1')
   })
 
-  test('whatever a value is, the address has the same parts and gives it back', () => {
+  test('any value keeps the parts of the URL, and comes back unchanged', () => {
     const { render } = parseRequestTemplate('GET /users/{x}/y?q={x}')
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (x) => {
@@ -46,7 +46,7 @@ describe('a request', () => {
     ['GET /a"b', /percent-encode/],
     ['GET /a?=1', /not a valid name of a query value/],
     ['GET /a?{x}=1', /not a valid name of a query value/],
-  ])('%s is refused', (text, reason) => {
+  ])('%s is rejected', (text, reason) => {
     expect(() => parseRequestTemplate(text)).toThrow(reason)
   })
 })
@@ -90,7 +90,7 @@ describe('a body', () => {
     })
   })
 
-  test('leaves out what has no value', () => {
+  test('omits parts without a value', () => {
     expect(user.render({ values: many({ userID: ['ada'], last: ['L'] }) })).toEqual({
       login: 'ada',
       kind: 'person',
@@ -101,7 +101,7 @@ describe('a body', () => {
     })
   })
 
-  test('of changes holds what changed alone, and null for what is gone', () => {
+  test('of changes has only the changes, and null for a removed value', () => {
     const render = (changed: readonly string[], values: Readonly<Record<string, readonly string[]>>) =>
       user.render({ values: many({ userID: ['ada'], ...values }), changed: (name) => changed.includes(name) })
     expect(render(['age'], {})).toEqual({ kind: 'person', age: null })
@@ -127,7 +127,7 @@ describe('a body', () => {
     expect(patch.render({ values, changed: (name) => name === 'b' })).toEqual([{ op: 'x', value: '2' }])
   })
 
-  test('no value changes its form', () => {
+  test('no value changes its structure', () => {
     const template = parseBodyTemplate('{"a": "{x}", "b": ["{y*}"], "c": {"d": "<{x}>"}}')
     fc.assert(
       fc.property(hostile, fc.array(hostile, { maxLength: 4 }), (x, y) => {
@@ -142,7 +142,7 @@ describe('a body', () => {
     [{ age: ['1e400'] }, /"age" is not a number/],
     [{ active: ['yes'] }, /"active" is neither true nor false/],
     [{ first: ['a', 'b'] }, /"first" has 2 values/],
-  ])('refuses %j by name', (values, reason) => {
+  ])('rejects %j by name', (values, reason) => {
     expect(() => user.render({ values: many(values) })).toThrow(reason)
   })
 
@@ -159,20 +159,20 @@ describe('a body', () => {
     ['[{"a": "{x*}", "b": "{y*}"}]', /cannot repeat for both/],
     [`${'['.repeat(40)}"{x}"${']'.repeat(40)}`, /nested deeper|longer/],
     [`"${'x'.repeat(70_000)}"`, /longer than/],
-  ])('%s is refused', (text, reason) => {
+  ])('%s is rejected', (text, reason) => {
     expect(() => parseBodyTemplate(text)).toThrow(reason)
   })
 })
 
 describe('a header', () => {
-  test('is left out without its value, and holds no line of its own', () => {
+  test('is omitted without its value, and contains no line break', () => {
     const { name, render } = parseHeaderTemplate('If-Match: "{version}"')
     expect([name, render(one({ version: '3' })), render(one({}))]).toEqual(['If-Match', '"3"', undefined])
     expect(() => render(one({ version: '3\r\nX: y' }))).toThrow(/"version" is not allowed in a header/)
   })
 
   test.each(['no colon', 'Host: x', 'Content-Length: 3', 'X Y: z', 'X: a\nY: b', 'X: {v*}'])(
-    '%j is refused',
+    '%j is rejected',
     (line) => {
       expect(() => parseHeaderTemplate(line)).toThrow()
     },

@@ -2,10 +2,10 @@ import { readJsonTemplate } from '#identity/mapping/template.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey, isJsonObject, type JsonValue } from '#kernel/json.ts'
 
-/** A place for values in a template: `{name}`, `{name*}` for all values, `{name:boolean}` and `{name:number}`. */
+/** A placeholder in a template: `{name}`, `{name*}` for all values, `{name:boolean}` and `{name:number}`. */
 interface Place {
   readonly name: string
-  /** Every value, rather than the only one. */
+  /** Every value, instead of a single one. */
   readonly all: boolean
   readonly as: 'text' | 'boolean' | 'number'
 }
@@ -15,7 +15,7 @@ type TemplatePart = string | Place
 const token = /\{\{|\}\}|\{[^{}]*\}|[{}]/g
 const placeForm = /^\{([A-Za-z_][\w.-]{0,127})(\*)?(?::(boolean|number))?\}$/
 
-/** Texts and places in order; `{{` and `}}` are braces. Throws an Error for a brace that is neither. */
+/** Texts and placeholders in order; `{{` and `}}` are braces. Throws an Error for any other brace. */
 function parseParts(text: string): TemplatePart[] {
   const parts: TemplatePart[] = []
   let literal = ''
@@ -54,28 +54,28 @@ export const refusedValue = (name: string, reason: string): GatewayError =>
     keyword: 'invalidValue',
   })
 
-/** The one value of a place; undefined when it has none. */
+/** The single value of a placeholder; undefined if it has none. */
 export type SingleValues = (name: string) => string | undefined
 
-/** A request line such as `GET /users/{id}?team={group}`, parsed before any value is seen. */
+/** A request line such as `GET /users/{id}?team={group}`, parsed before any value is known. */
 export interface RequestTemplate {
   readonly method: string
-  /** Names of the places, each once. */
+  /** Names of the placeholders, each once. */
   readonly places: readonly string[]
   /**
-   * Path and query below the API's address. A value stays within its path segment or query value; a query pair whose
-   * place has no value is left out. Throws BAD_REQUEST, by name, for a value that does not fit there.
+   * Path and query below the API's URL. A value stays within its path segment or query value; a query pair without a
+   * value is omitted. Throws BAD_REQUEST, by name, for a value that does not fit.
    */
   render(values: SingleValues): string
 }
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-/** The longest address that servers commonly accept. */
+/** The longest URL that servers commonly accept. */
 const maxAddress = 8000
 const requestForm = /^([A-Za-z]+) +(\/[^\s?#]*)(?:\?([^\s#]*))?$/
 const literalForm = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*$/
 
-/** Throws an Error that says what is wrong. */
+/** Throws an Error that describes the problem. */
 export function parseRequestTemplate(text: string): RequestTemplate {
   const [, verb = '', path = '', query] = requestForm.exec(text.trim()) ?? []
   if (verb === '') throw new Error('must be a method and a path, such as GET /users/{id}')
@@ -173,7 +173,7 @@ function encode(value: string, name: string): string {
 export interface HeaderTemplate {
   readonly name: string
   readonly places: readonly string[]
-  /** Undefined when a place has no value; then the header is not sent. Throws BAD_REQUEST, by name, for an invalid value. */
+  /** Undefined, so that no header is sent, without a value. Throws BAD_REQUEST, by name, for an invalid value. */
   render(values: SingleValues): string | undefined
 }
 
@@ -192,7 +192,7 @@ const ownNames = new Set([
 
 export const isHeaderName = (text: string): boolean => headerForm.test(`${text}:`) && !ownNames.has(text.toLowerCase())
 
-/** Throws an Error that says what is wrong. */
+/** Throws an Error that describes the problem. */
 export function parseHeaderTemplate(line: string): HeaderTemplate {
   const [, name = '', value = ''] = headerForm.exec(line) ?? []
   if (name === '') throw new Error('must be a header such as "X-Tenant: acme"')
@@ -222,14 +222,14 @@ export function parseHeaderTemplate(line: string): HeaderTemplate {
 
 export interface BodyValues {
   values(name: string): readonly string[]
-  /** Where given, the body has only the parts with these names, and null where there is no value. */
+  /** If given, the body has only the parts with these names, and null for a missing value. */
   readonly changed?: (name: string) => boolean
 }
 
-/** JSON with places in its strings, parsed before any value is seen: no value can change its structure. */
+/** JSON with placeholders in its strings, parsed before any value is known: no value can change its structure. */
 export interface BodyTemplate {
   readonly places: readonly Place[]
-  /** Throws BAD_REQUEST, by name, for a value that its place cannot take. */
+  /** Throws BAD_REQUEST, by name, for a value that does not fit its placeholder. */
   render(values: BodyValues): JsonValue
 }
 
@@ -251,7 +251,7 @@ const maxTemplate = 64 * 1024
 const maxDepth = 32
 const maxRendered = 4 * 1024 * 1024
 
-/** Throws an Error that says what is wrong and where. */
+/** Throws an Error that describes the problem and its position. */
 export function parseBodyTemplate(text: string): BodyTemplate {
   if (text.length > maxTemplate) throw new Error(`longer than ${maxTemplate} characters`)
   const json = parseJson(text)
@@ -343,7 +343,7 @@ function placesIn(node: Node): Place[] {
   }
 }
 
-/** Undefined is left out. */
+/** Undefined is omitted. */
 function render(node: Node, given: BodyValues, isRoot: boolean): JsonValue | undefined {
   const { changed } = given
   if (node.kind === 'constant') return node.value

@@ -18,7 +18,7 @@ export class EntryReader {
     this.#target = target
   }
 
-  /** What the path finds; lists count as their elements. */
+  /** The matches of the path; lists count as their elements. */
   items(document: JsonValue, path: JsonPath): JsonValue[] {
     let found: readonly JsonValue[]
     try {
@@ -65,7 +65,7 @@ export class EntryReader {
     }
   }
 
-  /** An entry may lack them; other values than times are malformed. */
+  /** An entry may lack them; values other than times are malformed. */
   #times(
     document: JsonValue,
     { created, modified }: EntryPaths,
@@ -112,7 +112,7 @@ export class EntryReader {
 
 interface List {
   readonly operation: Operation
-  /** Replaces the operation's own. */
+  /** Replaces the operation's own template. */
   readonly template?: RequestTemplate
   readonly values: SingleValues
   readonly request?: TargetRequest | undefined
@@ -121,7 +121,7 @@ interface List {
 /** The most pages that are read. */
 const maxPages = 10_000
 
-/** Reads lists to their end. Throws BAD_REQUEST, `tooMany`, for one that is longer than is allowed. */
+/** Reads lists to their end. Throws BAD_REQUEST, `tooMany`, for one that is too long. */
 export class ListReader {
   readonly #caller: ApiCaller
   readonly #reader: EntryReader
@@ -215,7 +215,7 @@ export interface Narrowing {
   readonly value: string
 }
 
-/** The users and groups of the API, as its requests and answers are configured. */
+/** The users and groups of the API, by the configured requests and answers. */
 export class WebhookApi {
   readonly config: WebhookConfig
   readonly #caller: ApiCaller
@@ -229,7 +229,7 @@ export class WebhookApi {
     this.#lists = lists
   }
 
-  /** The user of this login, even if the answer contains others. */
+  /** The user with this login, even if the answer contains others. */
   findUser(userID: string, request?: TargetRequest): Promise<User | undefined> {
     return this.#user('findUser', { userID }, (user) => user.userID, userID, request)
   }
@@ -246,7 +246,7 @@ export class WebhookApi {
     return this.#group('findGroupById', { groupId }, ({ id }) => id, groupId)
   }
 
-  /** Without the groups that need a request of their own. */
+  /** Without groups that need a request of their own. */
   async listUsers(narrowing?: Narrowing): Promise<User[]> {
     const items = await this.#list('searchUsers', narrowing)
     return items.map((item) => this.#reader.user(item, this.config.user))
@@ -276,7 +276,7 @@ export class WebhookApi {
     return { ...group, members: items.flatMap((item) => this.#reader.texts(item, itself, 'members')) }
   }
 
-  /** False when the API answers "not found". */
+  /** False if the API answers "not found". */
   async write(name: OperationName, places: Places, call: Pick<Call, 'body' | 'request'>): Promise<boolean> {
     const operation = this.config.operations[name]
     if (operation === undefined) throw new GatewayError('NOT_SUPPORTED', `the target has no request "${name}"`)
@@ -340,7 +340,7 @@ const valuesOf =
   (name) =>
     Object.hasOwn(places, name) ? places[name] : undefined
 
-/** An API that finds too much, or ignores letter case, must not make one user pass for another. */
+/** Drops other results: an API that finds too much, or ignores letter case, must not make one user pass for another. */
 function matching<T>(items: readonly T[], key: (item: T) => string | undefined, wanted: string): T | undefined {
   const folded = wanted.toLowerCase()
   return items.find((item) => key(item) === wanted) ?? items.find((item) => key(item)?.toLowerCase() === folded)

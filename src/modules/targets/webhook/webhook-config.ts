@@ -4,7 +4,7 @@ import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.
 
 const paging = ['offset', 'limit', 'page', 'cursor'] as const
 
-/** The requests that can be configured: their places, and whether a body takes attributes besides. */
+/** The configurable requests: their placeholders, and whether a body also accepts attributes. */
 export const operations = {
   findUser: { places: ['userID'], answer: 'one', about: 'Finds a user by login.' },
   findUserById: { places: ['id'], answer: 'one', about: 'Finds a user by the API’s own id.' },
@@ -48,26 +48,26 @@ export const isOperation = (name: string): name is OperationName => Object.hasOw
 
 export const kindOf = (name: OperationName): OperationKind => operations[name]
 
-/** One request of the API as it is configured. */
+/** One configured request of the API. */
 export interface Operation {
   readonly name: OperationName
   readonly request: RequestTemplate
   readonly headers: readonly HeaderTemplate[]
   readonly body: BodyTemplate | undefined
-  /** Where in the answer the users, groups or names are. */
+  /** The path of the users, groups or names in the answer. */
   readonly items: JsonPath
-  /** How many there are in all. */
+  /** The path of the total number. */
   readonly total: JsonPath | undefined
   /** The cursor of the next page. */
   readonly next: JsonPath | undefined
-  /** The statuses of success; any 2xx when undefined. */
+  /** The statuses of success; any 2xx if undefined. */
   readonly statuses: ReadonlySet<number> | undefined
   readonly notFound: ReadonlySet<number>
 }
 
 export type Operations = Readonly<Partial<Record<OperationName, Operation>>>
 
-/** Whether any part of the request has a place of this name. */
+/** Whether any part of the request has a placeholder with this name. */
 export const hasPlace = ({ request, headers, body }: Operation, name: string): boolean =>
   request.places.includes(name) ||
   headers.some(({ places }) => places.includes(name)) ||
@@ -77,7 +77,7 @@ export const hasPlace = ({ request, headers, body }: Operation, name: string): b
 export const isWritten = (params: Params, name: OperationName): boolean =>
   params.values(name).some((value) => value !== '')
 
-/** Where an answer of the API has the parts of a user or group. */
+/** The paths of the parts of a user or group in an answer. */
 export interface EntryPaths {
   /** The login of a user, the name of a group. */
   readonly name: JsonPath

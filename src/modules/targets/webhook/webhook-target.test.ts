@@ -48,7 +48,7 @@ async function open(given: ParamValues = {}, base: ParamValues = peopleParams.wh
 const told = () => changes.map(({ subject, action, value }) => `${action} ${subject} ${value}`)
 const made = (method: string) => api.calls.filter((call) => call.method === method)
 
-/** Interferes with the first so many requests of the method. */
+/** Interferes with the first requests of the method, this many times. */
 function first(times: number, method: string, interfere: Interference): Interference {
   let left = times
   return (incoming, response, body) => {
@@ -76,14 +76,14 @@ const hangUp: Interference = (incoming) => {
   return true
 }
 
-describe('answers that cannot be used', () => {
+describe('unusable answers', () => {
   test.each<[string, Interference, string]>([
     ['no JSON', answer(200, { 'content-type': 'application/json' }, '{"login": '), 'TARGET_FAILED'],
     ['no UTF-8', answer(200, {}, Buffer.from([0x22, 0xff, 0x22])), 'TARGET_FAILED'],
     ['a web page', answer(200, { 'content-type': 'text/html; charset=utf-8' }, '{}'), 'TARGET_FAILED'],
     ['a user without login', answer(200, {}, '{"name": "x"}'), 'TARGET_FAILED'],
     ['a user with two logins', answer(200, {}, '{"login": ["a", "b"]}'), 'TARGET_FAILED'],
-    ['an attribute that is no text', answer(200, {}, '{"login": "ada", "name": {"first": "A"}}'), 'TARGET_FAILED'],
+    ['an attribute that is not a text', answer(200, {}, '{"login": "ada", "name": {"first": "A"}}'), 'TARGET_FAILED'],
     ['too much', answer(200, {}, `{"login": "ada", "name": "${'x'.repeat(5000)}"}`), 'TARGET_FAILED'],
     ['a redirect', answer(302, { location: 'http://127.0.0.1:1/' }), 'TARGET_FAILED'],
     ['who are you', answer(401), 'TARGET_FAILED'],
@@ -100,13 +100,13 @@ describe('answers that cannot be used', () => {
     })
   })
 
-  test('an answer that is nested without end', async () => {
+  test('an endlessly nested answer', async () => {
     const target = await open({ 'user.attribute.displayName': '$..first' })
     api.before = answer(200, {}, `{"login": "ada", "x": ${'['.repeat(50_000)}${']'.repeat(50_000)}}`)
     await expect(target.findUser('ada', [], request())).rejects.toMatchObject({ code: 'TARGET_FAILED' })
   })
 
-  test('no answer, and one that comes drop by drop, end with the deadline', async () => {
+  test('no answer, and one that arrives byte by byte, end with the deadline', async () => {
     const target = await open({ timeoutMillis: '300' })
     for (const interference of [
       () => true,
@@ -123,14 +123,14 @@ describe('answers that cannot be used', () => {
     }
   })
 
-  test('someone else is nobody', async () => {
+  test('another user is treated as not found', async () => {
     api.before = answer(200, {}, '[{"login": "adam"}, {"login": "bob"}]')
     const target = await open()
     expect(await target.findUser('ada', [], request())).toBeUndefined()
     expect((await target.findUser('adam', [], request()))?.userID).toBe('adam')
   })
 
-  test('a user of the same login in other letters is not the one that was to be made', async () => {
+  test('a user with the same login in another letter case is not the one to create', async () => {
     api.before = answer(200, {}, '{"login": "ada", "name": "Ada"}')
     const target = await open()
     const create = target.createUser(userOf('ADA', { displayName: ['Ada'] }), attributes, request())
@@ -139,19 +139,19 @@ describe('answers that cannot be used', () => {
     expect(changes).toEqual([])
   })
 
-  test('__proto__ is data like any other', async () => {
+  test('__proto__ is plain data', async () => {
     api.before = answer(200, {}, '{"login": "ada", "__proto__": {"name": "x"}, "constructor": "y"}')
     const target = await open({ 'user.attribute.displayName': '$.name' })
     expect((await target.findUser('ada', [], request()))?.attributes.values('displayName')).toEqual([])
   })
 })
 
-describe('changes of which nobody knows what came', () => {
+describe('changes with an unknown outcome', () => {
   test.each<[string, Interference]>([
     ['500 after it was done', answer(500)],
     ['cut off in the answer', cut],
     ['hung up after it was done', hangUp],
-  ])('%s: created once, told once', async (_, interference) => {
+  ])('%s: created once, reported once', async (_, interference) => {
     const target = await open()
     api.after = first(1, 'POST', interference)
     await target.createUser(userOf('ada', { displayName: ['Ada'] }, ['group1']), attributes, request())
@@ -160,7 +160,7 @@ describe('changes of which nobody knows what came', () => {
     expect(told()).toEqual(['add entry ada', 'add attribute Ada', 'add group group1'])
   })
 
-  test('what was not done is not called done, and not made twice', async () => {
+  test('a change that was not made is not reported, and not made twice', async () => {
     const target = await open()
     for (const interference of [answer(500), hangUp, answer(200, { 'content-type': 'text/html' }, '<p>log in</p>')]) {
       api.calls.length = 0
@@ -172,7 +172,7 @@ describe('changes of which nobody knows what came', () => {
     expect(changes).toEqual([])
   })
 
-  test('a change and a deletion are looked at, too', async () => {
+  test('a change and a deletion are checked, too', async () => {
     const target = await open({ retries: '0' })
     await target.createUser(ada, attributes, request())
     changes = []
@@ -187,7 +187,7 @@ describe('changes of which nobody knows what came', () => {
     expect(api.people.size).toBe(1)
   })
 
-  test('half of a change is told as half, and the rest can be done later', async () => {
+  test('a partial change is reported as far as it went, and the rest can follow later', async () => {
     const target = await open({ retries: '0' }, peopleParams.units)
     const user = userOf('ada', { displayName: ['Ada'] }, ['group1', 'group2'])
     api.before = (incoming, response, body) =>
@@ -200,7 +200,7 @@ describe('changes of which nobody knows what came', () => {
     expect((await target.findUser('ada', attributes, request()))?.groups).toEqual(['group1', 'group2'])
   })
 
-  test('an API that knows keys is asked again with the same one', async () => {
+  test('an API with idempotency keys gets the same key again', async () => {
     const target = await open({ idempotencyKeys: 'true' })
     api.before = first(2, 'POST', answer(502))
     await target.createUser(ada, attributes, request())
@@ -214,8 +214,8 @@ describe('changes of which nobody knows what came', () => {
   })
 })
 
-describe('trying again', () => {
-  test('what changes nothing, or the same twice, is tried again', async () => {
+describe('retries', () => {
+  test('reads and idempotent changes are retried', async () => {
     const target = await open()
     api.before = first(2, 'GET', answer(503))
     await target.createUser(ada, attributes, request())
@@ -225,7 +225,7 @@ describe('trying again', () => {
     expect(made('PUT')).toHaveLength(3)
   })
 
-  test('a deletion that was done at the first attempt is told', async () => {
+  test('a deletion that the first attempt made is reported', async () => {
     const target = await open()
     await target.createUser(ada, attributes, request())
     changes = []
@@ -234,7 +234,7 @@ describe('trying again', () => {
     expect(told()).toEqual(['delete entry ada'])
   })
 
-  test('Retry-After is kept to, and passed on where there is no time for it', async () => {
+  test('Retry-After is respected, and passed on if there is no time for it', async () => {
     const target = await open()
     api.before = first(1, 'POST', answer(429, { 'retry-after': '1' }))
     const start = performance.now()
@@ -248,13 +248,13 @@ describe('trying again', () => {
     expect(performance.now() - start).toBeLessThan(2_900)
   })
 
-  test('an API that is not there', async () => {
+  test('an unreachable API', async () => {
     const target = await open({ url: `http://127.0.0.1:${await freePort()}`, retries: '1' })
     await expect(target.createUser(ada, attributes, request())).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
     expect(changes).toEqual([])
   })
 
-  test('a step that is called off is not waited for', async () => {
+  test('a cancelled step is not waited for', async () => {
     const target = await open()
     api.before = () => true
     const signal = AbortSignal.timeout(50)
@@ -285,7 +285,7 @@ describe('values', () => {
     }
   })
 
-  test('an attribute that no request carries is refused before anything is done', async () => {
+  test('an attribute that no request contains is rejected before any change', async () => {
     const target = await open()
     const user = userOf('ada', { shoeSize: ['42'] })
     await expect(target.createUser(user, ['shoeSize'], request())).rejects.toMatchObject({
@@ -299,7 +299,7 @@ describe('values', () => {
     expect(made('PUT')).toEqual([])
   })
 
-  test.each(['', '.', '..', '\ud800', 'x'.repeat(9000)])('the login %j cannot stand in a path', async (login) => {
+  test.each(['', '.', '..', '\ud800', 'x'.repeat(9000)])('the login %j cannot be part of a path', async (login) => {
     const target = await open()
     await expect(target.createUser(userOf(login), attributes, request())).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(api.calls).toEqual([])
@@ -325,13 +325,13 @@ describe('values', () => {
     await expect(target.setUserPassword(userOf('bob'), 'x', request())).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('"there is none" may be said by any status', async () => {
+  test('any status can mean "not found"', async () => {
     const target = await open({ 'findUser.notFound': ['204', '404'] })
     api.before = answer(204)
     expect(await target.findUser('ada', [], request())).toBeUndefined()
   })
 
-  test('groups cannot be changed where the API has no requests for it', async () => {
+  test('groups cannot be changed if the API has no requests for it', async () => {
     const { userGroups, addMember, removeMember, ...rest } = peopleParams.units
     const { 'userGroups.items': _, 'addMember.body': __, ...bare } = rest
     expect([userGroups, addMember, removeMember]).not.toContain(undefined)
@@ -345,14 +345,14 @@ describe('values', () => {
 describe('lists', () => {
   const everyone = { offset: 0, limit: 10 }
 
-  test('are read to their end, whatever a page holds', async () => {
+  test('are read to their end, whatever the pages contain', async () => {
     const target = await open()
     for (const login of ['a', 'b', 'c', 'd', 'e']) await target.createUser(userOf(login), attributes, request())
     expect(await target.searchUsers(everyone)).toMatchObject({ total: 5 })
     expect(await target.searchGroups(everyone)).toMatchObject({ total: 3 })
   })
 
-  test('that have no end, or turn in circles, are refused', async () => {
+  test('that never end, or repeat, are rejected', async () => {
     const target = await open({ maxEntries: '20' })
     api.before = answer(200, {}, '{"people": [{"login": "a"}], "more": "1"}')
     await expect(target.searchUsers(everyone)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
@@ -363,13 +363,13 @@ describe('lists', () => {
     await expect(target.searchGroups(everyone)).rejects.toMatchObject({ code: 'BAD_REQUEST', keyword: 'tooMany' })
   })
 
-  test('are there only where all of their requests are', async () => {
+  test('exist only if all of their requests are configured', async () => {
     expect(hasLookups(await open({}, peopleParams.units))).toBe(false)
     expect(hasLookups(await open())).toBe(true)
   })
 })
 
-describe('who is calling', () => {
+describe('authentication', () => {
   test.each<[ParamValues, string, string]>([
     [{ bearerToken: 'tok' }, 'authorization', 'Bearer tok'],
     [{ basicUser: 'u', basicPassword: 'pä:ß' }, 'authorization', `Basic ${Buffer.from('u:pä:ß').toString('base64')}`],
@@ -381,7 +381,7 @@ describe('who is calling', () => {
     expect(api.calls[0]?.headers[header]).toBe(value)
   })
 
-  test('a signature over time, method, path and body', async () => {
+  test('a signature covers time, method, path and body', async () => {
     const target = await open({ signingSecret: 's3cret', signatureHeader: 'X-Sig', timestampHeader: 'X-Time' })
     await target.createUser(userOf('a/ü?'), attributes, request())
     expect(api.calls).toHaveLength(2)
@@ -391,7 +391,7 @@ describe('who is calling', () => {
     }
   })
 
-  test('no secret is in what is thrown', async () => {
+  test('no error contains a secret', async () => {
     const target = await open({ bearerToken: 'tok-3n', signingSecret: 's3cret' })
     for (const interference of [answer(401), hangUp, answer(200, {}, '{')]) {
       api.before = interference
@@ -400,7 +400,7 @@ describe('who is calling', () => {
     }
   })
 
-  test('a server whose certificate nobody vouches for gets nothing', async () => {
+  test('a server without a trusted certificate gets nothing', async () => {
     let asked = 0
     const server = createHttpsServer({ key: testServerKey, cert: testServerCertificate }, (_, response) => {
       asked++

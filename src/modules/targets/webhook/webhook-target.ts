@@ -49,7 +49,7 @@ export async function openWebhookTarget(config: WebhookConfig, host: ModuleHost)
   } satisfies Target
 }
 
-/** The attributes that the bodies of these requests have places for. */
+/** The attributes that have placeholders in the bodies of these requests. */
 function written({ attributes, aliases }: EntryPaths, ...operations: readonly (Operation | undefined)[]): Set<string> {
   const places = new Set(operations.flatMap((one) => one?.body?.places ?? []).map(({ name }) => name.toLowerCase()))
   const named = [...attributes.keys()].map((name) => name.toLowerCase()).filter((name) => places.has(name))
@@ -115,7 +115,7 @@ async function withGroups(api: WebhookApi, users: readonly User[]): Promise<User
 
 const listOf = <T>(item: T | undefined): T[] => (item === undefined ? [] : [item])
 
-/** Conditions that all must hold. */
+/** Conditions of a conjunction. */
 const conditions = (filter: Filter | undefined): readonly Filter[] =>
   filter === undefined ? [] : filter.kind === 'and' ? filter.filters.flatMap(conditions) : [filter]
 
@@ -145,14 +145,14 @@ function mentions(filter: Filter | undefined, attribute: string): boolean {
 function webhookGroups(api: WebhookApi): Omit<GroupTarget, keyof Target> {
   const { operations } = api.config
 
-  /** Throws BAD_REQUEST for an attribute that no place of the request carries. */
+  /** Throws BAD_REQUEST for an attribute without a placeholder in the request. */
   function requirePlaces(operation: 'createGroup' | 'updateGroup', names: readonly string[]): void {
     const places = new Set(operations[operation]?.body?.places.map(({ name }) => name.toLowerCase()))
     const odd = names.find((name) => !places.has(name.toLowerCase()))
     if (odd !== undefined) throw refusedValue(odd, `has no place in ${operation}`)
   }
 
-  /** A change of nothing, which only asks for a new version, sends the group as it is. */
+  /** An empty change, which only requests a new version, sends the unchanged group. */
   function updateBody(wanted: Group, before: Group, changes: readonly TargetChange[]): BodyValues {
     const values = valuesOf(wanted, before)
     if (operations.updateGroup?.request.method !== 'PATCH' || changes.length === 0) return { values }

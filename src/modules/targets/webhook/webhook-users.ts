@@ -35,7 +35,7 @@ export function webhookUsers(api: WebhookApi): Users {
   }
 }
 
-/** Reports each request as soon as it is done, so that a change that fails half way is reported as far as it went. */
+/** Reports each request as soon as it is done, so that a change that fails part way is reported as far as it went. */
 class WebhookUserStore implements UserStore<StoredUser> {
   readonly renames: boolean
   readonly #api: WebhookApi
@@ -99,7 +99,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
     return changes
   }
 
-  /** Throws VERSION_MISMATCH when the group was renamed or deleted. */
+  /** Throws VERSION_MISMATCH if the group was renamed or deleted. */
   async requireGroup(expected: NamedGroup, request: TargetRequest): Promise<void> {
     if (this.#api.config.group.id === undefined) return
     const found = await this.#api.findGroup(expected.name, request)
@@ -128,7 +128,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
     report(changes, request)
   }
 
-  /** Throws BAD_REQUEST for a value that no place of the request carries. */
+  /** Throws BAD_REQUEST for a value without a placeholder in the request. */
   #requirePlaces(wanted: User, names: readonly string[], operation: Operation | undefined): void {
     const { aliases } = this.#api.config.user
     const places = new Set(operation?.body?.places.map(({ name }) => name.toLowerCase()))
@@ -142,9 +142,9 @@ class WebhookUserStore implements UserStore<StoredUser> {
   }
 
   /**
-   * Finds the groups and changes nothing yet. Returns the function that changes the memberships of a user; undefined where
+   * Finds the groups and changes nothing yet. Returns the function that changes the memberships of a user; undefined if
    * none change, or the user's own request changes them. Throws BAD_REQUEST for a group that does not exist, and
-   * NOT_SUPPORTED where the API has no memberships.
+   * NOT_SUPPORTED if the API has no memberships.
    */
   async #prepareMemberships(
     join: readonly string[],
@@ -162,7 +162,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
     }
   }
 
-  /** The groups, with their ids where the request needs them. A group to leave that does not exist is skipped. */
+  /** The groups, with their ids if the request needs them. A missing group to leave is skipped. */
   async #groupIds(
     name: 'addMember' | 'removeMember',
     groups: readonly string[],
@@ -206,11 +206,11 @@ class WebhookUserStore implements UserStore<StoredUser> {
 const withoutGroups = (changes: readonly TargetChange[]): TargetChange[] =>
   changes.filter(({ subject }) => subject !== 'group')
 
-/** The place in a body that a change is about, in lower case. */
+/** The placeholder in a body that a change is about, in lower case. */
 const changedName = ({ subject, attribute }: TargetChange): string =>
   subject === 'group' ? 'groups' : attribute.toLowerCase()
 
-/** With the version that was just read, so that the change of another writer is not overwritten. */
+/** With the version that was just read, so that it does not overwrite another writer's change. */
 const placesOf = ({ userID, id = userID, version }: User): Places => ({ userID, id, version })
 
 /** These identify the user, and never change. */

@@ -18,7 +18,7 @@ const request = {
   audit() {},
 } as unknown as TargetRequest
 
-/** An empty application but for the three teams. */
+/** An application that is empty except for the three teams. */
 async function open() {
   const target = asSteps(await openWebhook(crmParams({ url: application.url })))
   if (!hasLookups(target) || !hasGroups(target)) throw new Error('the example has no look-ups or groups')

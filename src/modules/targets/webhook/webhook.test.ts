@@ -12,7 +12,7 @@ function parse(params: ParamValues) {
 
 const url = 'https://api.example.com'
 
-test('what the requests together can do', () => {
+test('the capabilities of the requests together', () => {
   const can = (params: ParamValues) => {
     const { config, problems } = parse({ url, ...params })
     expect(problems).toEqual([])
@@ -89,7 +89,7 @@ test.each<[ParamValues, RegExp]>([
   expect(problems).toContainEqual(expect.stringMatching(problem))
 })
 
-test('a secret is not shown in what is wrong with it', () => {
+test('a secret is not shown in its problem', () => {
   const { problems } = parse({ url, ...peopleParams.whole, bearerToken: 'gehe\u0007im' })
   expect(problems.join()).not.toContain('gehe')
 })

@@ -35,7 +35,7 @@ import {
   type WebhookConfig,
 } from './webhook-config.ts'
 
-/** A path, and the text that it was compiled from. */
+/** A path with its source text. */
 interface WrittenPath {
   readonly text: string
   readonly find: JsonPath
@@ -205,7 +205,7 @@ function readAuthority(given: Given, params: Params, issues: Issues, { folder }:
 
 const tokenForm = /^[\x21-\x7e]+$/
 
-/** One kind of credentials, or none where requests are signed. */
+/** One kind of credentials, or none if requests are signed. */
 function readCredentials(given: Given, params: Params, issues: Issues): (readonly [string, string])[] {
   const { bearerToken, basicUser, basicPassword, apiKey, apiKeyHeader } = given
   const ways = (['bearerToken', 'basicUser', 'apiKey'] as const).filter((name) => given[name] !== undefined)
@@ -324,7 +324,7 @@ function readOperation(
   }
 }
 
-/** Proxies log addresses and headers, so a password belongs in the body. */
+/** Proxies log URLs and headers, so a password belongs in the body. */
 function reportPassword(
   request: RequestTemplate,
   headers: readonly HeaderTemplate[],
@@ -340,7 +340,7 @@ function reportPassword(
   }
 }
 
-/** The requests that narrow a search; each is a request of `{value}` and the places of pages. */
+/** The requests that narrow a search; each has `{value}` and the placeholders of pages. */
 function readNarrowings(
   search: 'searchUsers' | 'searchGroups',
   given: Given,
@@ -363,13 +363,13 @@ function readNarrowings(
   return narrowings
 }
 
-/** Places that need a path of the answers. */
+/** Placeholders that need a path of the answers. */
 const pathOfPlace = {
   id: 'user.id',
   groupId: 'group.id',
 } as const
 
-/** Reports requests that lack another request or a path. Returns what the requests together can do. */
+/** Reports requests that lack another request or a path. Returns the capabilities of the requests together. */
 function checkOperations(operations: Operations, given: Given, params: Params, issues: Issues): Capabilities {
   for (const operation of Object.values(operations)) checkPlaces(operation, operations, given, params, issues)
   return {
@@ -490,7 +490,7 @@ function checkMemberships(
   return inBodies.length > 0 ? 'body' : 'calls'
 }
 
-/** A user that is addressed by its id can be renamed where the body contains the login. */
+/** A user whose URL has the id can be renamed if the body contains the login. */
 function renames({ updateUser }: Operations): boolean {
   if (updateUser === undefined || updateUser.request.places.includes('userID')) return false
   return updateUser.body?.places.some(({ name }) => name === 'userID') ?? false

@@ -33,7 +33,7 @@ async function open(rows: readonly QueryRow[]) {
   return { asked, source: await prepared.create(fakeModuleHost({ targets: { crm: target } })) }
 }
 
-test('the whole list, a search and a value are asked for by their own statements, with bound values', async () => {
+test('the whole list, a search and a value use their own statements, with bound values', async () => {
   const { asked, source } = await open([
     { label: 'Here', code: '1' },
     { label: '', code: '2' },
@@ -54,18 +54,18 @@ test('the whole list, a search and a value are asked for by their own statements
   ])
 })
 
-test('a statement that gives another column is told', async () => {
+test('a statement that returns another column is reported', async () => {
   const { source } = await open([{ other: 'x' }])
   await expect(source.list({ limit: 1, subject: anonymous })).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })
 
-test('a target that is no database is told at the start', async () => {
+test('a target that is not a database is reported at the start', async () => {
   const prepared = database.prepare(fakeParams(settings), noIssues(), fakeParseContext())
   const host = fakeModuleHost({ targets: { crm: new MemoryTarget() } })
   await expect(prepared.create(host)).rejects.toThrow('not a database')
 })
 
-test('question marks in quotes and comments are no places', () => {
+test('question marks in quotes and comments are not placeholders', () => {
   expect(namePlaces(`select '?', "?", ? -- ?\n/* ? */ from x where a = ?`, 'v')).toBe(
     `select '?', "?", :v -- ?\n/* ? */ from x where a = :v`,
   )

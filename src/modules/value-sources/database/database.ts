@@ -80,9 +80,9 @@ function cell(row: QueryRow, column: string): string {
 
 const tokens = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\?/g
 
-/** A statement of OpenUnison's form, whose places are `?`, in ours: each place gets the name. Quoted text stays. */
+/** Rewrites a statement with OpenUnison's `?` placeholders: each gets the name. Quoted text stays. */
 export const namePlaces = (statement: string, name: string): string =>
   statement.replace(tokens, (token) => (token === '?' ? `:${name}` : token))
 
-/** The text as a part of what `like` matches, where the backslash is the escape character. */
+/** The text as a part of a `like` pattern with the backslash as escape character. */
 export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')

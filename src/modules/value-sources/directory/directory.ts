@@ -24,7 +24,7 @@ const parameters = {
 
 type Config = ReturnType<typeof readParameters<typeof parameters>>
 
-/** Values from entries of the virtual directory: groups, places, people. */
+/** Values from entries of the virtual directory: groups, locations, users. */
 export default defineValueSource({
   className: 'sources.Directory',
   aliases: ['com.tremolosecurity.scalejs.register.dynamicSource.LoadFromLDAP'],

@@ -15,7 +15,7 @@ async function open(code: string) {
   return source
 }
 
-test('a plug-in gives the list and checks values', async () => {
+test('a plug-in returns the list and checks values', async () => {
   const source = await open(`
     let kind
     function init(name, config) { kind = config.kind[0] }
@@ -31,7 +31,7 @@ test('a plug-in gives the list and checks values', async () => {
   expect(await source.check('no', anonymous)).toBe('not this one')
 })
 
-test('an answer that is none is refused', async () => {
+test('an invalid answer is rejected', async () => {
   const source = await open(`
     function getSourceList() { return [{ name: 'x' }] }
     function validate() { return 7 }
@@ -40,6 +40,6 @@ test('an answer that is none is refused', async () => {
   expect(await source.check('x', anonymous)).toBe('has a value that cannot be used')
 })
 
-test('both functions are needed', async () => {
+test('both functions are required', async () => {
   await expect(open('function getSourceList() { return [] }')).rejects.toThrow('validate')
 })

@@ -4,7 +4,7 @@ import { issuesOf, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
 const add = (extra = {}) => ({ taskType: 'addAttribute', ...extra })
 
 describe('addAttribute', () => {
-  test('adds a value beside those there are', async () => {
+  test('adds a value to the existing ones', async () => {
     const user = await userAfter([add({ name: 'mail', value: '$x$' })], {
       params: { x: '${note}' },
       attributes: { mail: ['a'], note: ['n'] },
@@ -12,7 +12,7 @@ describe('addAttribute', () => {
     expect(user?.attributes).toEqual({ mail: ['a', '${note}'], note: ['n'] })
   })
 
-  test('takes one value away, or with an empty value all of them', async () => {
+  test('removes one value, or with an empty value all of them', async () => {
     const attributes = { mail: ['a', 'b'], note: ['n'] }
     const tasks = [add({ name: 'mail', value: 'a', remove: true }), add({ name: 'note', value: '', remove: 'true' })]
     expect((await userAfter(tasks, { attributes }))?.attributes).toEqual({ mail: ['b'] })
@@ -36,7 +36,7 @@ describe('addAttribute', () => {
     },
   )
 
-  test('numbers and booleans are values; what is missing is reported', () => {
+  test('numbers and booleans are values; missing fields are reported', () => {
     const tasks = [
       add({ name: 'a', value: 15 }),
       add({ name: 'b', value: true }),
@@ -52,7 +52,7 @@ describe('addAttribute', () => {
     ])
   })
 
-  test('tells what it reads and produces', () => {
+  test('declares the attributes it reads and produces', () => {
     const flows = parseTasks([
       add({ name: 'full', value: '${first} ${last}' }),
       add({ name: 'key', value: 'x', addToRequest: true }),

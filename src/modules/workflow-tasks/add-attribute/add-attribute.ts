@@ -57,7 +57,7 @@ function changeRequest(request: RequestMap, key: string, value: string, remove: 
   else request.set(key, value)
 }
 
-/** An empty value adds nothing, since an attribute holds no empty values. */
+/** An empty value adds nothing, since attributes have no empty values. */
 function changeUser(user: WorkflowUser, name: string, value: string, remove: boolean): void {
   const { attributes } = user
   if (!remove) attributes.add(name, value === '' ? [] : [value])

@@ -4,7 +4,7 @@ import { issuesOf, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
 const addGroup = (extra = {}) => ({ taskType: 'addGroup', name: '$groupname$', remove: '$removegroup$', ...extra })
 
 describe('addGroup', () => {
-  test('adds or removes by what the request says, whatever the letter case of the group', async () => {
+  test('adds or removes as requested, in any letter case of the group', async () => {
     const add = await userAfter([addGroup()], { groups: ['a'], params: { groupname: 'b', removegroup: 'false' } })
     expect(add?.groups).toEqual(['a', 'b'])
     const remove = await userAfter([addGroup()], {
@@ -28,7 +28,7 @@ describe('addGroup', () => {
     expect(user?.groups).toEqual(['$groupname$-x'])
   })
 
-  test('spaces belong to the name', async () => {
+  test('spaces are part of the name', async () => {
     const user = await userAfter([addGroup()], { params: { groupname: ' b ' } })
     expect(user?.groups).toEqual([' b '])
   })
@@ -43,7 +43,7 @@ describe('addGroup', () => {
     [{ team: ' ' }, {}, 'the parameter "team"'],
     [{ team: 'blue' }, {}, 'the attribute "dept"'],
     [{ team: 'blue' }, { dept: [''] }, 'the attribute "dept"'],
-  ])('refuses a name with an empty part: parameters %j, attributes %j', async (params, attributes, missing) => {
+  ])('rejects a name with an empty part: parameters %j, attributes %j', async (params, attributes, missing) => {
     const name = 'team-$team$-${dept}'
     for (const remove of ['false', 'true']) {
       await expect(userAfter([addGroup({ name, remove })], { params, attributes })).rejects.toMatchObject({
@@ -59,14 +59,14 @@ describe('addGroup', () => {
     await expect(userAfter([addGroup()], { params })).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
   })
 
-  test('accepts a YAML boolean, and reports what is neither', () => {
+  test('accepts a YAML boolean, and reports other values', () => {
     expect(issuesOf([addGroup({ remove: true }), addGroup({ remove: 'yes' }), { taskType: 'addGroup' }])).toEqual([
       '1.remove: "remove" must be true, false or a template',
       '2.name: "name" is required',
     ])
   })
 
-  test('tells which attributes it reads', () => {
+  test('declares the attributes it reads', () => {
     expect(parseTasks([addGroup({ name: '${dept}-${TREMOLO_USER_ID}' })]).tasks[0]?.flow.reads).toEqual([
       { attribute: 'dept', path: [0, 'name'] },
     ])

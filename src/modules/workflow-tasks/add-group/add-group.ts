@@ -49,7 +49,7 @@ export default defineTask({
   },
 })
 
-/** Whether nothing of the name is fixed. */
+/** Whether the name has no fixed part. */
 const isOnlyValues = (name: Template): boolean =>
   name.text !== '' && name.render({ key: () => '', attribute: () => '' }).trim() === ''
 

@@ -27,7 +27,7 @@ async function asked(spec: TaskSpec, options: TaskRunOptions = {}): Promise<Appr
 }
 
 describe('parsing', () => {
-  test('reports every problem at its place', () => {
+  test('reports every problem at its position', () => {
     expect(
       issuesOf([
         { taskType: 'approval' },
@@ -74,7 +74,7 @@ describe('parsing', () => {
     ])
   })
 
-  test('custom authorizations and what templates read are known', () => {
+  test('custom authorizations and the attributes of templates are declared', () => {
     const { tasks, referred, issues } = parseTasks([
       approval({
         approvers: [rule('custom', 'manager!${login}')],
@@ -96,10 +96,10 @@ describe('parsing', () => {
   })
 })
 
-describe('the first time', () => {
+describe('the first run', () => {
   const options = { attributes: { cn: ['Ann'] }, request: { namespace: 'prod' } }
 
-  test('it asks, with texts and rules filled in', async () => {
+  test('opens the approval, with expanded texts and rules', async () => {
     const request = await asked(approval(), options)
     expect(request).toMatchObject({
       label: 'Access to prod for Ann',
@@ -123,7 +123,7 @@ describe('the first time', () => {
     expect(request.mail?.subject).toMatch(/^[^\r\n]*$/)
   })
 
-  test('a rule without its value is left out', async () => {
+  test('a rule without its value is omitted', async () => {
     const spec = approval({ approvers: [rule('filter', '(approves=$absent$)'), rule('filter', '(x=${absent})')] })
     expect((await asked(spec)).approvers).toEqual([])
   })
@@ -143,7 +143,7 @@ describe('the first time', () => {
     expect((await asked(approval({ escalationPolicy: { escalations } }))).escalations).toMatchObject([{ after }])
   })
 
-  test('what follows when nobody decides', async () => {
+  test('escalates when no one decides', async () => {
     const escalations = [{ executeAfterTime: '1', executeAfterUnits: 'day', azRules: [managers] }]
     const assign = { escalations, failure: { action: 'assign', azRules: [rule('dn', 'o=Tremolo')] } }
     expect((await asked(approval({ escalationPolicy: assign }))).failure).toMatchObject([{ scope: 'dn' }])
@@ -152,7 +152,7 @@ describe('the first time', () => {
     expect((await asked(approval({ allowSelfApproval: 'true' }))).allowSelf).toBe(true)
   })
 
-  test('a condition whose value is missing does not hold', async () => {
+  test('a condition whose value is missing is false', async () => {
     const escalation = { executeAfterTime: 1, executeAfterUnits: 'day', azRules: [managers] }
     const escalations = [{ ...escalation, validateEscalationClass: 'late!$absent$' }]
     const request = await asked(approval({ escalationPolicy: { escalations } }))
@@ -160,7 +160,7 @@ describe('the first time', () => {
   })
 })
 
-describe('when somebody has decided', () => {
+describe('after the decision', () => {
   const people = [
     {
       dn: Dn.parse('uid=asker,ou=people,o=Tremolo'),
@@ -174,7 +174,7 @@ describe('when somebody has decided', () => {
   const signal = (approved: boolean, comment?: string) =>
     ({ kind: 'approval', approval: 'a1', approved, by: 'boss', ...(comment === undefined ? {} : { comment }) }) as const
 
-  test('approval leads to onSuccess', async () => {
+  test('approval runs onSuccess', async () => {
     const { outcome, request, mails, user } = await runTask(approval(), { signal: signal(true, 'fine') })
     expect(outcome).toEqual({ kind: 'branch', branch: 'onSuccess' })
     expect(Object.fromEntries(request)).toEqual({ APPROVAL_ID: 'a1', APPROVAL_RESULT: true })
@@ -182,7 +182,7 @@ describe('when somebody has decided', () => {
     expect(user.attributes.has('reason')).toBe(false)
   })
 
-  test('denial leads to onFailure and nowhere else, with the reason, and a mail to the requester', async () => {
+  test('denial runs onFailure and nothing else, with the reason, and a mail to the requester', async () => {
     const { outcome, request, mails, user } = await runTask(approval(), {
       signal: signal(false, 'not ${cn} $namespace$'),
       request: { namespace: 'prod\n' },
@@ -205,7 +205,7 @@ describe('when somebody has decided', () => {
     expect(await denied('ASKER')).toEqual(['Because: no'])
   })
 
-  test('a requester who is the subject is told at the address of the request', async () => {
+  test('a requester who is the subject gets the mail at the address of the request', async () => {
     const { mails, user } = await runTask(approval(), {
       signal: signal(false),
       attributes: { mail: ['new@x.org'], reason: ['of an earlier step'] },
@@ -215,7 +215,7 @@ describe('when somebody has decided', () => {
     expect(user.attributes.has('reason')).toBe(false)
   })
 
-  test('nobody is told where there is no usable address', async () => {
+  test('no mail is sent without a usable address', async () => {
     const { mails } = await runTask(approval(), {
       signal: signal(false),
       requestor: 'jjackson',

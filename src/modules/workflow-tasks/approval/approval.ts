@@ -62,7 +62,7 @@ interface Config {
 const never: Rule = { scope: 'filter', constraint: '(|)', filter: { kind: 'or', filters: [] } }
 
 const texts = ['label', 'emailTemplate', 'failureEmailSubject', 'failureEmailMsg'] as const
-/** Set before the mail about a denial is written, so that it may be read there and by the subtasks. */
+/** Set before the mail about a denial is rendered, so that the mail and the subtasks can use it. */
 const reasonAttribute = 'reason'
 
 export default defineTask({
@@ -109,7 +109,7 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
     escalations: escalations.map(({ after, approvers, onlyIf }) => ({
       after,
       approvers: bindAll(approvers, values, context),
-      // A condition that cannot be asked does not hold.
+      // A condition that cannot be evaluated is false.
       ...(onlyIf === undefined ? {} : { onlyIf: bindAll([onlyIf], values, context)[0] ?? never }),
     })),
     ...(failure === undefined ? {} : { failure: bindAll(failure, values, context) }),
@@ -122,7 +122,7 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
   }
 }
 
-/** Rules whose values are missing let nobody pass; they are left out, and the log says so. */
+/** Rules with missing values match no user; they are omitted and logged. */
 function bindAll(templates: readonly RuleTemplate[], values: RuleValues, { log }: TaskContext): Rule[] {
   return templates.flatMap((template) => {
     const rule = template.bind(values)
@@ -161,7 +161,7 @@ async function decided(
   return { kind: 'branch', branch: 'onFailure', last: true }
 }
 
-/** A requester who did not submit the request reads who did. */
+/** Adds who submitted the request, if that was not the requester. */
 const withCaller = (text: string, { requestor, caller }: TaskContext): string =>
   caller === undefined || sameLogin(caller, requestor)
     ? text
@@ -169,7 +169,7 @@ const withCaller = (text: string, { requestor, caller }: TaskContext): string =>
 
 const maxAddresses = 3
 
-/** The subject's own where the requester is the subject, who may not be in the directory yet. */
+/** The subject's own addresses if the requester is the subject, who may not be in the directory yet. */
 async function requesterAddresses(
   attribute: string,
   context: TaskContext,
@@ -195,7 +195,7 @@ const day = 24 * hour
 
 const exact = (millis: number): TimeSpan => ({ months: 0, millis })
 
-/** Both the predecessor's own words and those of its guide. */
+/** OpenUnison's own words and those of its guide. */
 const units: Readonly<Record<string, TimeSpan>> = {
   sec: exact(second),
   min: exact(minute),
@@ -219,13 +219,13 @@ interface EscalationTemplate {
 
 interface EscalationPolicy {
   readonly escalations: readonly EscalationTemplate[]
-  /** Undefined where the approval is left with those who have it. */
+  /** Undefined if the approval stays with its approvers. */
   readonly failure: readonly RuleTemplate[] | undefined
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Reads the parts of an approval that are lists and objects. Every problem is reported where it stands. */
+/** Reads the parts of an approval that are lists and objects. Every problem is reported at its position. */
 class ApprovalFields {
   readonly #issues: Issues
   readonly #context: TaskParseContext
@@ -235,7 +235,7 @@ class ApprovalFields {
     this.#context = context
   }
 
-  /** At least one, since nobody could decide otherwise. */
+  /** At least one, since no one could decide otherwise. */
   rules(value: unknown, path: Path): RuleTemplate[] {
     const items = this.#list(value, path, maxRules)
     if (items === undefined) return []
@@ -293,7 +293,7 @@ class ApprovalFields {
     return undefined
   }
 
-  /** The name of a custom authorization; what stands behind `!` goes to it as parameters. */
+  /** The name of a custom authorization; the text after `!` is its parameters. */
   #validation(value: unknown, path: Path): RuleTemplate | undefined {
     if (value === undefined || value === null || value === '') return undefined
     if (typeof value === 'string') return parseRuleTemplate('custom', value, path, this.#issues, this.#context)

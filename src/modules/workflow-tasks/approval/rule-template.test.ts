@@ -52,7 +52,7 @@ describe('a filter', () => {
     Attributes.from({ uid: ['other'], approves: ['test'] }),
   ]
 
-  test('D8: takes a request value as nothing but a value', () => {
+  test('D8: a request value is only ever a value', () => {
     const rule = bound('filter', '(approves=$namespace$)', { namespace: ['*)(uid=*'] })
     if (rule?.scope !== 'filter') throw new Error('no filter')
     expect(rule.filter).toEqual({ kind: 'equal', attribute: 'approves', value: '*)(uid=*' })
@@ -60,7 +60,7 @@ describe('a filter', () => {
     expect(parseFilter(rule.constraint)).toEqual(rule.filter)
   })
 
-  test('whatever the value, its structure stays, and its text is read back as the same filter', () => {
+  test('any value keeps its structure, and its text parses as the same filter', () => {
     fc.assert(
       fc.property(hostile, hostile, (key, attribute) => {
         const rule = bound('filter', '(&(approves=$ns$)(|(dept=${d})(team=x$ns$*)))', { ns: [key] }, { d: [attribute] })
@@ -83,17 +83,17 @@ describe('a filter', () => {
     )
   })
 
-  test('takes several values of an attribute as alternatives', () => {
+  test('treats several values of an attribute as alternatives', () => {
     expect(bound('filter', '(dept=${d})', {}, { d: ['a', 'b'] })?.constraint).toBe('(|(dept=a)(dept=b))')
   })
 
-  test.each([['(a=$x'], ['($x$=a)'], ['$x$'], ['(a=b)$x$']])('%s is no filter', (constraint) => {
+  test.each([['(a=$x'], ['($x$=a)'], ['$x$'], ['(a=b)$x$']])('%s is not a filter', (constraint) => {
     expect(parse('filter', constraint).problems).toHaveLength(1)
   })
 })
 
 describe('a name', () => {
-  test('takes a value as one part, whatever it holds, and its text is read back as the same name', () => {
+  test('treats any value as one part, and its text parses as the same name', () => {
     fc.assert(
       fc.property(hostile, (value) => {
         const rule = bound('group', 'cn=approvers-$ns$,ou=groups,o=Tremolo', { ns: [value] })
@@ -108,14 +108,14 @@ describe('a name', () => {
     )
   })
 
-  test('cannot be a value as a whole, so that nobody names the approvers', () => {
+  test('cannot consist of a value, so that no caller names the approvers', () => {
     expect(parse('dn', '$manager$').problems).toHaveLength(1)
     expect(parse('dn', '$type$=x,o=Tremolo').problems).toHaveLength(1)
     expect(parse('dn', '${manager}').problems).toHaveLength(1)
   })
 })
 
-test('a custom rule takes a value as one parameter', () => {
+test('a custom rule treats a value as one parameter', () => {
   expect(bound('custom', 'manager!$who$!x', { who: ['a!b'] })).toEqual({
     scope: 'custom',
     constraint: 'manager!$who$!x',
@@ -132,7 +132,7 @@ describe('without its values', () => {
     dynamicGroup: 'cn=$x$',
     custom: 'n!$x$',
   }
-  test.each(Object.entries(constraints))('a rule of scope %s lets nobody pass', (scope, constraint) => {
+  test.each(Object.entries(constraints))('a rule of scope %s matches no user', (scope, constraint) => {
     for (const missing of [[], [''], ['x'.repeat(1001)]]) {
       expect(bound(scope as Scope, constraint, { x: missing })).toBeUndefined()
     }

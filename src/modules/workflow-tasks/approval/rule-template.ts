@@ -8,26 +8,26 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 const maxValueLength = 1000
 
-/** The values behind the names of a template; none when it is absent. */
+/** The values of a template's names; empty if absent. */
 export interface RuleValues {
   key(name: string): readonly string[]
   attribute(name: string): readonly string[]
 }
 
 /**
- * A rule with places for values. Its structure was fixed when it was parsed: a value can only ever be a value of the
- * filter, a value of the name or a parameter.
+ * A rule with placeholders. Its structure is fixed when it is parsed: a value can only ever be a value of the filter, a
+ * value of the name or a parameter.
  */
 export interface RuleTemplate {
   /** As written. */
   readonly constraint: string
-  /** The attributes that are read. */
+  /** The attributes that it reads. */
   readonly attributes: readonly string[]
-  /** Undefined, so that nobody passes, when a value is missing, empty, too long, or one of several where one is meant. */
+  /** Undefined, so that no user passes, if a value is missing, empty, too long or ambiguous. */
   bind(values: RuleValues): Rule | undefined
 }
 
-/** `$key$` and `${attribute}` may stand in values. Undefined, with an issue filed, when the constraint does not parse. */
+/** Values may contain `$key$` and `${attribute}`. Undefined, with an issue, if the constraint does not parse. */
 export function parseRuleTemplate(
   scope: (typeof ruleScopes)[number],
   constraint: string,
@@ -56,7 +56,7 @@ const templateOf = (text: string): Template => parseTemplate(text, { keys: true,
 
 function filterRule(constraint: string): RuleTemplate {
   const template = templateOf(constraint)
-  // Both forms become placeholders of the filter, told apart by a prefix, before its structure is read.
+  // Both forms become placeholders of the filter, distinguished by a prefix, before its structure is parsed.
   const text = template.render({ key: (name) => `\${key:${name}}`, attribute: (name) => `\${attribute:${name}}` })
   const filters = parseFilterTemplate(text)
   return {
@@ -120,6 +120,6 @@ function rendered(template: Template, values: RuleValues, missing: Set<string>):
   })
 }
 
-/** None of them when one is too long to be meant. */
+/** Empty if one is unreasonably long. */
 const usable = (values: readonly string[]): readonly string[] =>
   values.some((value) => value.length > maxValueLength) ? [] : values

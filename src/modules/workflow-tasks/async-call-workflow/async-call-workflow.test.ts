@@ -16,7 +16,7 @@ const started = async (spec = task(), options: TaskRunOptions = {}) => {
   return starts[0]
 }
 
-test('another run is started for the same user, by the same requester, to run by itself', async () => {
+test('starts an independent run for the same user, by the same requester', async () => {
   const user = { groups: ['g'], password: 'hunter2' }
   const call = await started(task(), { user, request: { why: 'audit', WORKFLOW_ID: 'run-1', left: 'behind', n: 7 } })
   expect(call).toMatchObject({ name: 'other', requestor: 'boss', asynchronous: true, reason: 'because of audit' })

@@ -28,7 +28,7 @@ const constant = requestTemplate('')
 /** The workflow that it starts gets every attribute. */
 const passesAll = { ...noFlow, mayRead: 'any' } as const
 
-/** Starts another workflow for the same user. It runs by itself, once this step is committed. */
+/** Starts another workflow for the same user. It runs independently, after this step is committed. */
 export default defineCustomTask({
   className: 'tasks.AsyncCallWorkflow',
   aliases: ['com.tremolosecurity.provisioning.customTasks.AsyncCallWorkflow'],
@@ -72,7 +72,7 @@ export default defineCustomTask({
     }),
 })
 
-/** What the request says, without what steers this run. */
+/** The request's parameters, without those that steer this run. */
 function passedOn(request: RequestMap): Record<string, string> {
   const passed: Record<string, string> = Object.create(null)
   for (const [key, value] of request) {

@@ -3,7 +3,7 @@ import { customTask, parseTasks, userAfter } from '#testing/workflow-fixture.ts'
 
 const task = customTask('tasks.Attribute2Groups', { attributeName: 'roles' })
 
-test("the attribute's values become groups, and the attribute goes", async () => {
+test("the attribute's values become groups, and the attribute is removed", async () => {
   const call = { attributes: { Roles: ['a', 'b'], mail: ['m'] }, groups: ['own', 'A'] }
   expect(await userAfter([task], call)).toEqual({ attributes: { mail: ['m'] }, groups: ['own', 'A', 'b'] })
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { issuesOf, parseTasks, startWorkflows } from '#testing/workflow-fixture.ts'
 
-test("runs the other workflow's tasks on the same user and request, then goes on", async () => {
+test("runs the other workflow's tasks on the same user and request, then continues", async () => {
   const store = new MemoryTarget()
   const { run, audit } = await startWorkflows({
     workflows: {
@@ -23,7 +23,7 @@ test("runs the other workflow's tasks on the same user and request, then goes on
   expect(audit.rows.every(({ workflow }) => workflow.name === 'outer')).toBe(true)
 })
 
-test('the name is not a template, is referred to, and is known to the check for circles', () => {
+test('the name is not a template, is a reference, and takes part in the check for cycles', () => {
   const { tasks, referred } = parseTasks([{ taskType: 'callWorkflow', name: '$x$' }])
   expect(tasks[0]?.calls).toEqual(['$x$'])
   expect(referred).toEqual([{ kind: 'workflow', name: '$x$', path: [0, 'name'] }])

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { MemoryTarget } from '#testing/memory-target.ts'
 import { customTask, issuesOf, startWorkflows } from '#testing/workflow-fixture.ts'
 
-test('the user is in no group from here on, also when the memberships were unknown', async () => {
+test('the user is in no group afterwards, also if the memberships were unknown', async () => {
   const store = new MemoryTarget([{ userID: 'jjackson', groups: ['a', 'b'] }])
   const tasks = [
     { taskType: 'addGroup', name: 'before' },

@@ -5,7 +5,7 @@ const copy = (extra = {}) => customTask('tasks.CopyFromUserToRequest', { attribu
 const show = { taskType: 'addAttribute', name: 'seen', value: '<$project$|$absent$>' }
 const call = { attributes: { project: ['first', 'second'] } }
 
-test('the first value goes to the request and the attribute goes from the user', async () => {
+test('the first value moves from the user to the request', async () => {
   expect((await userAfter([copy(), show], call))?.attributes).toEqual({ seen: ['<first|>'] })
 })
 
@@ -14,7 +14,7 @@ test('keepInUser keeps it', async () => {
   expect(user?.attributes).toEqual({ project: ['first', 'second'], seen: ['<first|>'] })
 })
 
-test('keys of the engine are refused', () => {
+test('keys of the engine are rejected', () => {
   expect(issuesOf([copy({ attribute: ['ok', 'APPROVAL_IMMEDIATE_ACTION'] })])).toEqual([
     '0.params.attribute.1: "APPROVAL_IMMEDIATE_ACTION" is a key of the engine',
   ])

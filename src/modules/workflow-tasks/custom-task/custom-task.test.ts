@@ -8,14 +8,14 @@ test('an unknown class name is reported with a suggestion', () => {
   ])
 })
 
-test('unknown and missing parameters are reported where they stand', () => {
+test('unknown and missing parameters are reported at their positions', () => {
   expect(issuesOf([customTask('tasks.LoadGroupsFromTarget', { nameAttr: 'uid', invers: 'true' })])).toEqual([
     '0.params.target: parameter "target" is required',
     '0.params.invers: unknown parameter "invers" (did you mean "inverse"?)',
   ])
 })
 
-test('empty secretParams pass, others are refused', () => {
+test('empty secretParams pass, others are rejected', () => {
   const task = { ...customTask('tasks.ClearGroups'), secretParams: [] }
   expect(issuesOf([task, { ...task, secretParams: [{ name: 'x' }] }])).toEqual([
     '1.secretParams: a task takes no parameters from secrets; give them to its target',

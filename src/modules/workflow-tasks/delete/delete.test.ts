@@ -15,7 +15,7 @@ test('deletes the user, and deleting again succeeds without a change', async () 
   expect(audit.rows).toMatchObject([{ kind: 'entry', action: 'delete', value: 'jjackson', target: 'store' }])
 })
 
-test('is bound to the version that the caller read, where it named one of this target', async () => {
+test('is bound to the version that the caller read, if the caller named one of this target', async () => {
   const store = new MemoryTarget([{ userID: 'jjackson' }])
   const { run } = await startWorkflows({
     workflows: { bye: [{ taskType: 'delete', target: 'store' }] },

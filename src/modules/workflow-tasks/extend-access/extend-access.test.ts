@@ -49,13 +49,13 @@ async function extend(params: Record<string, string>, held: readonly Grant[], re
   return { extended, changes }
 }
 
-test('it needs to know until when', () => {
+test('it needs an expiry date', () => {
   expect(issuesOf([customTask('tasks.ExtendAccess', { target: 'store' })])).toHaveLength(1)
   const both = { target: 'store', expiresAfter: '8h', expiresAt: '2027-01-01' }
   expect(issuesOf([customTask('tasks.ExtendAccess', both)])).toHaveLength(1)
 })
 
-test('a membership or an account that ends is given more time, and the audit says so', async () => {
+test('a membership or an account with an expiry date is extended, with an audit entry', async () => {
   const held = [grant({}), grant({ id: 'g2', kind: 'user', name: 'jjackson' }), grant({ id: 'g3', target: 'x' })]
   const group = await extend({ group: '$g$', expiresAfter: '30d' }, held, { g: 'vault' })
   expect(group.extended).toEqual([['g1', { inMillis: 30 * 86_400_000 }]])
@@ -66,14 +66,14 @@ test('a membership or an account that ends is given more time, and the audit say
   expect(account.extended).toEqual([['g2', { at: new Date('2027-01-01T00:00:00Z') }]])
 })
 
-test('nothing is given that has no end, or to others', async () => {
+test('access without an expiry date, and access of others, does not change', async () => {
   const held = [grant({ subject: 'other' }), grant({ target: 'other' }), grant({ kind: 'user' })]
   for (const params of [{ group: 'vault', expiresAfter: '8h' }, { expiresAfter: '8h' }]) {
     await expect(extend(params, held)).rejects.toMatchObject({ code: 'CONFLICT' })
   }
 })
 
-test.each(['2026-01-01', 'x', '', '2999-01-01'])('"%s" is no time to extend to', async (until) => {
+test.each(['2026-01-01', 'x', '', '2999-01-01'])('"%s" is not a valid expiry date', async (until) => {
   const tried = extend({ group: 'vault', expiresAt: '$until$' }, [grant({})], { until })
   await expect(tried).rejects.toMatchObject({ code: 'BAD_REQUEST' })
 })

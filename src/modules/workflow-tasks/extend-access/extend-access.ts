@@ -28,7 +28,7 @@ const parameters = {
 
 const templates = ['group', 'expiresAfter', 'expiresAt'] as const
 
-/** Moves the end of access that the user has. It is never moved to an earlier time, and no access is given. */
+/** Extends the expiry date of access that the user has. It never shortens it, and grants no access. */
 export default defineCustomTask({
   className: 'tasks.ExtendAccess',
   parameters,
@@ -47,7 +47,7 @@ export default defineCustomTask({
     }),
   }),
   create: ({ target, group, expiresAfter, expiresAt }, { grants, clock, targets }) => {
-    /** What the user has by now, and until when it is to be. Throws CONFLICT and BAD_REQUEST. */
+    /** The user's present access, and its new expiry date. Throws CONFLICT and BAD_REQUEST. */
     const read = async (context: TaskContext) => {
       const { userID } = await targetUser(context.user, targets.mapping?.(target))
       const { newAccount } = context.forTarget(target)

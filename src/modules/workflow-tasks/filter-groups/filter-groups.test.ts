@@ -4,12 +4,12 @@ import { customTask, startWorkflows, userAfter } from '#testing/workflow-fixture
 
 const filter = customTask('tasks.FilterGroups', { name: ['User', 'Admins'] })
 
-test('lets the named groups pass, letter case included', async () => {
+test('keeps the named groups, letter case included', async () => {
   const user = await userAfter([filter], { groups: ['User', 'admins', 'Developer', 'Admins'] })
   expect(user?.groups).toEqual(['User', 'Admins'])
 })
 
-test('on unknown memberships it reaches the noted changes only, and wipes nothing', async () => {
+test('with unknown memberships it only affects the recorded changes, and removes nothing', async () => {
   const store = new MemoryTarget([{ userID: 'jjackson', groups: ['Developer'] }])
   const add = (name: string) => ({ taskType: 'addGroup', name })
   const provision = { taskType: 'provision', target: 'store', sync: true }

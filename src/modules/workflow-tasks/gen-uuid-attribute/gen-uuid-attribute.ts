@@ -29,7 +29,7 @@ export default defineCustomTask({
       user.attributes.set(attributeName, [randomUUID()])
       return next
     },
-    /** Which one it will be nobody knows. */
+    /** The value is not known in advance. */
     preview({ user }) {
       user.attributes.set(attributeName, ['…'])
       return next

@@ -14,7 +14,7 @@ const parameters = {
   attributes: list({ about: '`name=value`, where the value is a template; may be repeated.' }),
 }
 
-/** As the predecessor has it: creates groups with these attributes alone, and leaves those that are there as they are. */
+/** As in OpenUnison: creates groups with only these attributes, and leaves existing ones unchanged. */
 export default defineCustomTask({
   className: 'tasks.AddGroupToStore',
   aliases: ['com.tremolosecurity.provisioning.customTasks.AddGroupToStore'],

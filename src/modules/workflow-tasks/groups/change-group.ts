@@ -49,8 +49,8 @@ export const deleteGroup = (
   )
 
 /**
- * What is about to be changed is read and written down before, where the target's changes and their audit are not one
- * commit anyway. Where there is nothing to change, the target finds that out by itself, and has its own word on it.
+ * Reads and records the planned change first, unless the target commits its changes with their audit anyway. If there
+ * is nothing to change, the target detects it and reports it itself.
  */
 async function audited(
   groups: GroupTarget,

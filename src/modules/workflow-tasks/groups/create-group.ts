@@ -8,7 +8,7 @@ import { groupTarget, namesParameter, readTemplates, takesNoGroup, targetParamet
 
 const parameters = { target: targetParameter, name: namesParameter, attributes: attributesParameter }
 
-/** Creates groups. One that is there already as it should be is left alone. */
+/** Creates groups. An existing equal group is left unchanged. */
 export default defineCustomTask({
   className: 'tasks.CreateGroup',
   parameters,
@@ -22,7 +22,7 @@ export default defineCustomTask({
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)
       const values = Object.entries(groupAttributes(attributes, context)).filter(([, list]) => list.length > 0)
-      // Callers that have just looked, and found no group, say so by an empty version.
+      // A caller that has just found no group sends an empty version.
       const mustBeNew = takesNoGroup(context)
       for (const name of names.map((template) => renderGroupName(template, context))) {
         await createGroup(groups, name, Object.fromEntries(values), context.forTarget(targetName), { mustBeNew })

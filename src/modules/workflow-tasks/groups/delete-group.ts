@@ -15,7 +15,7 @@ import {
 
 const parameters = { target: targetParameter, name: namesParameter, checkVersion: checkVersionParameter }
 
-/** Deletes groups; their members stay. One that is not there is not an error. */
+/** Deletes groups; their members stay. A missing group is not an error. */
 export default defineCustomTask({
   className: 'tasks.DeleteGroup',
   aliases: ['com.tremolosecurity.provisioning.customTasks.RemoveGroupFromStore'],
@@ -26,7 +26,7 @@ export default defineCustomTask({
   },
   flow: () => noFlow,
   create: ({ target: targetName, names, checkVersion }, { targets }) => {
-    // A version is one group's; of several nobody could say whose.
+    // A version belongs to one group; with several it would be ambiguous.
     const isChecked = checkVersion && names.length === 1
     return onTarget(targetName, targets.get(targetName), async (target, context) => {
       const groups = groupTarget(target, targetName)

@@ -6,7 +6,7 @@ import type { Params } from '#sdk/module/params.ts'
 import { noFlow, type TaskFlow } from '#sdk/workflow/flow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
-/** One attribute of a group: a value that the configuration gives, or those of the workflow's user. */
+/** One attribute of a group: a configured value, or the values of the workflow's user. */
 interface GroupAttribute {
   readonly name: string
   readonly value: Template | undefined
@@ -17,7 +17,7 @@ export const attributesParameter = list({
     "`name=value`, where the value is a template, or the name of an attribute of the workflow's user; may be repeated. All attributes of the workflow's user when absent.",
 })
 
-/** Undefined when the parameter is absent. */
+/** Undefined if the parameter is absent. */
 export function readGroupAttributes(params: Params, issues: Issues): readonly GroupAttribute[] | undefined {
   const given = params.values('attributes').filter((entry) => entry !== '')
   if (given.length === 0) return undefined
@@ -36,14 +36,14 @@ export function readGroupAttributes(params: Params, issues: Issues): readonly Gr
   })
 }
 
-/** Which attributes of the workflow's user reach the group. */
+/** The attributes of the workflow's user that reach the group. */
 export function groupFlow(target: string, attributes: readonly GroupAttribute[] | undefined): TaskFlow {
   const copied = attributes?.flatMap(({ name, value }) => (value === undefined ? [name] : []))
   const rendered = attributes?.flatMap(({ value }) => value?.attributes ?? []) ?? []
   return { ...noFlow, mayRead: rendered, writesGroup: { target, attributes: copied } }
 }
 
-/** What the group is to hold; an attribute without values is one that it is to have no more. */
+/** The group's new attributes; an attribute without values is removed. */
 export function groupAttributes(
   attributes: readonly GroupAttribute[] | undefined,
   context: TaskContext,

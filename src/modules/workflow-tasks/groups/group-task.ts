@@ -7,7 +7,7 @@ import { type GroupTarget, hasGroups, type Target } from '#sdk/target/target.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { TaskContext } from '#sdk/workflow/workflow-task.ts'
 
-/** Where the caller leaves the version that the group must have. */
+/** The key under which the caller passes the version that the group must have. */
 const versionKey = 'groupversion'
 
 export const targetParameter = text({
@@ -24,7 +24,7 @@ export const checkVersionParameter = flag({
   fallback: true,
 })
 
-/** The templates of a parameter; the fallback when it is absent. What cannot be one is reported. */
+/** The templates of a parameter; the fallback if it is absent. Invalid ones are reported. */
 export function readTemplates(params: Params, name: string, fallback: readonly string[], issues: Issues): Template[] {
   const given = params.values(name).filter((value) => value !== '')
   return (given.length === 0 ? fallback : given).flatMap((value, i) => {
@@ -44,14 +44,14 @@ export function groupTarget(target: Target, name: string): GroupTarget {
   throw new GatewayError('NOT_SUPPORTED', `target "${name}" does not make, change or delete groups`)
 }
 
-/** The version that the caller named, for the first write that asks for it. */
+/** The version that the caller named, for the first write that requests it. */
 export function takeGroupVersion({ request }: TaskContext): { readonly expectedVersion?: string } {
   const version = request.get(versionKey)
   request.delete(versionKey)
   return typeof version === 'string' && version !== '' ? { expectedVersion: version } : {}
 }
 
-/** Whether the caller found that there is no such group (an empty `groupversion`), for the first creation that asks. */
+/** Whether the caller found no such group (an empty `groupversion`), for the first creation that requests it. */
 export function takesNoGroup({ request }: TaskContext): boolean {
   const isNew = request.get(versionKey) === noVersion
   request.delete(versionKey)

@@ -24,7 +24,7 @@ const store = () => {
 }
 
 describe('tasks.CreateGroup', () => {
-  test("makes the group of the request with the attributes of the workflow's user, once", async () => {
+  test("creates the group of the request with the attributes of the workflow's user, once", async () => {
     const target = store()
     const call = { params: { groupname: 'crew' }, attributes: { description: ['D'], externalId: ['7'] } }
     expect(await ran(target, 'tasks.CreateGroup', {}, call)).toEqual(['entry add name crew'])
@@ -34,7 +34,7 @@ describe('tasks.CreateGroup', () => {
     await expect(other).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('takes names and attributes from templates, values and the user', async () => {
+  test('reads names and attributes from templates, values and the user', async () => {
     const target = store()
     const params = {
       name: ['team-$key$', 'all'],
@@ -56,7 +56,7 @@ describe('tasks.CreateGroup', () => {
   })
 
   test.each(['CreateGroup', 'AddGroupToStore', 'DeleteGroup', 'UpdateGroup'])(
-    'tasks.%s refuses a name with an empty part',
+    'tasks.%s rejects a name with an empty part',
     async (task) => {
       const target = store()
       target.addGroup('team-', {})
@@ -68,7 +68,7 @@ describe('tasks.CreateGroup', () => {
     },
   )
 
-  test('attributes named like parts of JavaScript are only names', async () => {
+  test('attributes with names of JavaScript members are plain names', async () => {
     const target = store()
     await ran(target, 'tasks.CreateGroup', { name: '__proto__', attributes: ['__proto__=x', 'constructor=y'] })
     expect(target.groups.get('__proto__')?.attributes.values('__proto__')).toEqual(['x'])
@@ -79,7 +79,7 @@ describe('tasks.CreateGroup', () => {
 describe('tasks.AddGroupToStore', () => {
   const className = 'com.tremolosecurity.provisioning.customTasks.AddGroupToStore'
 
-  test("makes groups without anything of the workflow's user, and leaves those that are there", async () => {
+  test("creates groups without attributes of the workflow's user, and leaves existing ones unchanged", async () => {
     const target = store()
     const params = { name: ['staff', 'crew-$DYN_NAME$'], attributes: ['kind=made'] }
     await ran(target, className, params, { params: { DYN_NAME: '1' }, attributes: { mail: ['person@x.test'] } })
@@ -89,7 +89,7 @@ describe('tasks.AddGroupToStore', () => {
     ])
   })
 
-  test('wants a name, and attributes with values', () => {
+  test('requires a name, and attributes with values', () => {
     expect(issuesOf([customTask(className, { target: 'store', attributes: ['mail', '=x'] })])).toEqual([
       '0.params.name: parameter "name" is required',
       '0.params.attributes.0: "mail" is not name=value',
@@ -99,7 +99,7 @@ describe('tasks.AddGroupToStore', () => {
 })
 
 describe('tasks.UpdateGroup', () => {
-  test('refuses a new name with an empty part', async () => {
+  test('rejects a new name with an empty part', async () => {
     const target = store()
     const given = { name: 'staff', newName: 'team-$key$' }
     await expect(ran(target, 'tasks.UpdateGroup', given)).rejects.toMatchObject({ code: 'UNPROCESSABLE' })
@@ -108,7 +108,7 @@ describe('tasks.UpdateGroup', () => {
 
   const rename = { groupname: 'staff', newgroupname: 'crew' }
 
-  test('renames and writes attributes; asked again it does nothing', async () => {
+  test('renames and writes attributes; the second time it does nothing', async () => {
     const target = store()
     const call = { params: rename, attributes: { description: ['New'] }, cleared: ['mail'] }
     expect(await ran(target, 'tasks.UpdateGroup', {}, call)).toEqual([
@@ -120,7 +120,7 @@ describe('tasks.UpdateGroup', () => {
     expect(target.listed()).toEqual([['crew', { description: ['New'] }, 2]])
   })
 
-  test('keeps the name where none or the same is given', async () => {
+  test('keeps the name if none or the same is given', async () => {
     for (const newgroupname of [undefined, 'staff']) {
       const target = store()
       const params = { groupname: 'staff', ...(newgroupname === undefined ? {} : { newgroupname }) }
@@ -129,7 +129,7 @@ describe('tasks.UpdateGroup', () => {
     }
   })
 
-  test('honours the version that the caller named, once, and where it is that of this target', async () => {
+  test('honors the version that the caller named, once, and only that of this target', async () => {
     const target = store()
     const stale = { params: { ...rename, groupversion: '0' } }
     await expect(ran(target, 'tasks.UpdateGroup', {}, stale)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
@@ -148,7 +148,7 @@ describe('tasks.UpdateGroup', () => {
     expect(target.listed()).toMatchObject([['crew', { description: ['b'] }, 4]])
   })
 
-  test('a group that is not there, or whose new name is taken, is told', async () => {
+  test('a missing group, or a taken new name, is reported', async () => {
     const target = store()
     target.addGroup('Crew')
     await expect(ran(target, 'tasks.UpdateGroup', {}, { params: rename })).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -166,7 +166,7 @@ describe('tasks.DeleteGroup', () => {
     expect(await ran(target, 'tasks.DeleteGroup', {}, call('1'))).toEqual([])
   })
 
-  test('by the name that the predecessor has for it, several at a time', async () => {
+  test("by OpenUnison's name for it, several at a time", async () => {
     const target = store()
     target.addGroup('crew')
     const className = 'com.tremolosecurity.provisioning.customTasks.RemoveGroupFromStore'
@@ -193,7 +193,7 @@ describe('tasks.NestGroup', () => {
     expect(await ran(target, 'tasks.NestGroup', {}, away)).toEqual([])
   })
 
-  test('takes templates, and means the groups with the ids that the request names', async () => {
+  test('expands templates, and uses the groups with the ids of the request', async () => {
     const target = nesting()
     await ran(
       target,
@@ -210,13 +210,13 @@ describe('tasks.NestGroup', () => {
     expect(await ran(nesting(), 'tasks.NestGroup', {}, { params: same })).toHaveLength(1)
   })
 
-  test('a member group that is not there is told, and removing it does nothing', async () => {
+  test('a missing member group is reported, and removing it does nothing', async () => {
     const none = { ...params, membergroup: 'none' }
     await expect(ran(nesting(), 'tasks.NestGroup', {}, { params: none })).rejects.toMatchObject({ code: 'NOT_FOUND' })
     expect(await ran(nesting(), 'tasks.NestGroup', {}, { params: { ...none, removegroup: 'true' } })).toEqual([])
   })
 
-  test('a target without nested groups is told', async () => {
+  test('a target without nested groups is reported', async () => {
     const plain = ran(store(), 'tasks.NestGroup', {}, { params })
     await expect(plain).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
   })

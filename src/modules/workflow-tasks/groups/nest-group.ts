@@ -22,7 +22,7 @@ const parameters = {
   }),
 }
 
-/** Adds a group to a group, or removes it from there. What is as it should be already is left alone. */
+/** Adds a group to a group, or removes it. A membership that is already correct stays unchanged. */
 export default defineCustomTask({
   className: 'tasks.NestGroup',
   parameters,
@@ -43,7 +43,7 @@ export default defineCustomTask({
       const [member] = members.map((template) => renderGroupName(template, context))
       if (name === undefined || member === undefined) return next
       const isRemoved = removes.some((template) => renderTask(template, context).trim().toLowerCase() === 'true')
-      // The ids are known where the caller read the groups; a name alone means the group that has it now.
+      // The ids are known if the caller read the groups; a name alone means the group that has it now.
       const id = textOf(context, 'membergroupid') ?? (await groups.findGroup(member))?.id
       if (id === undefined && isRemoved) return next
       if (id === undefined) throw new GatewayError('NOT_FOUND', `there is no group "${member}"`)
@@ -55,7 +55,7 @@ export default defineCustomTask({
         ...(groupId === undefined ? {} : { groupId }),
       }
       const request = context.forTarget(targetName)
-      // The target says itself what it changed; this is for the case that no one learns it.
+      // The target reports its own change; this is for a lost report.
       await request.intend?.([
         { ...entryChange('group', isRemoved ? 'delete' : 'add', 'members', member), group: name },
       ])

@@ -20,7 +20,7 @@ const parameters = {
   checkVersion: checkVersionParameter,
 }
 
-/** Renames a group and writes its attributes. What is as it should be already is left alone. */
+/** Renames a group and writes its attributes. Attributes that are already correct stay unchanged. */
 export default defineCustomTask({
   className: 'tasks.UpdateGroup',
   parameters,
@@ -54,7 +54,7 @@ export default defineCustomTask({
   },
 })
 
-/** A group that an attempt before this one has renamed is found by its new name. */
+/** A group that an earlier attempt renamed is found by its new name. */
 async function update(groups: GroupTarget, name: string, change: GroupChange, request: TargetRequest): Promise<void> {
   try {
     await updateGroup(groups, name, change, request)

@@ -8,7 +8,7 @@ const fields = {
   name: nameTemplate({ about: 'The attribute; `$key$` is replaced.', required: true }),
 }
 
-/** Asking whether an attribute is there is not reading it: the data-flow check has nothing to warn about. */
+/** A check for an attribute's presence is not a read, so the data-flow check does not warn. */
 export default defineTask({
   taskType: 'ifAttrExists',
   fields,

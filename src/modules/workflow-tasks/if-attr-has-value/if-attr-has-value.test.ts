@@ -19,13 +19,13 @@ test.each([
   expect(user?.groups).toEqual([group])
 })
 
-test('a caller cannot smuggle a template in', async () => {
+test('a caller cannot inject a template', async () => {
   const task = { taskType: 'ifAttrHasValue', name: 'kind', value: '$wanted$', ...branches }
   const user = await userAfter([task], { attributes: { kind: ['one'] }, params: { wanted: '${kind}' } })
   expect(user?.groups).toEqual(['no'])
 })
 
-test('name and value are required, and the flow tells what is read', () => {
+test('name and value are required, and the flow declares the attributes it reads', () => {
   expect(issuesOf([{ taskType: 'ifAttrHasValue' }])).toEqual([
     '0.name: "name" is required',
     '0.value: "value" is required',

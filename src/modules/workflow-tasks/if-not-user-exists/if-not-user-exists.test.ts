@@ -23,7 +23,7 @@ test.each([
   expect(store.methods()).toEqual(['findUser'])
 })
 
-test('a target that does not answer is not a user that is absent', async () => {
+test('a target that does not answer does not mean that the user is absent', async () => {
   const store = new MemoryTarget()
   store.before = () => {
     throw new Error('down')

@@ -52,13 +52,13 @@ function contextOf(user: Partial<WorkflowUser> = {}, request: [string, unknown][
   return { context, changes }
 }
 
-test('true goes on and false stops', async () => {
+test('true continues and false stops', async () => {
   const task = await open('function doTask(user, request) { return request.go === "yes" }')
   expect(await task.run(contextOf({}, [['go', 'yes']]).context)).toEqual({ kind: 'next' })
   expect(await task.run(contextOf({}, [['go', 'no']]).context)).toEqual({ kind: 'stop' })
 })
 
-test('what the function changed is in the user and the request afterwards', async () => {
+test("the function's changes are in the user and the request afterwards", async () => {
   const task = await open(`
     async function doTask(user, request, context) {
       user.userID = user.userID.toUpperCase()
@@ -86,7 +86,7 @@ test('what the function changed is in the user and the request afterwards', asyn
   ])
 })
 
-test('memberships that are not known stay so unless the function sets some', async () => {
+test('unknown memberships stay unknown unless the function sets some', async () => {
   const task = await open('function doTask(user, request) { if (request.set) user.groups = ["z"]; return true }')
   const unknown = contextOf({ keepGroups: true, groups: [] })
   await task.run(unknown.context)
@@ -96,7 +96,7 @@ test('memberships that are not known stay so unless the function sets some', asy
   expect(set.context.user).toMatchObject({ keepGroups: false, groups: ['z'] })
 })
 
-test('the password is out of sight', async () => {
+test('the password is hidden', async () => {
   const task = await open(
     'function doTask(user, request, context) { user.attributes.seen = [JSON.stringify([user, request, context])]; return true }',
   )
@@ -106,17 +106,17 @@ test('the password is out of sight', async () => {
   expect(context.user.password).toBe('correct horse')
 })
 
-describe('what must not be', () => {
+describe('invalid changes', () => {
   test.each([
     ['a key of the engine', "request['APPROVAL_RESULT'] = true; return true"],
     ['another key of the engine', "request['UNISON.EXEC.TYPE'] = 'UNISON.EXEC.ASYNC'; return true"],
-    ['a key of the engine taken away', "delete request['WORKFLOW_ID']; return true"],
+    ['a removed key of the engine', "delete request['WORKFLOW_ID']; return true"],
     ['a reserved key', `Object.defineProperty(request, '__proto__', { value: 1, enumerable: true }); return true`],
     ['no answer', 'return'],
     ['a wrong answer', 'return "true"'],
     ['a user without a login', 'user.userID = ""; return true'],
-    ['attributes that are no texts', 'user.attributes.n = [1]; return true'],
-    ['groups that are none', 'user.groups = null; return true'],
+    ['attributes that are not texts', 'user.attributes.n = [1]; return true'],
+    ['groups that are not a list', 'user.groups = null; return true'],
     ['an attribute with a reserved name', "user.attributes['constructor'] = ['x']; return true"],
   ])('%s', async (_, body) => {
     const task = await open(`function doTask(user, request) { user.attributes.half = ['done']; ${body} }`)
@@ -126,7 +126,7 @@ describe('what must not be', () => {
     expect([...context.request]).toEqual([['WORKFLOW_ID', '1']])
   })
 
-  test('a task that throws fails, and one without doTask is refused', async () => {
+  test('a task that throws fails, and one without doTask is rejected', async () => {
     const task = await open('function doTask() { throw Object.assign(new Error("down"), { code: "unreachable" }) }')
     await expect(task.run(contextOf().context)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
     await expect(open('function init() {}')).rejects.toThrow(/no function doTask/)
@@ -151,7 +151,7 @@ test('init runs once per start, reInit after a restart, with the parameters', as
 })
 
 describe('a legacy script', () => {
-  test('changes a User and a Map, and both are so afterwards', async () => {
+  test('changes a User and a Map, and both stay changed', async () => {
     const task = await open(
       `Attribute = Java.type("com.tremolosecurity.saml.Attribute");
       ProvisioningUtil = Java.type("com.tremolosecurity.provisioning.core.ProvisioningUtil");
@@ -185,14 +185,14 @@ describe('a legacy script', () => {
     ])
   })
 
-  test('needs not name a type of Java to be one', async () => {
+  test('is recognized without the name of a Java type', async () => {
     const task = await open('function doTask(user, request) { request.put("id", user.getUserID()); return false }')
     const { context } = contextOf()
     expect(await task.run(context)).toEqual({ kind: 'stop' })
     expect([...context.request]).toEqual([['id', 'ada']])
   })
 
-  test('cannot set what belongs to the engine, nor leave something else than a user', async () => {
+  test('cannot set keys of the engine, nor leave anything but a user', async () => {
     const engine = await open('function doTask(user, request) { request.put("WORKFLOW_ID", "7"); return true }')
     await expect(engine.run(contextOf().context)).rejects.toThrow(/belongs to the engine/)
     const nameless = await open('function doTask(user, request) { user.setUserID(null); return true }')

@@ -23,10 +23,10 @@ import { setGroups } from '#sdk/workflow/workflow-user.ts'
 
 const className = 'tasks.JavaScriptTask'
 
-/** A task that did nothing for so long gives its process back. */
+/** A task that is idle for this long ends its process. */
 const idleMillis = 30_000
 
-/** How the predecessor calls them. */
+/** How OpenUnison calls them. */
 const legacySignatures: LegacySignatures = {
   init: [parameter('task'), parameter('attributes', 1)],
   reInit: [parameter('task')],
@@ -43,7 +43,7 @@ export default defineCustomTask<PluginCode>({
   create: openJavaScriptTask,
 })
 
-/** Loads the code and runs `init`; rejects with the reason when either fails. */
+/** Loads the code and runs `init`; rejects with the reason if either fails. */
 export async function openJavaScriptTask(code: PluginCode, host: ModuleHost): Promise<WorkflowTask> {
   const task = { name: host.name }
   const plugin = await PluginHost.open({
@@ -85,7 +85,7 @@ export async function openJavaScriptTask(code: PluginCode, host: ModuleHost): Pr
   }
 }
 
-/** What `doTask` is given of the user and the request: data only, and no password. */
+/** The part of the user and the request that `doTask` gets: data only, and no password. */
 interface TaskState {
   readonly user: JsonObject
   readonly request: JsonObject
@@ -103,8 +103,8 @@ function plainTaskState({ user, request }: Pick<TaskContext, 'user' | 'request'>
 }
 
 /**
- * Puts into the workflow what the function left in its arguments. Throws, and changes nothing, when that is not a user
- * and a request, or when a key of the engine was set.
+ * Applies the function's changed arguments to the workflow. Throws, and changes nothing, if they are not a user and a
+ * request, or if a key of the engine was set.
  */
 function applyTaskChanges(
   context: Pick<TaskContext, 'user' | 'request'>,
@@ -142,7 +142,7 @@ function setKey(map: RequestMap, key: string, request: JsonObject): void {
 const own = (object: JsonObject, key: string): JsonValue | undefined =>
   Object.hasOwn(object, key) ? object[key] : undefined
 
-/** Undefined for what is not data. */
+/** Undefined for values that are not data. */
 function jsonOf(value: unknown): string | undefined {
   try {
     return JSON.stringify(value)

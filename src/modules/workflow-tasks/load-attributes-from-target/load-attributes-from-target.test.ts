@@ -16,7 +16,7 @@ test('loads the named attributes, under either parameter name', async () => {
   expect(user?.attributes).toEqual({ mail: ['m'], absent: ['kept'], uid: ['jj'], phone: ['1'] })
 })
 
-test('a user who is not in the target stays as it is', async () => {
+test('a user who is not in the target stays unchanged', async () => {
   const user = await userAfter(
     [load({ name: ['uid'] })],
     { attributes: { mail: ['x'] } },
@@ -25,14 +25,14 @@ test('a user who is not in the target stays as it is', async () => {
   expect(user?.attributes).toEqual({ mail: ['x'] })
 })
 
-test('needs attributes to load, and tells them', () => {
+test('needs attributes to load, and declares them', () => {
   expect(issuesOf([load()])).toEqual(['0.params.name: parameter "name" is required'])
   const { flow } = parseTasks([load({ attributes: ['uid'] })]).tasks[0] ?? {}
   expect(flow?.produces).toEqual([{ attribute: 'uid', path: [0, 'params', 'attributes', 0] }])
   expect(flow?.reads).toEqual([{ attribute: 'mail', path: [0, 'params', 'nameAttr'] }])
 })
 
-test('what is computed from attributes that were read never overwrites newer ones', async () => {
+test('values that are computed from earlier reads never overwrite newer ones', async () => {
   const target = store()
   const provision = { taskType: 'provision', target: 'store', sync: true, attributes: ['phone', 'note'] }
   const note = { taskType: 'addAttribute', name: 'note', value: 'n' }

@@ -21,7 +21,7 @@ const directoryOf = (entries: readonly DirectoryEntry[], searches: DirectorySear
 const load = (extra = {}) =>
   customTask('tasks.LoadAttributes', { nameAttr: 'uid', name: ['givenName', 'sn', 'mail'], ...extra })
 
-test('loads the named attributes and no others, and keeps what the directory does not have', async () => {
+test('loads only the named attributes, and keeps those that the directory does not have', async () => {
   const searches: DirectorySearch[] = []
   const call = { attributes: { sn: ['Old'], mail: ['m'] } }
   const task = load({ base: 'ou=db,o=Tremolo' })
@@ -30,13 +30,13 @@ test('loads the named attributes and no others, and keeps what the directory doe
   expect(searches[0]?.base.toString()).toBe('ou=db,o=Tremolo')
 })
 
-test('someone who is not in the directory passes; someone who is there twice does not', async () => {
+test('a user who is not in the directory passes; an ambiguous one does not', async () => {
   expect((await userAfter([load()], {}, { directory: directoryOf([]) }))?.attributes).toEqual({})
   const twice = userAfter([load()], {}, { directory: directoryOf([entry, entry]) })
   await expect(twice).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
 })
 
-test('a base that is no DN is reported, and the flow tells what is produced', () => {
+test('an invalid base DN is reported, and the flow declares the attributes it produces', () => {
   expect(issuesOf([load({ base: 'nonsense' })])[0]).toMatch(/^0\.params\.base/)
   expect(parseTasks([load()]).tasks[0]?.flow.produces[1]).toEqual({ attribute: 'sn', path: [0, 'params', 'name', 1] })
 })

@@ -9,19 +9,19 @@ const attributes = { username: ['jj'] }
 const add = (name: string, remove = false) => ({ taskType: 'addGroup', name, remove })
 
 describe('LoadGroupsFromTarget', () => {
-  test('adds the groups of the target to those the user names', async () => {
+  test("adds the target's groups to the user's", async () => {
     const user = await userAfter([load()], { attributes, groups: ['own', 'GROUP1'] }, { targets: { store: store() } })
     expect(user?.groups).toEqual(['own', 'GROUP1', 'group2'])
   })
 
-  test('inverse leaves those of the target that the user does not name', async () => {
+  test("inverse keeps the target's groups that the user does not have", async () => {
     const call = { attributes, groups: ['group1', 'own'] }
     expect((await userAfter([load({ inverse: 'true' })], call, { targets: { store: store() } }))?.groups).toEqual([
       'group2',
     ])
   })
 
-  test('a change noted before loading is kept', async () => {
+  test('a change recorded before loading is kept', async () => {
     const tasks = [add('group3'), add('group1', true), load()]
     const user = await userAfter(tasks, { attributes, keepGroups: true }, { targets: { store: store() } })
     expect(user?.groups).toEqual(['group3', 'group2'])
@@ -33,13 +33,13 @@ describe('LoadGroupsFromTarget', () => {
     expect(user?.groups).toEqual(['group2'])
   })
 
-  test('a user who is not there has no groups; without the attribute the login is looked up', async () => {
+  test('a missing user has no groups; without the attribute the login is looked up', async () => {
     const targets = { store: store() }
     expect((await userAfter([load()], { groups: ['own'] }, { targets }))?.groups).toEqual(['own'])
     expect((await userAfter([load()], { userID: 'jj' }, { targets }))?.groups).toEqual(['group1', 'group2'])
   })
 
-  test('what is computed from memberships that were read never overwrites newer ones', async () => {
+  test('values that are computed from earlier memberships never overwrite newer ones', async () => {
     const target = store()
     const provision = { taskType: 'provision', target: 'store', sync: true }
     const { run } = await startWorkflows({
@@ -58,7 +58,7 @@ describe('LoadGroupsFromTarget', () => {
     await expect(stale).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
   })
 
-  test('while the login changes the user is found by either of them', async () => {
+  test('while the login changes the user is found by either login', async () => {
     const groupsOf = async (userID: string, newUserID: string, username: string) => {
       const result = new MemoryTarget()
       const tasks = [load(), { taskType: 'provision', target: 'result', sync: true }]

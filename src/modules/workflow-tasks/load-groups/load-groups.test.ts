@@ -30,7 +30,7 @@ class OnePerson implements EntryDirectory {
 
 const load = (extra = {}) => customTask('tasks.LoadGroups', { nameAttr: 'uid', ...extra })
 
-test('adds the groups of the directory to those the user names', async () => {
+test("adds the directory's groups to the user's", async () => {
   const directory = new OnePerson()
   const user = await userAfter([load()], { groups: ['own', 'Admins'] }, { directory })
   expect(user?.groups).toEqual(['own', 'Admins', 'a,b'])
@@ -40,7 +40,7 @@ test('adds the groups of the directory to those the user names', async () => {
   })
 })
 
-test('inverse leaves those of the directory that the user does not name', async () => {
+test("inverse keeps the directory's groups that the user does not have", async () => {
   const user = await userAfter([load({ inverse: 'true' })], { groups: ['admins'] }, { directory: new OnePerson() })
   expect(user?.groups).toEqual(['a,b'])
 })
@@ -51,12 +51,12 @@ test('a login is a value, not a filter', async () => {
   expect(directory.searches[0]?.filter).toEqual({ kind: 'equal', attribute: 'uid', value: '*)(uid=*' })
 })
 
-test('a login that stands twice in the directory fails', async () => {
+test('a login that appears twice in the directory fails', async () => {
   const run = userAfter([load()], {}, { directory: new OnePerson(2) })
   await expect(run).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
 })
 
-test('a user whose login changes is looked for by the new one as well', async () => {
+test('a user whose login changes is also searched by the new one', async () => {
   const directory = new OnePerson(0)
   await userAfter([load()], { newUserID: 'jsmith' }, { directory })
   expect(directory.searches.map(({ filter }) => filter)).toMatchObject([{ value: 'jjackson' }, { value: 'jsmith' }])

@@ -3,13 +3,13 @@ import { customTask, issuesOf, userAfter } from '#testing/workflow-fixture.ts'
 
 const map = (...rules: string[]) => customTask('tasks.MapGroups', { map: rules })
 
-test('renames the mapped groups and leaves the others', async () => {
+test('renames the mapped groups and keeps the others', async () => {
   const task = map('SYS_ADMIN=Admins', 'cn\\=x=a=b')
   const user = await userAfter([task], { groups: ['Users', 'Admins'] })
   expect(user?.groups).toEqual(['Users', 'SYS_ADMIN'])
 })
 
-test('two groups that become one are one, and a rename is not renamed again', async () => {
+test('two groups with the same new name become one, and a renamed group is not renamed again', async () => {
   expect((await userAfter([map('x=a', 'x=b')], { groups: ['a', 'b'] }))?.groups).toEqual(['x'])
   expect((await userAfter([map('b=a', 'a=b')], { groups: ['a'] }))?.groups).toEqual(['b'])
 })

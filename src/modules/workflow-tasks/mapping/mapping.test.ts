@@ -27,7 +27,7 @@ async function mapped(extra: Record<string, unknown>, map: readonly object[], gr
 }
 
 describe('mapping', () => {
-  test('is strict when nothing is said: the subtasks see the mapped attributes only, on a copy', async () => {
+  test('is strict by default: the subtasks see the mapped attributes only, on a copy', async () => {
     const map = [
       rule('email', 'user', 'mail'),
       rule('name', 'composite', '${first} ${last}'),
@@ -41,7 +41,7 @@ describe('mapping', () => {
     expect(after.stored('jjackson')?.attributes).toEqual({ mail: ['m'], first: ['$x$'], last: ['"L"'] })
   })
 
-  test('not strict, the others stay', async () => {
+  test('keeps the others if not strict', async () => {
     const { inside } = await mapped({ strict: 'false' }, [rule('email', 'user', 'mail'), rule('mail', 'static', 'x')])
     expect(inside.stored('jjackson')?.attributes).toEqual({ mail: ['x'], first: ['$x$'], last: ['"L"'], email: ['m'] })
   })
@@ -49,14 +49,17 @@ describe('mapping', () => {
   test.each([
     ['true', { phone: ['1'], work: ['w'] }],
     ['false', { phone: ['1'], tel: ['1'] }],
-  ])('what the request took from the user is taken from what is made of it (strict: %s)', async (strict, left) => {
-    const inside = new MemoryTarget([{ userID: 'jjackson', attributes: { email: ['w'], phone: ['1'], work: ['w'] } }])
-    const map = [rule('email', 'user', 'work'), rule('phone', 'user', 'tel')]
-    const spec = { taskType: 'mapping', map, strict, onSuccess: [provision('inside')] }
-    const { run } = await startWorkflows({ workflows: { w: [spec] }, targets: { inside } })
-    await run('w', { attributes: { tel: ['1'] }, cleared: ['WORK'], keepGroups: true })
-    expect(inside.stored('jjackson')?.attributes).toEqual(left)
-  })
+  ])(
+    'an attribute that the request removed is also removed from the mapped ones (strict: %s)',
+    async (strict, left) => {
+      const inside = new MemoryTarget([{ userID: 'jjackson', attributes: { email: ['w'], phone: ['1'], work: ['w'] } }])
+      const map = [rule('email', 'user', 'work'), rule('phone', 'user', 'tel')]
+      const spec = { taskType: 'mapping', map, strict, onSuccess: [provision('inside')] }
+      const { run } = await startWorkflows({ workflows: { w: [spec] }, targets: { inside } })
+      await run('w', { attributes: { tel: ['1'] }, cleared: ['WORK'], keepGroups: true })
+      expect(inside.stored('jjackson')?.attributes).toEqual(left)
+    },
+  )
 
   test('TREMOLO_USER_ID is the login, as source and as target', async () => {
     const { inside, after } = await mapped({}, [
@@ -92,7 +95,7 @@ describe('mapping', () => {
     ])
   })
 
-  test('names what it reads, produces and drops', () => {
+  test('declares the attributes it reads, produces and drops', () => {
     const map = [rule('email', 'user', 'mail'), rule('TREMOLO_USER_ID', 'user', 'login')]
     const [strict, loose] = parseTasks([
       { taskType: 'mapping', map },

@@ -22,8 +22,8 @@ const host = fakeModuleHost({ entries: [boss] })
 const run = (more: Record<string, unknown>, options: TaskRunOptions = {}) =>
   runTask(task(more), { attributes: ada, request: { app: 'payroll' }, host, ...options })
 
-describe('who is mailed', () => {
-  test('the user, with values filled in', async () => {
+describe('recipients', () => {
+  test('are the user, with expanded values', async () => {
     const { mails, outcome } = await run({})
     expect(outcome).toEqual({ kind: 'next' })
     expect(mails).toEqual([
@@ -31,7 +31,7 @@ describe('who is mailed', () => {
     ])
   })
 
-  test('the requester as well, when that is another', async () => {
+  test('include the requester, if that is another user', async () => {
     const to = async (options: TaskRunOptions) => (await run({}, options)).mails.map(({ recipient }) => recipient)
     expect(await to({ requestor: 'boss' })).toEqual(['ada@example.com', 'boss@example.com'])
     expect(await to({ requestor: 'JJackson' })).toEqual(['ada@example.com'])
@@ -40,13 +40,13 @@ describe('who is mailed', () => {
     expect(await to({ requestor: 'boss', attributes: same })).toEqual(['Boss@example.com'])
   })
 
-  test('the user only, when the request says so', async () => {
+  test('are only the user, if the request says so', async () => {
     const requester = async (value: unknown) =>
       (await run({}, { requestor: 'boss', request: { 'unison.sendToSubject': value } })).mails.length > 1
     expect([await requester('true'), await requester(true), await requester('false')]).toEqual([false, false, true])
   })
 
-  test('nobody, and the step fails, when the user has no address or one that is none', async () => {
+  test('must exist: the step fails if the user has no valid address', async () => {
     await expect(run({}, { attributes: {} })).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
     for (const mail of ['ada', 'a@b, eve@example.com', 'a@b\r\nBcc: eve@example.com']) {
       await expect(run({}, { attributes: { mail: [mail] } })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
@@ -54,8 +54,8 @@ describe('who is mailed', () => {
   })
 })
 
-describe('what is filled in', () => {
-  test('is escaped in HTML, and left alone in text and subject', async () => {
+describe('an expanded value', () => {
+  test('is escaped in HTML, and unchanged in text and subject', async () => {
     const attributes = { ...ada, givenName: ['<img src=x onerror=alert(1)>'] }
     const options = { attributes, request: { app: 'R&D "<b>"' } }
     const msg = '<p>Hello ${givenName}: <a title="$app$">x</a></p>'
@@ -69,7 +69,7 @@ describe('what is filled in', () => {
     expect(plain?.html).toBeUndefined()
   })
 
-  test('is never read as a template again, and ___ stands for itself', async () => {
+  test('is never expanded again, and ___ is plain text', async () => {
     const attributes = { ...ada, secret: ['s3cret'], givenName: ['___secret} ${secret} $app$'] }
     const request = { app: '${secret} ___secret}', ___x: 'no' }
     const [mail] = (await run({ subject: '$app$', msg: '${givenName} ___secret}' }, { attributes, request })).mails
@@ -100,6 +100,6 @@ describe('the check', () => {
   })
 })
 
-test('a named Notifier goes with the mail', async () => {
+test('a named Notifier sends the mail', async () => {
   expect((await run({ notifier: 'n' })).mails[0]?.notifier).toBe('n')
 })

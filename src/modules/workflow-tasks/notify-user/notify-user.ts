@@ -27,7 +27,7 @@ const fields = {
   notifier: text({ about: 'The Notifier that sends it; the default one when absent.', fallback: '' }),
 }
 
-/** While the request has it, and it is not `false`, only the subject is mailed. */
+/** While the request has it, and it is not `false`, only the subject gets the mail. */
 const sendToSubject = 'unison.sendToSubject'
 
 export default defineTask({
@@ -85,11 +85,11 @@ async function requesterAddress(
   return undefined
 }
 
-/** A mail as a task writes it, with places for values. */
+/** The mail of a task, with placeholders. */
 interface MailTemplate {
   /** The attributes it reads. */
   readonly reads: readonly AttributePlace[]
-  /** Values are escaped where the text is HTML. A value that would break the subject into lines is left to `checkMail`. */
+  /** Values are escaped if the text is HTML. `checkMail` rejects a value that would break the subject into lines. */
   render(context: Pick<TaskContext, 'request' | 'user'>): MailText
 }
 

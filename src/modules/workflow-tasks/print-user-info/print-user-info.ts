@@ -8,7 +8,7 @@ const parameters = {
   message: text({ about: 'A text in the log line that identifies the task.' }),
 }
 
-/** How much of a user one line shows. */
+/** The most values in one line. */
 const maxValues = 200
 const maxValueLength = 256
 
@@ -33,7 +33,7 @@ export default defineCustomTask({
   }),
 })
 
-/** Secrets are named but not shown; long values and long lists are cut. */
+/** Secrets are named but not shown; long values and long lists are truncated. */
 function shownAttributes(user: WorkflowUser): Record<string, unknown> {
   const shown: Record<string, unknown> = Object.create(null)
   let room = maxValues

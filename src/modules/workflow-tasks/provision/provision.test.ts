@@ -30,7 +30,7 @@ const stored = () =>
   ])
 
 describe('parsing', () => {
-  test('reports every invalid field at its place', () => {
+  test('reports every invalid field at its position', () => {
     const { issues } = parseTasks([
       { taskType: 'provision', sync: 'perhaps', setPassword: 3, attributes: ['a', { b: 1 }] },
       { taskType: 'provision', target: ['x'], attributes: 'mail' },
@@ -46,7 +46,7 @@ describe('parsing', () => {
     ])
   })
 
-  test('the target is referred to, and the flow names what is written with its place', () => {
+  test('the target is a reference, and the flow names the written attributes with their positions', () => {
     const { tasks, referred } = parseTasks([provision({ sync: 'TRUE', attributes: ['mail'] }), provision()])
     expect(referred[0]).toEqual({ kind: 'target', name: 'store', path: [0, 'target'] })
     expect(tasks.map(({ flow }) => flow.provisions)).toEqual([
@@ -56,8 +56,8 @@ describe('parsing', () => {
   })
 })
 
-describe('what the request took from the user', () => {
-  test('is cleared where no attributes are listed, but for what a task set since then', async () => {
+describe('an attribute that the request removed', () => {
+  test('is cleared if no attributes are listed, unless a later task set it', async () => {
     const store = stored()
     await provisioned(store, provision(), {
       attributes: { phone: ['2'] },
@@ -67,7 +67,7 @@ describe('what the request took from the user', () => {
     expect(store.stored('jjackson')?.attributes).toEqual({ phone: ['2'], note: ['kept'] })
   })
 
-  test('stays where the list does not name it, where only what is passed in counts, and where nothing is taken away', async () => {
+  test('stays if the list does not name it, if only passed-in attributes count, and if nothing is removed', async () => {
     for (const task of [
       provision({ attributes: ['phone'] }),
       provision({ onlyPassedInAttributes: true }),
@@ -79,7 +79,7 @@ describe('what the request took from the user', () => {
     }
   })
 
-  test("goes through the target's own mapping", async () => {
+  test("passes through the target's own mapping", async () => {
     const store = stored()
     const rule = (attribute: string, source: string) => ({ attribute, source, sourceType: 'user', path: [] }) as const
     const mapping = prepareMapping([rule('mail', 'email'), rule('phone', 'tel')], new Issues(), fakeParseContext())
@@ -113,7 +113,7 @@ describe('sync: true', () => {
     expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['new'], phone: ['1'], note: ['kept'] })
   })
 
-  test('an empty list writes all the user has, and leaves the others', async () => {
+  test('an empty list writes all attributes of the user, and keeps the others', async () => {
     const store = stored()
     await provisioned(store, provision(), { attributes: { mail: ['new'], title: ['Dr'] }, keepGroups: true })
     expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['new'], phone: ['1'], note: ['kept'], title: ['Dr'] })
@@ -140,14 +140,14 @@ describe('sync: false', () => {
   })
 })
 
-describe('memberships that are not known', () => {
-  test('stay as they are', async () => {
+describe('unknown memberships', () => {
+  test('stay unchanged', async () => {
     const store = stored()
     await provisioned(store, provision({ attributes: ['mail'] }), { attributes: { mail: ['new'] }, keepGroups: true })
     expect(store.stored('jjackson')?.groups).toEqual(['group1', 'group2'])
   })
 
-  test('are no difference, and what happens to them meanwhile is not undone', async () => {
+  test('are not a difference, and concurrent changes to them are not undone', async () => {
     const store = stored()
     await provisioned(store, provision({ attributes: ['mail'] }), { attributes: { mail: ['old'] }, keepGroups: true })
     expect(store.methods()).toEqual(['findUser'])
@@ -158,7 +158,7 @@ describe('memberships that are not known', () => {
     expect(store.stored('jjackson')).toMatchObject({ attributes: { mail: ['new'] }, groups: ['outside'] })
   })
 
-  test('take an addGroup as a change to those of the target, never as the whole list', async () => {
+  test("apply an addGroup to the target's memberships, never as the whole list", async () => {
     const store = stored()
     const { run } = await startWorkflows({
       workflows: {
@@ -174,7 +174,7 @@ describe('memberships that are not known', () => {
     expect(store.stored('jjackson')?.groups).toEqual(['group2', 'group3'])
   })
 
-  test('a change from outside between reading and writing is not lost', async () => {
+  test('a concurrent change is not lost', async () => {
     const store = stored()
     let once = true
     store.before = ({ method }) => {
@@ -199,7 +199,7 @@ describe('groups', () => {
   const groups = ['group1', 'GROUP3']
   const groupsAt = (store: MemoryTarget) => store.stored('jjackson')?.groups.toSorted()
 
-  test('that are listed are joined and left; memberships of others stay', async () => {
+  test('in the list are joined and left; other memberships stay', async () => {
     const store = stored()
     await provisioned(store, provision({ groups }), { groups: ['group3', 'administrators'] })
     expect(groupsAt(store)).toEqual(['group2', 'group3'])
@@ -207,7 +207,7 @@ describe('groups', () => {
     expect(groupsAt(store)).toEqual(['group1', 'group2', 'group3'])
   })
 
-  test('that are not listed are not given to a new user either', async () => {
+  test('outside the list are not given to a new user either', async () => {
     const store = new MemoryTarget()
     await provisioned(store, provision({ groups }), { groups: ['group1', 'administrators'] })
     expect(groupsAt(store)).toEqual(['group1'])
@@ -222,7 +222,7 @@ describe('groups', () => {
     expect(store.methods()).toEqual(['findUser'])
   })
 
-  test('bound what earlier tasks add and remove, for this task alone', async () => {
+  test('limit the changes of earlier tasks, for this task alone', async () => {
     const store = stored()
     const other = stored()
     const { run } = await startWorkflows({
@@ -242,7 +242,7 @@ describe('groups', () => {
     expect(groupsAt(other)).toEqual(['administrators', 'group1', 'group3'])
   })
 
-  test('what someone else changes between reading and writing is not lost', async () => {
+  test('a concurrent change of another writer is not lost', async () => {
     const store = stored()
     let once = true
     store.before = ({ method }) => {
@@ -276,7 +276,7 @@ describe('groups', () => {
 })
 
 describe('races', () => {
-  test('a user whom someone else creates meanwhile is a conflict, unless it is as it should be', async () => {
+  test('a concurrently created user is a conflict, unless it is equal', async () => {
     const store = new MemoryTarget()
     let mail = 'other'
     store.before = ({ method }) => {
@@ -294,7 +294,7 @@ describe('races', () => {
     await provisioned(again, provision(), { attributes: { mail: ['mine'] } })
   })
 
-  test('a user that goes between reading and writing is created', async () => {
+  test('a user that is deleted between reading and writing is created', async () => {
     const store = stored()
     store.before = async ({ method, request }) => {
       if (method !== 'syncUser') return
@@ -317,7 +317,7 @@ describe('races', () => {
     expect(store.methods()).toEqual(['findUser', 'createUser'])
   })
 
-  test('a target whose users never stop changing is given up on', async () => {
+  test('it gives up on a target whose users keep changing', async () => {
     const store = stored()
     const mismatch = new GatewayError('VERSION_MISMATCH', 'again')
     store.before = ({ method }) => {
@@ -328,11 +328,11 @@ describe('races', () => {
   })
 })
 
-describe('a version that the change is based on', () => {
+describe('an expected version', () => {
   const basedOn = (version: string, target = 'store') => ({ basedOn: { target, version } })
   const mail = { attributes: { mail: ['new'] }, keepGroups: true }
 
-  test('is passed on, and another one refuses the change without another try', async () => {
+  test('is passed on, and another one rejects the change without a retry', async () => {
     const store = stored()
     await provisioned(store, provision(), { ...mail, ...basedOn('1') })
     expect(store.stored('jjackson')?.attributes['mail']).toEqual(['new'])
@@ -351,7 +351,7 @@ describe('a version that the change is based on', () => {
     expect(store.stored('jjackson')).toMatchObject({ attributes: { mail: ['old'] }, groups: ['outside'] })
   })
 
-  test('loses even where nothing would have to be written, and where the user is gone', async () => {
+  test('loses even if nothing would be written, and if the user no longer exists', async () => {
     const store = stored()
     const same = provisioned(store, provision(), { attributes: { mail: ['old'] }, keepGroups: true, ...basedOn('7') })
     await expect(same).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
@@ -362,7 +362,7 @@ describe('a version that the change is based on', () => {
     expect(empty.stored('jjackson')).toBeUndefined()
   })
 
-  test('is for the first write to its own target, whichever copy of the user makes it', async () => {
+  test('applies to the first write to its own target, by any copy of the user', async () => {
     const store = stored()
     const other = stored()
     const set = (value: string) => ({ taskType: 'addAttribute', name: 'mail', value })
@@ -376,7 +376,7 @@ describe('a version that the change is based on', () => {
     expect(other.stored('jjackson')?.attributes['mail']).toEqual(['new'])
   })
 
-  test('is not that of another account of the target', async () => {
+  test('does not apply to another account of the target', async () => {
     const store = stored()
     store.put({ userID: 'template', groups: ['group9'] })
     store.touch('template', ['group9'])
@@ -397,7 +397,7 @@ describe('a version that the change is based on', () => {
 describe('a new login', () => {
   const renamed = { newUserID: 'jsmith', keepGroups: true, attributes: { mail: ['new'] } }
 
-  test('is given along with other changes, and the next target finds the user by the old one', async () => {
+  test('is set along with other changes, and the next target finds the user by the old one', async () => {
     const store = stored()
     const other = stored()
     const { run, audit } = await startWorkflows({
@@ -417,21 +417,21 @@ describe('a new login', () => {
     expect(store.methods().filter((method) => method === 'syncUser')).toHaveLength(1)
   })
 
-  test('is told in the audit for a target that tells nothing', async () => {
+  test('is in the audit for a target that reports nothing', async () => {
     const store = new MemoryTarget([{ userID: 'jjackson' }], false)
     const { run, audit } = await startWorkflows({ workflows: { w: [provision()] }, targets: { store } })
     await run('w', { newUserID: 'jsmith', keepGroups: true })
     expect(audit.rows).toMatchObject([{ kind: 'entry', action: 'replace', attribute: 'userID', value: 'jsmith' }])
   })
 
-  test('of a user who is not there makes the user under it', async () => {
+  test('of a missing user creates the user with it', async () => {
     const store = new MemoryTarget()
     await provisioned(store, provision(), renamed)
     expect(store.stored('jsmith')?.attributes).toEqual({ mail: ['new'] })
     expect(store.stored('jjackson')).toBeUndefined()
   })
 
-  test('that is taken is a conflict, and one that differs in letter case only is none', async () => {
+  test('is a conflict if taken, and not if it differs only in letter case', async () => {
     const store = stored()
     store.put({ userID: 'JSmith' })
     await expect(provisioned(store, provision(), renamed)).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -440,7 +440,7 @@ describe('a new login', () => {
     expect(store.stored('jjackson')).toBeDefined()
   })
 
-  test('is refused before anything is written where the target cannot give one', async () => {
+  test('is rejected before any write if the target cannot rename', async () => {
     const store = stored()
     const fixed: Target = {
       findUser: store.findUser.bind(store),
@@ -453,7 +453,7 @@ describe('a new login', () => {
     await expect(provisioned(stored(), provision(), { newUserID: '' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('is passed on in the words of the mapping, and the password is set under it', async () => {
+  test('passes through the mapping, and the password is set under it', async () => {
     const store = new MemoryTarget([{ userID: 'x-jjackson' }])
     const rule = { attribute: 'TREMOLO_USER_ID', source: 'x-${TREMOLO_USER_ID}', sourceType: 'composite', path: [] }
     const mapping = prepareMapping([rule as never], new Issues(), {
@@ -474,7 +474,7 @@ describe('a new login', () => {
 })
 
 describe('setPassword', () => {
-  test('is set once, and gone for the tasks after', async () => {
+  test('is set once, and removed for later tasks', async () => {
     const store = new MemoryTarget()
     const second = new MemoryTarget()
     const workflows = { w: [provision({ setPassword: true }), provision({ target: 'second', setPassword: true })] }
@@ -484,7 +484,7 @@ describe('setPassword', () => {
     expect(second.methods()).not.toContain('setUserPassword')
   })
 
-  test('reports the owners of the account, or the logins where the owner is unknown', async () => {
+  test('reports the owners of the account, or the logins if the owner is unknown', async () => {
     const store = new MemoryTarget()
     const own = entryIdentity('people', '1')
     const host = fakeModuleHost({ targets: { store } })
@@ -497,14 +497,14 @@ describe('setPassword', () => {
     expect(unknown.passwords).toEqual([{ target: 'store', logins: ['jjackson'], owners: [] }])
   })
 
-  test('nothing is set without a password, or without being asked to', async () => {
+  test('sets nothing without a password, or if not configured', async () => {
     const store = new MemoryTarget()
     await provisioned(store, provision({ setPassword: true }), {})
     await provisioned(store, provision(), { password: 'hunter2' })
     expect(store.passwords.size).toBe(0)
   })
 
-  test('a target that cannot store passwords refuses', async () => {
+  test('is rejected by a target that cannot store passwords', async () => {
     const store = new MemoryTarget()
     const bare: Target = {
       findUser: store.findUser.bind(store),

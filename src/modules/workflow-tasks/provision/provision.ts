@@ -96,7 +96,7 @@ function provisionTask(config: Config, targets: TaskTargets, clock: Clock): Work
   return onTarget(config.target, own, async (target, context) => {
     const { forTarget } = context
     const user = config.groups === undefined ? context.user : limitGroups(context.user, config.groups)
-    // Before the target is called: what cannot end must not begin.
+    // Before the target is called: access that cannot expire must not begin.
     const ends = accessEnds(config.expiry.of(context), user, clock())
     const request = forTarget(config.target)
     const mapped = await targetUser(user, mapping)
@@ -131,11 +131,11 @@ function provisionTask(config: Config, targets: TaskTargets, clock: Clock): Work
 }
 
 interface AccessEnd extends Pick<GrantedAccess, 'kind' | 'expires'> {
-  /** The group, where it is about one. */
+  /** The group, if it is about one. */
   readonly group?: string
 }
 
-/** What of all that is given ends by itself. Throws BAD_REQUEST for a time that has passed. */
+/** The access that expires automatically. Throws BAD_REQUEST for a time that has passed. */
 function accessEnds(account: Expiry | undefined, user: WorkflowUser, now: Date): AccessEnd[] {
   const timeOf = (expiry: Expiry): When => {
     const time = expiryTime(expiry, now)
@@ -157,7 +157,7 @@ function grantForTime(ends: readonly AccessEnd[], target: string, subject: strin
   for (const { kind, group = subject, expires } of ends) effects.grant({ target, subject, kind, name: group, expires })
 }
 
-/** What the new login is at the target; undefined when it stays what it is there. */
+/** The new login at the target; undefined if it does not change there. */
 async function newLogin(
   user: WorkflowUser,
   present: TargetUser,
@@ -169,23 +169,23 @@ async function newLogin(
   return renamed === present.userID ? undefined : renamed
 }
 
-/** All that the user has, and what was taken from it. */
+/** All attributes of the user, and those that the request removed. */
 function ownNames({ attributes, cleared = [] }: TargetUser): string[] {
   const gone = cleared.filter((name) => !attributes.has(name) && name !== userIdName)
   return [...attributes.names(), ...gone]
 }
 
 interface PasswordWrite {
-  /** Who the account's owners are. A preview asks for none. */
+  /** The account's owners. A preview has none. */
   owners(): Promise<readonly Identity[]>
   readonly user: WorkflowUser
-  /** At the target. */
+  /** The login at the target. */
   readonly login: string
   readonly request: TargetRequest
   readonly effects: StepEffects
 }
 
-/** Uses the password once: it is gone from the user before the target is called. Ends the sessions of the account's owner. */
+/** Uses the password once: the user loses it before the target's call. Ends the sessions of the account's owner. */
 async function setPassword(target: Target, name: string, write: PasswordWrite): Promise<void> {
   const { user, login, request, effects } = write
   const { password } = user
@@ -212,24 +212,24 @@ async function setPassword(target: Target, name: string, write: PasswordWrite): 
 }
 
 interface ApplyOptions {
-  /** The attributes that may be touched; those among them that the user does not have are cleared, unless addOnly. */
+  /** The attributes that may change; those that the user does not have are cleared, unless addOnly. */
   readonly attributes: readonly string[]
   readonly addOnly: boolean
-  /** What the user was read at by whoever computed the change; it holds for that version only. */
+  /** The version that the caller read to compute the change; the change is valid for that version only. */
   readonly expectedVersion: string | undefined
   /** The group that the user joins or leaves, as it was read. */
   readonly expectedGroup: NamedGroup | undefined
-  /** The login the user is to have from now on. */
+  /** The new login of the user. */
   readonly newUserID: string | undefined
 }
 
-/** How often the target is read again because someone else changed the user meanwhile. */
+/** How often the target is read again because another writer changed the user meanwhile. */
 const maxAttempts = 3
 
 /**
- * Reads, compares, and writes only what differs, so that doing it again does nothing; gives the login that the user then
- * has. A user that was changed or went between reading and writing is read again, unless the change holds for one version
- * only. A user that someone else made meanwhile is a conflict: nobody's user is taken for another's.
+ * Reads, compares, and writes only the differences, so that repeating it does nothing; returns the resulting login. A
+ * user that was changed or deleted between reading and writing is read again, unless the change is bound to a version.
+ * A concurrently created user is a conflict: one user must never pass for another.
  */
 async function applyUser(
   target: Target,
@@ -240,7 +240,7 @@ async function applyUser(
   const { newUserID } = options
   const attributes = user.attributes.pick(options.attributes)
   if (target.keepsVersions === true && options.expectedVersion === noVersion && newUserID === undefined) {
-    // Whoever computed the change has just looked, and creating finds out by itself whether that still holds.
+    // The caller has just looked, and the create itself detects whether that is still true.
     await create(target, { userID: user.userID, attributes, groups: wantedGroups(user, []) ?? [] }, options, request)
     return user.userID
   }
@@ -261,7 +261,7 @@ async function applyUser(
   }
 }
 
-/** By the present login, or by the new one, which an attempt before this one may have given. */
+/** By the present login, or by the new one, which an earlier attempt may have set. */
 async function find(
   target: Target,
   userID: string,
@@ -294,13 +294,13 @@ async function sync(
   const newUserID = options.newUserID === found.userID ? undefined : options.newUserID
   const renaming = newUserID === undefined ? [] : [entryChange('entry', 'replace', 'userID', newUserID)]
   const changes = [...renaming, ...userChanges(found, wanted, { attributes, addOnly, ordered: true, foldGroups: true })]
-  // Whoever is not in a group by its old name may be in it by its new one, which only the target can tell.
+  // A user who is not in a group under its old name may be in it under its new one, which only the target knows.
   if (changes.length === 0 && expectedGroup === undefined) return
   if (newUserID !== undefined && target.renamesUsers !== true) {
     throw new GatewayError('NOT_SUPPORTED', `"${found.userID}" cannot have another login in its target`)
   }
   const fromPresent = keepGroups && groupChanges !== undefined
-  // Memberships that were computed from those just read hold only while nobody else writes.
+  // Memberships that were computed from this read are valid only while no one else writes.
   const expectedVersion = options.expectedVersion ?? (fromPresent ? found.version : undefined)
   await auditedCall(
     request,
@@ -321,7 +321,7 @@ async function sync(
   )
 }
 
-/** Of a change that is bound to a version, only that the user went can be asked again, and is then told as it is. */
+/** Whether to read the user and try again. A change that is bound to a version does so only after NOT_FOUND. */
 function isLostRace(error: unknown, { expectedVersion }: ApplyOptions): boolean {
   if (!(error instanceof GatewayError)) return false
   return error.code === 'NOT_FOUND' || (error.code === 'VERSION_MISMATCH' && expectedVersion === undefined)

@@ -32,7 +32,7 @@ const addGroup = (more: TaskSpec = {}): TaskSpec => ({ taskType: 'addGroup', nam
 const access = { target: 'store', subject: 'jjackson' }
 
 describe('fields', () => {
-  test('are checked where they are constants, and exclude each other', () => {
+  test('constants are checked, and fields exclude each other', () => {
     expect(
       issuesOf([
         addGroup({ expiresAfter: 'soon' }),
@@ -49,7 +49,7 @@ describe('fields', () => {
 })
 
 describe('an account', () => {
-  test('ends after the time that the task says', async () => {
+  test('expires after the configured time', async () => {
     expect((await run(provision({ expiresAfter: 'P1D' }), {})).grants).toEqual([
       { ...access, kind: 'user', name: 'jjackson', expires: { inMillis: 86_400_000 } },
     ])
@@ -62,7 +62,7 @@ describe('an account', () => {
   })
 
   test.each(['2026-01-02T03:04:05Z', '2025-01-01', 'nonsense', '2999-01-01'])(
-    'that would end at "%s" is not given at all',
+    'that would expire at "%s" is not granted at all',
     async (until) => {
       const store = new MemoryTarget()
       const tried = run(provision({ expiresAt: '$until$' }), {}, store, { until })
@@ -73,7 +73,7 @@ describe('an account', () => {
 })
 
 describe('a membership', () => {
-  test('is timed by addGroup and granted by the provision that writes it', async () => {
+  test('gets its expiry by addGroup and is granted by the provision that writes it', async () => {
     const { user, grants } = await run(addGroup({ expiresAfter: '8h' }), { keepGroups: true })
     expect(grants).toEqual([])
     const store = new MemoryTarget([{ userID: 'jjackson', groups: ['staff'] }])
@@ -83,7 +83,7 @@ describe('a membership', () => {
     expect(store.stored('jjackson')?.groups).toEqual(['staff', 'vault'])
   })
 
-  test('that is taken away again, or given for good, is not timed', async () => {
+  test('that is removed again, or granted permanently, does not expire', async () => {
     const { user } = await run(addGroup({ expiresAfter: '8h' }), { keepGroups: true })
     const removed = await run(addGroup({ name: 'VAULT', remove: 'true', expiresAfter: '8h' }), user)
     expect((await run(provision(), removed.user)).grants).toEqual([])
@@ -98,13 +98,13 @@ describe('a membership', () => {
     expect((await run(provision({ groups: ['VAULT'] }), user)).grants).toMatchObject([{ name: 'vault' }])
   })
 
-  test('is not granted where the user’s groups do not hold it any more', async () => {
+  test('is not granted if the user’s groups no longer contain it', async () => {
     const { user } = await run(addGroup({ expiresAfter: '8h' }), { groups: ['staff'] })
     expect((await run(provision(), { ...user, groups: ['staff'] })).grants).toEqual([])
     expect((await run(provision(), user)).grants).toMatchObject([{ name: 'vault' }])
   })
 
-  test('has the new name where groups are renamed', async () => {
+  test('has the new name if groups are renamed', async () => {
     const { user } = await run(addGroup({ expiresAfter: '8h' }), { groups: [] })
     const map = { taskType: 'customTask', className: 'tasks.MapGroups', params: { map: ['safe=vault'] } }
     const mapped = await run(map, user)

@@ -19,7 +19,7 @@ const host = fakeModuleHost({ entries: [entry('uid=jjackson,ou=people,o=Tremolo'
 const attributes = { mail: ['old@example.com'], badge: ['7'] }
 const run = (more = {}, options = {}) => runTask({ taskType: 'resync', ...more }, { attributes, host, ...options })
 
-test('the user is what the directory says, groups included', async () => {
+test('the user equals the directory entry, groups included', async () => {
   const { user } = await run({}, { user: { keepGroups: true, groups: ['stale'] } })
   expect(user.attributes.toObject()).toEqual({ uid: ['jjackson'], mail: ['new@example.com'] })
   expect({ groups: user.groups, keepGroups: user.keepGroups }).toEqual({
@@ -28,12 +28,12 @@ test('the user is what the directory says, groups included', async () => {
   })
 })
 
-test('what the directory does not have is kept where that is asked for', async () => {
+test('attributes that the directory does not have are kept if configured', async () => {
   const { user } = await run({ keepExternalAttrs: 'true' })
   expect(user.attributes.toObject()).toEqual({ uid: ['jjackson'], mail: ['new@example.com'], badge: ['7'] })
 })
 
-test('another root is searched instead, and nobody there fails the step', async () => {
+test('another root is searched instead, and a missing user fails the step', async () => {
   const two = fakeModuleHost({
     entries: [
       entry('uid=jjackson,ou=people,o=Tremolo', 'people@example.com'),
@@ -48,7 +48,7 @@ test('another root is searched instead, and nobody there fails the step', async 
   })
 })
 
-test('a root that is none is reported', () => {
+test('an invalid root is reported', () => {
   expect(issuesOf([{ taskType: 'resync', changeRoot: true }])).toEqual(['0.newRoot: "newRoot" is required'])
   expect(issuesOf([{ taskType: 'resync', changeRoot: true, newRoot: 'nonsense' }])[0]).toMatch(/^0\.newRoot: /)
 })

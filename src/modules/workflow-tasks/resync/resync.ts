@@ -20,7 +20,7 @@ const fields = {
   }),
 }
 
-/** Attributes of entries that say something of the directory and not of the user. */
+/** Attributes of entries about the directory, not about the user. */
 const directoryAttributes = ['memberOf', 'objectClass']
 
 export default defineTask({
@@ -36,7 +36,7 @@ export default defineTask({
       issues.error(pathOf('newRoot'), error instanceof Error ? error.message : String(error))
     }
     return {
-      // Which attributes the directory has cannot be told beforehand.
+      // The attributes of the directory are not known in advance.
       flow: { ...noFlow, opaque: true },
       create: async ({ directory }) =>
         onDirectory(directory, async (people, { user }) => {

@@ -29,12 +29,12 @@ async function revoke(store: MemoryTarget, kind: string, name: string, userID = 
 const stored = () =>
   new MemoryTarget([{ userID: 'jjackson', attributes: { mail: ['m'] }, groups: ['staff', 'Vault', 'other'] }])
 
-test('every parameter is needed', () => {
+test('every parameter is required', () => {
   expect(issuesOf([customTask('tasks.RevokeAccess')])).toHaveLength(3)
 })
 
 describe('a membership', () => {
-  test('goes, and nothing else', async () => {
+  test('is removed, and nothing else', async () => {
     const store = stored()
     expect(await revoke(store, 'group', 'vault')).toEqual([
       { subject: 'group', action: 'delete', attribute: 'groups', value: 'Vault' },
@@ -43,13 +43,13 @@ describe('a membership', () => {
     expect(await revoke(store, 'group', 'vault')).toEqual([])
   })
 
-  test('of somebody who is gone is no reason to make them', async () => {
+  test('of a deleted user does not re-create the user', async () => {
     const store = new MemoryTarget()
     expect(await revoke(store, 'group', 'vault')).toEqual([])
     expect(store.methods()).toEqual(['findUser'])
   })
 
-  test('a change from outside between reading and writing is not lost', async () => {
+  test('a concurrent change is not lost', async () => {
     const store = stored()
     let once = true
     store.before = ({ method }) => {
@@ -61,7 +61,7 @@ describe('a membership', () => {
   })
 })
 
-test('an account goes, once', async () => {
+test('an account is deleted, once', async () => {
   const store = stored()
   expect(await revoke(store, 'user', 'JJACKSON')).toMatchObject([{ subject: 'entry', action: 'delete' }])
   expect(store.stored('jjackson')).toBeUndefined()
@@ -73,7 +73,7 @@ test.each([
   ['role', 'vault'],
   ['', 'vault'],
   ['group', ' '],
-])('%s "%s" is refused', async (kind, name) => {
+])('%s "%s" is rejected', async (kind, name) => {
   const store = stored()
   await expect(revoke(store, kind, name)).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
   expect(store.stored('jjackson')?.groups).toHaveLength(3)

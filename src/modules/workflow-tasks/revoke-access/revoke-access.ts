@@ -30,10 +30,10 @@ const parameters = {
 
 const names = ['target', 'kind', 'name'] as const
 
-/** How often the target is read again because someone else changed the user meanwhile. */
+/** How often the target is read again because another writer changed the user meanwhile. */
 const maxAttempts = 3
 
-/** Works on what the target holds, by the login it has there: no mapping is applied, and nobody is created. */
+/** Works on the target's own data, by the login there: no mapping is applied, and no user is created. */
 export default defineCustomTask({
   className: 'tasks.RevokeAccess',
   parameters,
@@ -86,7 +86,7 @@ async function leaveGroup(target: Target, userID: string, group: string, request
   }
 }
 
-/** The other memberships are those just read, which holds only while nobody else writes. */
+/** The other memberships come from this read, which is valid only while no one else writes. */
 function withoutGroup(target: Target, found: User, group: string, request: TargetRequest): Promise<void> {
   const { userID, version } = found
   const groups = found.groups.filter((name) => name !== group)
