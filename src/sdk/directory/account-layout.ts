@@ -23,13 +23,16 @@ export const layoutParameters = {
     about: 'The container of users, relative to the suffix, such as `ou=people`; the suffix itself when absent.',
   }),
   groups: parsed('name', (value) => Dn.parse(value), {
-    about: 'The container of groups, relative to the suffix; `ou=groups` when absent.',
+    about: 'The container of groups, relative to the suffix.',
+    requirement: 'no, `ou=groups`',
   }),
   userAttribute: parsed('attribute', attributeType, {
-    about: 'The attribute with the login, also in DNs; `uid` when absent.',
+    about: 'The attribute with the login, also in DNs.',
+    requirement: 'no, `uid`',
   }),
   groupAttribute: parsed('attribute', attributeType, {
-    about: 'The attribute with the name of a group, also in DNs; `cn` when absent.',
+    about: 'The attribute with the name of a group, also in DNs.',
+    requirement: 'no, `cn`',
   }),
 }
 
