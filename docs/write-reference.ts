@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
 import { descriptionOf, type ParameterDescription } from '#sdk/module/parameter-types.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
+import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 
 interface ReferenceModule {
   readonly name: string
@@ -72,12 +73,29 @@ function parameterTable(title: string, parameters: ParameterTable): string {
 function typeOf({ type, many, reference, secret }: ParameterDescription): string {
   const [, words] = /^one of (.*)$/.exec(type) ?? []
   let shown = words === undefined ? (typeNames[type] ?? type) : oneOf(words.split(', '))
-  if (reference !== undefined) shown = many ? `list of ${reference} names` : `${reference} name`
-  else if (many && type !== 'list') shown = `list of ${type}`
+  if (reference !== undefined) {
+    const kind = referenceKinds[reference]
+    const referred = kind === undefined ? reference : `[${kind}](../kinds/${kind}.md)`
+    shown = many ? `list of ${referred} names` : `${referred} name`
+  } else if (many && type !== 'list') shown = `list of ${type}`
   return secret === true ? `${shown}, secret` : shown
 }
 
 const typeNames: Readonly<Record<string, string>> = { any: 'YAML' }
+
+const referenceKinds: Partial<Record<ReferenceKind, string>> = {
+  application: 'Application',
+  chain: 'AuthenticationChain',
+  'custom authorization': 'CustomAuthorization',
+  'javascript mapping': 'JavaScriptMapping',
+  mechanism: 'AuthenticationMechanism',
+  notifier: 'Notifier',
+  org: 'Org',
+  'result group': 'ResultGroup',
+  target: 'Target',
+  trust: 'Trust',
+  workflow: 'Workflow',
+}
 
 /** Without the empty word, which counts as absent, and without other spellings of a word. */
 function oneOf(words: readonly string[]): string {

@@ -19,10 +19,10 @@ function attributeType(value: string): string {
 
 /** The parameters of every insert that shows users and groups as entries. */
 export const layoutParameters = {
-  people: parsed('name', (value) => Dn.parse(value), {
+  people: parsed('distinguished name', (value) => Dn.parse(value), {
     about: 'The container of users, relative to the suffix, such as `ou=people`; the suffix itself when absent.',
   }),
-  groups: parsed('name', (value) => Dn.parse(value), {
+  groups: parsed('distinguished name', (value) => Dn.parse(value), {
     about: 'The container of groups, relative to the suffix.',
     requirement: 'no, `ou=groups`',
   }),

@@ -26,7 +26,7 @@ const parameters = {
     required: true,
     reference: 'workflow',
   }),
-  reloadBaseDN: parsed('name', (written) => Dn.parse(written), {
+  reloadBaseDN: parsed('distinguished name', (written) => Dn.parse(written), {
     about: "Where the user is found again in the directory, by `nameAttr`; the chain's root when absent.",
   }),
   gracePeriod: wholeNumber({

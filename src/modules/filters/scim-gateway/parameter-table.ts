@@ -74,7 +74,7 @@ export const parameterTable = {
   lookupFromLDAP: flag({
     about: 'Whether users and groups are looked up in the virtual directory instead of a target.',
   }),
-  searchBase: parsed('name', (value) => Dn.parse(value), {
+  searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
     about: 'The name below which the virtual directory is searched.',
     requirement: 'with `lookupFromLDAP`',
   }),
