@@ -28,11 +28,11 @@ export const layoutParameters = {
   }),
   userAttribute: parsed('attribute', attributeType, {
     about: 'The attribute with the login, also in DNs.',
-    requirement: 'no, `uid`',
+    fallback: 'uid',
   }),
   groupAttribute: parsed('attribute', attributeType, {
     about: 'The attribute with the name of a group, also in DNs.',
-    requirement: 'no, `cn`',
+    fallback: 'cn',
   }),
 }
 
@@ -42,8 +42,7 @@ export function parseLayout(
   params: Params,
   issues: Issues,
 ): (suffix: Dn) => AccountLayout {
-  const { people = new Dn([]), groups = Dn.of(['ou', 'groups']) } = given
-  const { userAttribute = 'uid', groupAttribute = 'cn' } = given
+  const { people = new Dn([]), groups = Dn.of(['ou', 'groups']), userAttribute, groupAttribute } = given
   if (people.equals(groups) && userAttribute.toLowerCase() === groupAttribute.toLowerCase()) {
     issues.error(params.pathOf('groups'), 'people and groups in one container need different naming attributes')
   }

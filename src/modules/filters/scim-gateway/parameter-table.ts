@@ -195,7 +195,7 @@ export const parameterTable = {
   }),
   eventsKey: parsed('name', plainName, {
     about: 'The signing key, `keys/<name>.jwk` of the data folder; created when absent.',
-    requirement: 'no, `scim-events`',
+    fallback: 'scim-events',
   }),
   eventsPayload: choice(['notice', 'full'], {
     about:
