@@ -82,7 +82,7 @@ test.each([...definitionFiles()])('%s describes every field', (_file, text) => {
   }
 })
 
-test('descriptions have the words of the page', () => {
+test('every field of a kind has the description of its page', () => {
   const text = definitionFiles().get('orgs.yaml') ?? ''
   const org = parse(text) as { spec: { versions: { schema: { openAPIV3Schema: unknown } }[] } }
   expect(org.spec.versions[0]?.schema.openAPIV3Schema).toMatchObject({

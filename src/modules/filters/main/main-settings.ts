@@ -263,7 +263,7 @@ export const parameters = {
     max: 10_000,
   }),
   attributeNames: list({ about: 'The fields of the profile, in their order.', required: true }),
-  /** In front of the fields' own rows, since `approvals.displayName` would be one of those. */
+  /** Before the fields' own rows, since `approvals.displayName` would match one of them. */
   'approvals.<name>': text({
     about: 'The label under which approvers see that attribute or parameter.',
     requirement: 'for each of the two lists',

@@ -4,7 +4,7 @@ import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.
 
 const paging = ['offset', 'limit', 'page', 'cursor'] as const
 
-/** The requests that can be configured: their places, and whether a body takes attributes besides. */
+/** The configurable requests: their placeholders, and whether a body also accepts attributes. */
 const operations = {
   findUser: { places: ['userID'], answer: 'one', about: 'Finds a user by login: `{userID}`.' },
   findUserById: {
