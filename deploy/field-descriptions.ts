@@ -7,7 +7,8 @@ export interface KindPage {
   readonly fields: ReadonlyMap<string, string>
 }
 
-const row = /^\| `([^`]+)` \| (?:yes|no) \| (.+) \|$/gm
+/** The column in the middle is "yes", "no" and perhaps the default, or a condition. */
+const row = /^\| `([^`]+)` \| [^|]+ \| (.+) \|$/gm
 
 export function readKindPage(page: string): KindPage {
   const [, purpose = ''] = page.split('\n\n')
@@ -17,7 +18,7 @@ export function readKindPage(page: string): KindPage {
   }
 }
 
-/** Of links only their words, since nobody can follow them in a terminal. */
+/** Keeps only the words of links, which a terminal cannot follow. */
 const plainText = (markdown: string): string =>
   markdown
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')

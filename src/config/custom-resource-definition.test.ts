@@ -66,7 +66,23 @@ test.each([...customResourceDefinitions()])('%s is structural', (_file, { spec }
   }
 })
 
-test('every field of a kind says what it means, in the words of its page', () => {
+/** Fields without fields of their own that no page describes. Pages describe rules and secret parameters as a whole. */
+function undescribed(schema: unknown, path: string): string[] {
+  if (!isJsonObject(schema) || /\.(?:azRules|secretParams)$/.test(path)) return []
+  if (isJsonObject(schema['items']) && 'properties' in schema['items']) return undescribed(schema['items'], `${path}[]`)
+  if (!isJsonObject(schema['properties'])) return 'description' in schema ? [] : [path]
+  return Object.entries(schema['properties']).flatMap(([name, field]) => undescribed(field, `${path}.${name}`))
+}
+
+test.each([...definitionFiles()])('%s describes every field', (_file, text) => {
+  const { spec } = parse(text) as { spec: Spec }
+  for (const { schema } of spec.versions) {
+    const { properties } = schema.openAPIV3Schema as { properties: { spec: unknown } }
+    expect(undescribed(properties.spec, spec.names.kind)).toEqual([])
+  }
+})
+
+test('every field of a kind has the description of its page', () => {
   const text = definitionFiles().get('orgs.yaml') ?? ''
   const org = parse(text) as { spec: { versions: { schema: { openAPIV3Schema: unknown } }[] } }
   expect(org.spec.versions[0]?.schema.openAPIV3Schema).toMatchObject({

@@ -19,17 +19,20 @@ function attributeType(value: string): string {
 
 /** The parameters of every insert that shows users and groups as entries. */
 export const layoutParameters = {
-  people: parsed('name', (value) => Dn.parse(value), {
+  people: parsed('distinguished name', (value) => Dn.parse(value), {
     about: 'The container of users, relative to the suffix, such as `ou=people`; the suffix itself when absent.',
   }),
-  groups: parsed('name', (value) => Dn.parse(value), {
-    about: 'The container of groups, relative to the suffix; `ou=groups` when absent.',
+  groups: parsed('distinguished name', (value) => Dn.parse(value), {
+    about: 'The container of groups, relative to the suffix.',
+    requirement: 'no, `ou=groups`',
   }),
   userAttribute: parsed('attribute', attributeType, {
-    about: 'The attribute with the login, also in DNs; `uid` when absent.',
+    about: 'The attribute with the login, also in DNs.',
+    fallback: 'uid',
   }),
   groupAttribute: parsed('attribute', attributeType, {
-    about: 'The attribute with the name of a group, also in DNs; `cn` when absent.',
+    about: 'The attribute with the name of a group, also in DNs.',
+    fallback: 'cn',
   }),
 }
 
@@ -39,8 +42,7 @@ export function parseLayout(
   params: Params,
   issues: Issues,
 ): (suffix: Dn) => AccountLayout {
-  const { people = new Dn([]), groups = Dn.of(['ou', 'groups']) } = given
-  const { userAttribute = 'uid', groupAttribute = 'cn' } = given
+  const { people = new Dn([]), groups = Dn.of(['ou', 'groups']), userAttribute, groupAttribute } = given
   if (people.equals(groups) && userAttribute.toLowerCase() === groupAttribute.toLowerCase()) {
     issues.error(params.pathOf('groups'), 'people and groups in one container need different naming attributes')
   }

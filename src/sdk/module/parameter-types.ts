@@ -5,6 +5,8 @@ export interface ParameterOptions {
   /** What it means, for the reference page. */
   readonly about: string
   readonly required?: boolean
+  /** The column "Required" of the reference page where `required` and the fallback do not say it, such as "with `events`". */
+  readonly requirement?: string
   /** Its value is never logged or shown. */
   readonly secret?: boolean
   /** The value names an object of this kind, which must exist. */
@@ -44,10 +46,10 @@ function describe<T>(
   schema: z.ZodType,
   type: string,
   fallback: T,
-  { about, required, secret, reference, absentReference }: ParameterOptions,
+  { about, required, requirement, secret, reference, absentReference }: ParameterOptions,
   many = false,
 ): Parameter<T> {
-  const optional = { required, secret, reference, absentReference } as ParameterOptions
+  const optional = { required, requirement, secret, reference, absentReference } as ParameterOptions
   return schema.register(parameterDescriptions, { ...optional, about, type, many, fallback }) as Parameter<T>
 }
 
@@ -87,7 +89,8 @@ export function wholeNumber(
     if (number >= min && number <= max) return number
     throw new Error(`must be a whole number from ${min} to ${max}, not "${value}"`)
   }
-  return describe(converted(read), 'number', fallback, options)
+  const range = options.max === undefined ? '' : ` from ${min} to ${max}`
+  return describe(converted(read), `number${range}`, fallback, options)
 }
 
 /** With the fallback `undefined`, an absent parameter is undefined. */

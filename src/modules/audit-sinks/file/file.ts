@@ -15,7 +15,7 @@ const parameters = {
     required: true,
   }),
   maxMegabytes: wholeNumber({
-    about: 'At this size, the file is renamed to `<file>.1`, and a new file starts.',
+    about: 'At this size, the file is renamed to `<file>.1`, that one to `<file>.2` and so on, and a new file starts.',
     fallback: 100,
     min: 1,
     max: 100_000,

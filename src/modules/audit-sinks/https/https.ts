@@ -29,7 +29,8 @@ const parameters = {
   }),
   headerValue: text({ about: 'The value of that header.', secret: true }),
   caFile: text({
-    about: 'A PEM file with the certificate authority of the receiver; the system’s own when absent.',
+    about:
+      "A PEM file with the certificate authority of the receiver, relative to the configuration folder; the system's own when absent.",
   }),
 }
 

@@ -22,13 +22,15 @@ const parameters = {
   host: text({ about: 'The syslog receiver.', required: true }),
   port: wholeNumber({
     about: 'Its port; 6514 with TLS and 601 without when absent.',
+    requirement: 'no',
     fallback: 0,
     min: 1,
     max: 65_535,
   }),
   security: choice(['tls', 'none'], { about: '`tls` (RFC 5425), or `none` for plain TCP.', fallback: 'tls' }),
   caFile: text({
-    about: 'A PEM file with the certificate authority of the receiver; the system’s own when absent.',
+    about:
+      "A PEM file with the certificate authority of the receiver, relative to the configuration folder; the system's own when absent.",
   }),
   serverName: text({ about: 'The name that its certificate must have; `host` when absent.' }),
   facility: wholeNumber({ about: 'The facility of RFC 5424; 13 is log audit.', fallback: logAudit, max: 23 }),

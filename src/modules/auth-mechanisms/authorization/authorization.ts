@@ -5,7 +5,10 @@ import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
-  rules: list({ about: 'Rules as `scope;constraint`; one must pass.', required: true }),
+  rules: list({
+    about: 'Rules as `scope;constraint`; one must pass. Scopes: `dn`, `filter`, `group`, `dynamicGroup`, `custom`.',
+    required: true,
+  }),
 }
 
 /** Accepts the caller that earlier mechanisms established if one of the rules passes. */

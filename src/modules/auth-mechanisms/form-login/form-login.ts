@@ -31,16 +31,22 @@ const parameters = {
       'The attribute that holds the login; with `uidIsFilter` the filter, such as `(|(uid=${user})(mail=${user}))`.',
     fallback: 'uid',
   }),
-  uidIsFilter: flag({ about: '`"true"`: `uidAttr` is an RFC 4515 filter in which `${user}` is what was typed.' }),
+  uidIsFilter: flag({
+    about:
+      '`"true"`: `uidAttr` is an RFC 4515 filter in which `${user}` is what was typed. It only ever becomes a value of the filter.',
+  }),
   title: text({ about: 'The heading of the login page.', fallback: 'Sign in' }),
   userLabel: text({ about: 'The label of the login field.', fallback: 'User name' }),
   forgotPasswordURL: parsed('address', parseAddress, {
     about:
-      'Where the link “Forgot your password?” leads: a path of this host, or an http or https address. No link when absent.',
+      'Where the link “Forgot your password?” leads, such as the path of [filters.Passwords](../filters/filters.Passwords.md): a path of this host, or an http or https address. No link when absent.',
   }),
-  themePrimaryMain: parsed('colour', parseColour, { about: 'The colour of the page, as `#rrggbb`.' }),
-  themePrimaryDark: parsed('colour', parseColour, { about: 'Its darker shade.' }),
-  FORMLOGIN_JSP: text({ about: 'Accepted and not used: the login page is part of Gatehouse.' }),
+  themePrimaryMain: parsed('color', parseColour, {
+    about: 'The color of the page, as `#rrggbb`.',
+    fallback: defaultTheme.main,
+  }),
+  themePrimaryDark: parsed('color', parseColour, { about: 'Its darker shade.', fallback: defaultTheme.dark }),
+  FORMLOGIN_JSP: text({ about: 'Accepted and not used: the login page is part of Gatehouse. `check` says so.' }),
 }
 
 /** A form for login and password, which the virtual directory checks. */
@@ -62,7 +68,7 @@ export default defineAuthMechanism({
         title,
         userLabel,
         forgotPasswordURL,
-        theme: { main: main ?? defaultTheme.main, dark: dark ?? defaultTheme.dark },
+        theme: { main, dark },
       },
     }
   },

@@ -13,7 +13,7 @@ const parameters = {
   trustName: text({ about: 'The trust that they are for: its name, or its client id.', required: true }),
   doNotTieSession: flag({
     about:
-      'Nothing of the tokens is tied to the session: there is an id_token and no refresh token, and a new one comes with the next login.',
+      '`"true"`: nothing of the tokens is tied to the session. There is an id_token and no refresh token, and a new one comes with the next login only: what calling workflows wants. `"false"`: there is a refresh token, which ends with the session.',
   }),
   overrideURL: parsed('address', readAddress, {
     about: 'An address with the scheme and host of the issuer, if browsers use another one.',

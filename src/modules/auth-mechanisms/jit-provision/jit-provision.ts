@@ -16,24 +16,30 @@ import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts
 import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
 const parameters = {
-  nameAttr: text({ about: 'The attribute of the caller that is the login of the new user.', required: true }),
+  nameAttr: text({
+    about:
+      "The caller's attribute that is the login of the new user. It must have exactly one value, and users must not be able to choose it at an outside issuer: a caller with the login of a user here becomes that user.",
+    required: true,
+  }),
   workflowName: text({
     about: 'The workflow that creates or updates the user before the login continues.',
     required: true,
     reference: 'workflow',
   }),
-  reloadBaseDN: parsed('name', (written) => Dn.parse(written), {
-    about: 'Where to find the user in the directory; the root of the chain when absent.',
+  reloadBaseDN: parsed('distinguished name', (written) => Dn.parse(written), {
+    about: "Where the user is found again in the directory, by `nameAttr`; the chain's root when absent.",
   }),
   gracePeriod: wholeNumber({
     about: 'The workflow does not run if the user was updated within this number of seconds; 0: it always runs.',
     fallback: 0,
   }),
   acceptUnverifiedMail: flag({
-    about: 'Let `nameAttr` be a mail claim, such as `email`, of a caller whose `email_verified` is not `true`.',
+    about:
+      "Let `nameAttr` be a mail claim, such as `email` or `mail`, although the caller's `email_verified` is not `true`. Set it only where the issuer verifies every address.",
   }),
   lastUpdatedAttributeName: text({
-    about: 'The attribute with the time of the last run, in milliseconds since 1970; required with `gracePeriod`.',
+    about: 'The attribute with the time of the last run, in milliseconds since 1970.',
+    requirement: 'with `gracePeriod`',
   }),
 }
 

@@ -17,14 +17,18 @@ import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 const parameters = {
-  chains: list({ about: 'The options for users, in order: `label=chain`; may repeat.', required: true }),
+  chains: list({
+    about:
+      'The options for users, in order: `label=chain`; may repeat. Name chains: an address, as in OpenUnison, is an error.',
+    required: true,
+  }),
   title: text({ about: 'The heading of the page.', fallback: 'How do you want to sign in?' }),
   cookieName: text({
     about: 'The cookie that remembers the choice, if the user wants that.',
     fallback: 'login-choice',
   }),
   cookieDays: wholeNumber({ about: 'For how many days; 0: the choice is not remembered.', fallback: 0, max: 400 }),
-  serviceUrl: text({ about: 'Accepted and not used: the page is part of Gatehouse.' }),
+  serviceUrl: text({ about: 'Accepted and not used: the page is part of Gatehouse. `check` says so.' }),
 }
 
 interface Choice {

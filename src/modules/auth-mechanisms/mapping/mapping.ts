@@ -18,7 +18,7 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 const parameters = {
   map: list({
     about:
-      "Either `target|type|source`, with the types of a target's mappings: the caller has these attributes and no others. Or `new=old`: an attribute gets another name, and the others stay. May repeat; all of one form.",
+      "Either `target|type|source`, with the types of a target's mappings (`user`, `static`, `composite`, `custom`): the caller has these attributes and no others. Or `new=old`: an attribute gets another name, and the others stay. May repeat; all of one form.",
     required: true,
   }),
 }

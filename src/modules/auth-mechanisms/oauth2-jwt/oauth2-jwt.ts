@@ -28,21 +28,30 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 const parameters = {
   ...linkParameters,
-  issuer: text({ about: 'The issuer; a token’s `iss` must be exactly this.', required: true }),
+  issuer: text({
+    about:
+      'The issuer; a token’s `iss` must be exactly this. With `fromWellKnown` it is an `https:` address, or `http:` on this machine.',
+    required: true,
+  }),
   audience: list({
     about: 'The audiences of this service; `aud` of a token must contain one of them.',
     required: true,
   }),
-  fromWellKnown: flag({ about: 'Reads the keys from the discovery document of the issuer.' }),
+  fromWellKnown: flag({ about: 'Reads the keys from `<issuer>/.well-known/openid-configuration`.' }),
   validationKey: text({
-    about: 'The name of the certificate or public key that verifies tokens, where fromWellKnown is not `"true"`.',
+    about:
+      'The name of the certificate or public key: `keys/<name>.pem`, `.crt` or `.key` in the configuration folder, or `tls.crt` of the secret `<name>`.',
+    requirement: 'unless `fromWellKnown`',
   }),
   realm: text({ about: 'The realm named in `WWW-Authenticate`.', fallback: 'gatehouse' }),
   scope: text({ about: 'The scope named in `WWW-Authenticate`.' }),
   'cors-headers': list({
     about: 'Request headers, beside `Authorization`, that pages of other origins may send; turns CORS on.',
   }),
-  'cors-origins': list({ about: 'The origins of such pages; any, without credentials, when absent.' }),
+  'cors-origins': list({
+    about: 'The origins of such pages, such as `https://app.example.com`; any, without credentials, when absent.',
+    requirement: 'no, any',
+  }),
   defaultNotBeforeMinutes: wholeNumber({
     about: 'Minutes before its `iat` for which a token is accepted.',
     fallback: 5,
@@ -50,13 +59,14 @@ const parameters = {
   }),
   clockToleranceSeconds: wholeNumber({
     about:
-      'By how many seconds the clocks of the issuer and of this machine may differ; for tokens of our own issuers 0, unless given.',
+      'By how many seconds the clocks of the issuer and of this machine may differ. Tokens of [our own issuer](../../guides/own-issuer.md) and of the token service get no tolerance unless you set this.',
+    requirement: 'no, `30`, or `0` for our own issuers',
     fallback: clockTolerance,
     max: 300,
   }),
   allowNoIat: flag({ about: 'Accept tokens without `iat`.' }),
   webfingerCredentialLoader: text({ about: 'Not supported; an error when set.' }),
-  target: text({ about: 'Belongs to webfingerCredentialLoader; an error when set.' }),
+  target: text({ about: 'Belongs to `webfingerCredentialLoader`; an error when set.' }),
 } satisfies ParameterTable
 
 interface OAuth2JwtConfig {

@@ -25,12 +25,17 @@ import { reviewsTokens } from '#sdk/target/token-review.ts'
 
 const parameters = {
   ...linkParameters,
+  uidAttr: text({ about: 'The attribute, of those above, that identifies the caller.', fallback: 'sub' }),
   k8sTarget: text({
-    about: 'The Kubernetes target whose API server reviews the tokens.',
+    about: 'The [Kubernetes target](../targets/targets.Kubernetes.md) whose API server reviews the tokens.',
     required: true,
     reference: 'target',
   }),
-  audience: list({ about: 'The audiences of this service; the token must be for one of them.' }),
+  audience: list({
+    about:
+      'The audiences of this service; the token must be for one of them. Without it, any token for the API server is accepted.',
+    requirement: 'no, but warned about',
+  }),
   realm: text({ about: 'The realm named in `WWW-Authenticate`.', fallback: 'kubernetes' }),
   scope: text({ about: 'The scope named in `WWW-Authenticate`.' }),
 }

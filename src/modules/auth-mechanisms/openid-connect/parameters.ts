@@ -8,37 +8,50 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 export const parameters = {
   ...linkParameters,
-  issuer: text({ about: 'The issuer; the `iss` of an id_token must be exactly this.', required: true }),
+  issuer: text({
+    about:
+      'The issuer; the `iss` of an id_token must be exactly this. An `https:` address, or `http:` on this machine.',
+    required: true,
+  }),
   clientid: text({ about: 'The client id that the issuer gave.', required: true }),
   secretid: text({ about: 'The client secret; a public client when absent.', secret: true }),
   idpURL: parsed('URL', parseTrustedUrl, {
-    about: 'The authorization endpoint, of an issuer without a discovery document; with `loadTokenURL`.',
+    about: 'The authorization endpoint of an issuer without a discovery document; with `loadTokenURL`.',
   }),
-  loadTokenURL: parsed('URL', parseTrustedUrl, { about: 'The token endpoint of such an issuer.' }),
+  loadTokenURL: parsed('URL', parseTrustedUrl, {
+    about: 'The token endpoint of such an issuer.',
+    requirement: 'with `idpURL`',
+  }),
   jwksURL: parsed('URL', parseTrustedUrl, {
     about: 'The keys of such an issuer; without them an id_token is trusted because of whom it came from over TLS.',
   }),
   responseType: choice(['code'], { about: '`code`; there is no other.', fallback: 'code' }),
   scope: text({ about: 'Requested scopes; must include `openid`.', fallback: 'openid email profile' }),
-  forceAuthentication: flag({ about: 'Ask the issuer to authenticate the user again (`max_age=0`).', fallback: true }),
+  forceAuthentication: flag({
+    about:
+      'Ask the issuer to authenticate the user again (`max_age=0`). Where its id_token has `auth_time`, that must be of this login.',
+    fallback: true,
+  }),
   hd: text({ about: 'Only users whose claim `hd` is this domain.' }),
   bearerTokenName: text({
     about: 'The slot of the session that keeps the access token; `<name>-id` keeps the id_token.',
   }),
   userLookupClassName: text({
-    about:
-      'Where claims come from: `id_token`, `userinfo` (the id_token too), or the class name that means one of them.',
+    about: 'Where claims come from: `id_token`, `userinfo` (the id_token too, which wins), or the class names below.',
     fallback: 'id_token',
   }),
   jwtTokenAttributeName: text({ about: 'Accepted where it is `id_token`.', fallback: 'id_token' }),
   restURL: parsed('URL', parseTrustedUrl, { about: 'The userinfo endpoint, where it is not the discovered one.' }),
   loginHintEnabled: flag({ about: 'Send a `login_hint`.' }),
-  loginHintAttribute: text({ about: 'The attribute of the user identified so far that is the hint.' }),
+  loginHintAttribute: text({
+    about: 'The attribute of the user identified so far that is the hint.',
+    requirement: 'with `loginHintEnabled`',
+  }),
   loginHintFromUser: flag({ about: 'Must be `"true"`: hints come from attributes only.', fallback: true }),
   usePkce: flag({ about: 'PKCE is always used.', fallback: true }),
   usePKCE: flag({ about: 'Another spelling of the same.', fallback: true }),
   endSession: flag({
-    about: 'A logout also ends the session at the issuer, if the issuer supports it.',
+    about: 'A logout also ends the session at the issuer, if it has an `end_session_endpoint`.',
     fallback: true,
   }),
   postLogoutRedirectURI: parsed('URL', parseTrustedUrl, {

@@ -24,7 +24,11 @@ import { choice, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
-  rpId: text({ about: 'The domain that passkeys are for: the host when absent, or a domain above it.' }),
+  rpId: text({
+    about:
+      'The domain that passkeys are for: the host, or a domain above it, so that several hosts share them. Changing it makes all passkeys worthless.',
+    requirement: 'no, the host',
+  }),
   rpName: text({ about: 'The name of this service in browsers.', fallback: 'Gatehouse' }),
   userVerification: choice(['required', 'preferred', 'discouraged'], {
     about: 'Whether the device checks a PIN, finger or face: `required`, `preferred` or `discouraged`.',

@@ -11,7 +11,7 @@ import { openPlugin, type PluginCode, pluginParameters, readPluginCode } from '#
 import { maxBodyKilobytes, plainRequest, plainSubject, readHeaders } from '#modules/shared/plugin/plugin-request.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { text } from '#sdk/module/parameter-types.ts'
+import { list, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
 interface PluginMechanismConfig {
@@ -105,8 +105,11 @@ function onlyFields(object: JsonObject, known: readonly string[], reader: Plugin
 
 const parameters = {
   ...pluginParameters,
+  '<name>': list({
+    about: "Any other parameter of the chain's entry, and of its `secretParams`, is passed to `init`.",
+  }),
   ...linkParameters,
-  uidAttr: text({ about: 'The attribute that the answer’s `uid` becomes.', fallback: 'uid' }),
+  uidAttr: text({ about: "The attribute that the answer's `uid` becomes.", fallback: 'uid' }),
   maxBodyKilobytes: maxBodyKilobytes(0),
 }
 

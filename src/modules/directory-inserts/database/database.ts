@@ -21,11 +21,12 @@ import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   directory: text({
-    about: 'The name under which its users and groups are stored in the database; the name of the insert when absent.',
+    about:
+      'The name under which its users and groups are stored in the database; the name of the insert when absent. A [targets.Database](../targets/targets.Database.md) with the same `directory` has the same users, so that workflows can write them and their passwords.',
   }),
   demoPasswords: text({
     about:
-      'A JSON file in the configuration folder with passwords by login, set once, while no user has a password. For demonstrations: they work on a loopback listener only.',
+      'A JSON file in the configuration folder with passwords by login, `{"ada": "..."}`, set once, while no user has a password. For demonstrations: everyone who reads the file knows them, so they work [on this machine only](#demo-passwords).',
   }),
   ...layoutParameters,
 }

@@ -2,6 +2,7 @@ import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
 import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
 import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
+import { list } from '#sdk/module/parameter-types.ts'
 import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 
 const functionName = 'generateWorkflows'
@@ -16,7 +17,10 @@ const legacySignatures: LegacySignatures = {
 export default defineDynamicWorkflow<PluginCode>({
   className: 'dynamicWorkflows.JavaScript',
   aliases: ['com.tremolosecurity.provisioning.dynamicwf.JavaScriptDynamicWorkflows'],
-  parameters: pluginParameters,
+  parameters: {
+    ...pluginParameters,
+    '<name>': list({ about: 'Any other parameter is passed to `generateWorkflows`.' }),
+  },
   parse: parsePluginCode(legacySignatures),
   create: async (code, host) => {
     const plugin = await openPlugin(code, host, {

@@ -11,19 +11,23 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 export const parameters = {
   stepUpChain: text({
-    about: 'The chain with which users sign in before they change their second factors; it asks for one.',
+    about: 'The chain by which users who have a second factor sign in again before a change; it must require one.',
     required: true,
     reference: 'chain',
   }),
   enrolChain: text({
-    about: 'The chain for users without a second factor; `stepUpChain` when absent.',
+    about: 'The chain for users who have no second factor yet, such as one with a password only.',
+    requirement: 'no, `stepUpChain`',
     reference: 'chain',
   }),
   stepUpMinutes: wholeNumber({ about: 'Maximum age of that login.', fallback: 10, min: 1, max: 1440 }),
   homeURL: text({ about: 'The path of this host that `step-up` leads to.', fallback: '/' }),
-  offers: list({ about: 'The second factors that can be enrolled: `totp`, `passkey`; both when absent; may repeat.' }),
+  offers: list({ about: 'The second factors that can be enrolled: `totp` and `passkey`.', requirement: 'no, both' }),
   issuer: text({ about: 'The name of this service in authenticator apps.', fallback: 'Gatehouse' }),
-  rpId: text({ about: 'The domain that passkeys are for; the same as in `auth.Passkey`.' }),
+  rpId: text({
+    about: 'The domain that passkeys are for; the same as in [auth.Passkey](../auth-mechanisms/auth.Passkey.md).',
+    requirement: 'no, the host',
+  }),
   rpName: text({ about: 'The name of this service in browsers.', fallback: 'Gatehouse' }),
   userVerification: choice(['required', 'preferred', 'discouraged'], {
     about: 'Whether the device checks a PIN, finger or face when a passkey is made.',
@@ -31,7 +35,7 @@ export const parameters = {
   }),
   displayNameAttribute: text({ about: 'The attribute with the display name.', fallback: 'displayName' }),
   changePassword: flag({
-    about: '`"true"`: users can change their password; the parameters that follow are about it.',
+    about: '`"true"`: users can change their password. The parameters that follow are about it.',
   }),
   confirmByMail: flag({ about: '`"true"`: users get a mail after their password was changed.' }),
   ...passwordParameters,

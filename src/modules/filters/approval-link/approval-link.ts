@@ -14,7 +14,7 @@ import { type ApprovalUser, type ApprovalView, approvalUser } from '#sdk/workflo
 
 const parameters = {
   url: parsed('web address', parsePageUrl, {
-    about: 'The address of this page as approvers reach it; links in mails lead there.',
+    about: 'The address of this page as approvers reach it, without a query; links in mails lead there.',
     required: true,
   }),
   validDays: wholeNumber({ about: 'Days for which a link is valid.', fallback: 14, min: 1, max: 365 }),

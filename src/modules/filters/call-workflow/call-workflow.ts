@@ -34,7 +34,8 @@ import {
 
 const parameters = {
   allowedWorkflow: list({
-    about: 'The workflows that callers may run; may repeat. Without any, none.',
+    about:
+      'The workflows that callers may run; may repeat. Without any, none. One that does not exist is a warning of `check`, and 404 when it is called.',
     reference: 'workflow',
     absentReference: 'warning',
   }),

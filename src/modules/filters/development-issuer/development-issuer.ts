@@ -8,10 +8,14 @@ import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   issuer: text({
-    about: 'The issuer’s address: where this filter is mounted, on this machine only.',
+    about:
+      'The address that this filter is mounted at, such as `http://127.0.0.1:8080/dev-issuer`, without a slash at its end.',
     required: true,
   }),
-  keyName: text({ about: 'The signing key of the data folder.', fallback: 'development-issuer' }),
+  keyName: text({
+    about: 'The signing key, `keys/<name>.jwk` of the data folder; created when absent.',
+    fallback: 'development-issuer',
+  }),
 }
 
 /** Publishes the key of `gatehouse token mint`, so that developers can create tokens by hand. */

@@ -5,7 +5,10 @@ import { list } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
-  key: list({ about: 'The signing keys of the data folder that are published; scim-events when absent.' }),
+  key: list({
+    about: 'The signing keys to publish, `keys/<name>.jwk` of the data folder; created when absent.',
+    requirement: 'no, `scim-events`',
+  }),
 }
 
 /** Publishes the public keys that event tokens are signed with, as a JWK Set, for their receivers. */

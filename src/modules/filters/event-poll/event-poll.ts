@@ -8,9 +8,12 @@ import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
-  stream: text({ about: 'The stream of the events.', required: true }),
+  stream: text({
+    about: 'The stream, as the parameter `events` of a [gateway](filters.ScimGateway.md) names it.',
+    required: true,
+  }),
   waitSeconds: wholeNumber({
-    about: 'How long a poll waits for an event.',
+    about: 'How long a poll without `returnImmediately` waits for an event.',
     fallback: 30,
     max: 50,
   }),

@@ -19,17 +19,15 @@ import type { MarkedPortalItem, PortalItem, PortalOrg, PortalUrl } from '#sdk/fi
 import { type MainParts, mayEdit, rightsOf, shownAttributes, userOf } from './main-parts.ts'
 import { readQuery } from './routes.ts'
 
-const defaultTheme = {
-  themePrimaryMain: '#AC1622',
-  themePrimaryDark: '#780f17',
-  themePrimaryLight: '#bc444e',
-  themeSecondaryMain: '#16aca0',
-  themeSecondaryDark: '#0f7870',
-  themeSecondaryLight: '#44bcb3',
-  errorColor: '#ff1744',
-} as const
-
-const themeNames = Object.keys(defaultTheme) as (keyof typeof defaultTheme)[]
+const themeNames = [
+  'themePrimaryMain',
+  'themePrimaryDark',
+  'themePrimaryLight',
+  'themeSecondaryMain',
+  'themeSecondaryDark',
+  'themeSecondaryLight',
+  'errorColor',
+] as const
 
 /** The configuration of the portal for the caller, without names of workflows. */
 export const showConfig =
@@ -43,8 +41,8 @@ export const showConfig =
       const { minChars, maxChars } = attribute
       attributes[attribute.name] = { ...viewFormAttribute(attribute), minChars, maxChars }
     }
-    const theme = Object.fromEntries(themeNames.map((name) => [name, given[name] ?? defaultTheme[name]])) as Record<
-      keyof typeof defaultTheme,
+    const theme = Object.fromEntries(themeNames.map((name) => [name, given[name]])) as Record<
+      (typeof themeNames)[number],
       string
     >
     const config: MainConfig = {

@@ -221,14 +221,14 @@ function filterHelper({ allowed, byFilter, delegation, preApproval }: FilterHelp
   }
 }
 
-const colour = (about: string): Parameter<string | undefined> =>
+const colour = (fallback: string, about = 'A color of the portal.'): Parameter<string> =>
   parsed(
-    'colour',
+    'color',
     (value) => {
       if (/^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(value)) return value
       throw new Error(`must be a colour such as #ac1622, not "${value}"`)
     },
-    { about },
+    { about, fallback },
   )
 
 /** Of the shared rows, those that a profile has. */
@@ -264,10 +264,15 @@ export const parameters = {
   }),
   attributeNames: list({ about: 'The fields of the profile, in their order.', required: true }),
   /** Before the fields' own rows, since `approvals.displayName` would match one of them. */
-  'approvals.<name>': text({ about: 'The label under which approvers see that attribute or parameter.' }),
+  'approvals.<name>': text({
+    about: 'The label under which approvers see that attribute or parameter.',
+    requirement: 'for each of the two lists',
+  }),
   ...profileRows,
   roleAttribute: text({ about: 'The attribute with roles; without it, groups are read from the directory.' }),
-  loadPortalGroupsClassName: text({ about: 'Not supported: groups are looked up in the directory.' }),
+  loadPortalGroupsClassName: text({
+    about: 'An error when set, since it is not supported: groups are looked up in the directory.',
+  }),
   requireReason: flag({ about: 'Whether a request needs a reason.', fallback: true }),
   canDelegate: choice(whoMay, {
     about: 'Whether users may request for others: `YES`, `NO`, or `CUSTOM`, which uses the UI helper.',
@@ -284,6 +289,7 @@ export const parameters = {
   enableApprovals: flag({ about: 'Whether approvals are served.', fallback: true }),
   approvalAttributeNames: list({
     about: 'The attributes of a user that approvers see; required if approvals are enabled.',
+    requirement: 'with approvals',
   }),
   approvalRequestAttributeNames: list({ about: 'The parameters of a request that approvers see.' }),
   showChanges: flag({
@@ -299,25 +305,30 @@ export const parameters = {
       "The helper's settings, each as `name=value`: `allowedFilters`, `filterMap` (`filter=attribute,attribute`), `applyToDelegation`, `applyToPreApproval`.",
   }),
   reasonIsList: flag({ about: 'Whether a reason must be one of `reasons`.' }),
-  reasons: list({ about: 'The reasons to choose from.' }),
+  reasons: list({ about: 'The reasons to choose from.', requirement: 'with `reasonIsList`' }),
   startPage: choice(['front-page', 'request-access', 'ops'], {
     about: 'The page that users see first.',
     fallback: 'front-page',
   }),
-  hidePages: list({ about: 'Pages that are not shown.' }),
-  themePrimaryMain: colour('A colour of the portal.'),
-  themePrimaryDark: colour('A colour of the portal.'),
-  themePrimaryLight: colour('A colour of the portal.'),
-  themeSecondaryMain: colour('A colour of the portal.'),
-  themeSecondaryDark: colour('A colour of the portal.'),
-  themeSecondaryLight: colour('A colour of the portal.'),
-  errorColor: colour('The colour of errors.'),
+  hidePages: list({
+    about:
+      'Pages that are not shown, by the names that the [guide](../../guides/portal.md#making-it-yours) lists; `gatehouse check` warns of others.',
+  }),
+  themePrimaryMain: colour('#AC1622'),
+  themePrimaryDark: colour('#780f17'),
+  themePrimaryLight: colour('#bc444e'),
+  themeSecondaryMain: colour('#16aca0'),
+  themeSecondaryDark: colour('#0f7870'),
+  themeSecondaryLight: colour('#44bcb3'),
+  errorColor: colour('#ff1744', 'The color of errors.'),
   headerTitle: text({ about: "The portal's title.", fallback: 'Gatehouse' }),
   groupsAreJson: flag({ about: 'Whether groups come as one JSON text, to be shown as a table.' }),
   groupFields: list({ about: 'The columns of that table.' }),
   administrators: list({
     about:
-      'Rules for administrators, as `scope;constraint`; one must pass. Administrators see all runs, incidents and the SCIM journal, and can retry, skip and cancel runs. Without rules there are none.',
+      'Rules for administrators, as `scope;constraint`; one must pass. Administrators see all runs, incidents, statistics and the SCIM journal, and can retry, skip and cancel runs. Without rules there are none.',
   }),
-  scimJournals: list({ about: 'The Applications whose journals administrators see; all when absent.' }),
+  scimJournals: list({
+    about: 'The Applications whose journals administrators see and whose calls statistics count; all when absent.',
+  }),
 }

@@ -27,18 +27,25 @@ If it was not you, do nothing: your password stays as it is.
 export const parameters = {
   publicURL: parsed('web address', readWebAddress, {
     about:
-      'The address of this URL as people reach it, such as `https://portal.example.com/password`; mails lead there.',
+      'The address of this URL as users reach it, such as `https://portal.example.com/password`; mails lead there.',
     required: true,
   }),
   lookup: parsed('filter', parseLookup, {
     about:
-      'How a user is found: an RFC 4515 filter in which `${user}` is what was typed; `(|(uid=${user})(mail=${user}))` when absent.',
+      'How a user is found: an RFC 4515 filter in which `${user}` is what was typed. It only ever becomes a value of the filter.',
+    requirement: 'no, `(|(uid=${user})(mail=${user}))`',
   }),
   root: parsed('distinguished name', (value) => Dn.parse(value), {
-    about: 'Where users are searched; the root of the directory when absent.',
+    about: 'Where users are searched.',
+    requirement: 'no, the root of the directory',
   }),
   linkMinutes: wholeNumber({ about: 'How long a link can be used.', fallback: 30, min: 1, max: 1440 }),
-  linksPerHour: wholeNumber({ about: 'Maximum number of links for one user per hour.', fallback: 3, min: 1, max: 100 }),
+  linksPerHour: wholeNumber({
+    about: 'Maximum number of links for one user per hour. Further requests are answered the same, and send no mail.',
+    fallback: 3,
+    min: 1,
+    max: 100,
+  }),
   requestsPerMinute: wholeNumber({
     about: 'Maximum number of link requests from one address per minute; 0 for no limit.',
     fallback: 10,
@@ -50,10 +57,13 @@ export const parameters = {
   homeURL: text({ about: 'The path of this host where users sign in afterwards.', fallback: '/' }),
   linkSubject: text({ about: 'The subject of the mail with the link.', fallback: 'Set a new password' }),
   linkText: parsed('mail template', compileText, {
-    about: `The text of that mail, with \`$link$\`, \`$code$\` and \`$minutes$\`. Unless said otherwise: "${linkText.split('\n', 1)[0]}" and the link.`,
+    about: `The text of that mail, with \`$link$\`, \`$code$\` and \`$minutes$\`; the code is for browsers without scripts. By default: "${linkText.split('\n', 1)[0]}" and the link.`,
   }),
-  themePrimaryMain: parsed('colour', parseColour, { about: 'The colour of the pages, as `#rrggbb`.' }),
-  themePrimaryDark: parsed('colour', parseColour, { about: 'Its darker shade.' }),
+  themePrimaryMain: parsed('color', parseColour, {
+    about: 'The color of the pages, as `#rrggbb`.',
+    fallback: defaultTheme.main,
+  }),
+  themePrimaryDark: parsed('color', parseColour, { about: 'Its darker shade.', fallback: defaultTheme.dark }),
   ...passwordParameters,
 } satisfies ParameterTable
 
@@ -78,7 +88,7 @@ export function parseReset(params: Params, issues: Issues, context: ParseContext
     publicURL: (given.publicURL ?? '').replace(/\/$/, ''),
     lookup: given.lookup ?? parseLookup('(|(uid=${user})(mail=${user}))'),
     linkText: given.linkText ?? compileText(linkText),
-    theme: { main: given.themePrimaryMain ?? defaultTheme.main, dark: given.themePrimaryDark ?? defaultTheme.dark },
+    theme: { main: given.themePrimaryMain, dark: given.themePrimaryDark },
   }
 }
 

@@ -71,14 +71,22 @@ export function portalPage(
 const parameters = {
   main: parsed('path', readPath, {
     about:
-      'Where filters.Main is: a path of this host. Without it, there is the registration form alone, for everybody.',
+      'Path of [filters.Main](filters.Main.md) on this host. Without it, there is the registration form alone, for everyone.',
+    requirement: 'unless `register` is there',
   }),
   sessionCheck: parsed('path', readPath, {
-    about: 'Path of filters.CheckSession. Without it, users are not warned before the session ends.',
+    about:
+      'Path of [filters.CheckSession](filters.CheckSession.md). Without it, users are not warned before the session ends.',
   }),
-  register: parsed('path', readPath, { about: 'Path of filters.Register. Without it, there is no such page.' }),
-  token: parsed('path', readPath, { about: 'Path of filters.TokenApi. Without it, there is no such page.' }),
-  account: parsed('path', readPath, { about: 'Path of filters.Account. Without it, there is no such page.' }),
+  register: parsed('path', readPath, {
+    about: 'Path of [filters.Register](filters.Register.md). Without it, there is no such page.',
+  }),
+  token: parsed('path', readPath, {
+    about: 'Path of [filters.TokenApi](filters.TokenApi.md). Without it, there is no such page.',
+  }),
+  account: parsed('path', readPath, {
+    about: 'Path of [filters.Account](filters.Account.md). Without it, there is no such page.',
+  }),
   captcha: choice(captchas, {
     about: 'The provider whose scripts pages may load, if filters.Register uses its human check.',
     fallback: 'none',

@@ -290,15 +290,22 @@ const inherited = {
   }),
   requireReason: flag({ about: '`"true"`: a reason must be given.' }),
   reasonIsList: flag({ about: '`"true"`: the reason is one of `reasons`.' }),
-  reasons: list({ about: 'The available reasons.' }),
-  preSetPassword: flag({ about: '`"true"`: the form asks for a password.' }),
+  reasons: list({ about: 'The available reasons.', requirement: 'with `reasonIsList`' }),
+  preSetPassword: flag({
+    about:
+      '`"true"`: the form asks for a password. The workflow sets it by a [provision](../workflow-tasks/provision.md) with `setPassword: true`, at a target that stores passwords, as all do but those of Kubernetes.',
+  }),
   requireReCaptcha: flag({
     about: '`"true"`: the form has a human check; reCAPTCHA v2 unless `humanCheck` is set.',
   }),
-  rcSiteKey: text({ about: 'The public key of the human check.' }),
-  rcSecret: text({ about: 'The secret of the human check.', secret: true }),
+  rcSiteKey: text({ about: 'The public key of the human check.', requirement: 'with a provider' }),
+  rcSecret: text({
+    about: 'The secret of the human check. Never logged or sent to browsers.',
+    requirement: 'with a provider',
+    secret: true,
+  }),
   requireTermsAndConditions: flag({ about: '`"true"`: the terms must be accepted.' }),
-  termsAndConditionsText: text({ about: 'The terms.' }),
+  termsAndConditionsText: text({ about: 'The terms.', requirement: 'with `requireTermsAndConditions`' }),
   termsAndCondisionsText: text({ about: 'Another spelling of `termsAndConditionsText`, which existing YAML has.' }),
   submitButtonText: text({ about: 'The text of the button.', fallback: 'Submit Registration' }),
   submittedText: text({
@@ -328,6 +335,7 @@ const inherited = {
 const own = {
   humanCheck: choice(['', 'none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'], {
     about: 'The human check of the form.',
+    requirement: 'no, `none`',
     fallback: '',
   }),
   rcHostname: list({ about: 'The hosts that the check may have been solved on; the one of the request when absent.' }),
@@ -353,12 +361,13 @@ const own = {
   emailAttribute: text({ about: 'The attribute with the mail address.', fallback: 'mail' }),
   publicURL: parsed('web address', readWebAddress, {
     about:
-      'The address of this API as people reach it, such as `https://portal.example.com/register`; mails lead there.',
+      'The address of this API as users reach it, such as `https://portal.example.com/register`; mails lead there.',
+    requirement: 'with `verifyEmail`',
   }),
   verificationHours: wholeNumber({ about: 'How long a mail can be confirmed.', fallback: 24, min: 1, max: 24 * 14 }),
   verificationSubject: text({ about: 'The subject of the mail.', fallback: 'Confirm your registration' }),
   verificationText: parsed('mail template', compileMailTemplate, {
-    about: `The text of the mail, with \`$link$\` and \`$title$\`. Unless said otherwise: "${verificationText.split('\n', 1)[0]}" and the link.`,
+    about: `The text of the mail, with \`$link$\` and \`$title$\`. By default: "${verificationText.split('\n', 1)[0]}" and the link.`,
   }),
   hideExisting: flag({
     about: '`"true"`: only a mail reports whether a value is in use. Requires `verifyEmail`.',
@@ -366,17 +375,18 @@ const own = {
   requireInvitation: flag({ about: '`"true"`: registration requires an invitation.' }),
   invitationURL: parsed('web address', readWebAddress, {
     about: 'The page that invitations lead to; the invitation is added to its query as `invitation`.',
+    requirement: 'with invitations',
   }),
   invitationDays: wholeNumber({ about: 'How long an invitation can be accepted.', fallback: 14, min: 1, max: 365 }),
   invitationSubject: text({ about: 'The subject of the mail.', fallback: 'You are invited' }),
   invitationText: parsed('mail template', compileMailTemplate, {
-    about: `The text of the mail, with \`$link$\` and \`$title$\`. Unless said otherwise: "${invitationText.split('\n', 1)[0]}" and the link.`,
+    about: `The text of the mail, with \`$link$\` and \`$title$\`. By default: "${invitationText.split('\n', 1)[0]}" and the link.`,
   }),
   inviterRule: list({
     about:
-      'Rules for users who may invite by the API, as `scope;constraint`, such as `filter;(groups=managers)`. Without rules, no user may.',
+      'Rules for users who may invite by the API, as `scope;constraint`, such as `filter;(groups=managers)`. Without rules, no user may. Only callers of a URL with an `authChain` are known; invitations are shared by all URLs of the application with the same `workflowName`.',
   }),
-  notifier: text({ about: 'The Notifier that sends the mails; the default one when absent.' }),
+  notifier: text({ about: 'The [Notifier](../kinds/Notifier.md) that sends the mails; the default one when absent.' }),
   minSearchChars: wholeNumber({
     about: 'How many characters a search for values needs, except in a `list`, which is shown whole.',
     fallback: 2,
@@ -398,7 +408,7 @@ function limit(about: string, fallback: number) {
 }
 
 function colour(fallback: string) {
-  return parsed('colour', parseColour, { about: 'A colour of the theme.', fallback })
+  return parsed('color', parseColour, { about: 'A color of the theme, `#rgb` or `#rrggbb`.', fallback })
 }
 
 function readScore(written: string): number {

@@ -221,13 +221,11 @@ export function readEvents(
       name: values.events,
       issuer: values.eventsIssuer ?? '',
       audience: values.eventsAudience ?? '',
-      key: values.eventsKey ?? defaultEventsKey,
+      key: values.eventsKey,
       ...(url === undefined ? {} : { push: { url, ...(token === undefined ? {} : { token }) } }),
     },
   }
 }
-
-export const defaultEventsKey = 'scim-events'
 
 /** Attributes that clients may send although nothing stores them (`ignoreUnmapped`). */
 export interface IgnoredAttributes {

@@ -52,9 +52,10 @@ export const clientProfiles = {
 export type ClientName = keyof typeof clientProfiles
 export const clientNames = Object.keys(clientProfiles) as ClientName[]
 
-const source = (about: string) => text({ about })
+const source = (about: string) => text({ about, requirement: 'for each listed' })
 const sourceType = choice(sourceTypes, {
-  about: 'How the source is read: user, static, composite or custom.',
+  about:
+    'How the source is read: `user` (an attribute), `static` (the text itself), `composite` (a template with `${attribute}`) or `custom` (a mapper).',
   fallback: 'user',
 })
 const targetType = text({ about: 'Accepted and not used: values are texts.' })
@@ -70,122 +71,152 @@ function bearerToken(value: string): string {
 }
 
 export const parameterTable = {
-  lookupFromLDAP: flag({ about: 'Whether look-ups go through the virtual directory instead of a target.' }),
-  searchBase: parsed('name', (value) => Dn.parse(value), {
-    about: 'The base of searches in the virtual directory; required with lookupFromLDAP "true".',
+  lookupFromLDAP: flag({
+    about: 'Whether users and groups are looked up in the virtual directory instead of a target.',
+  }),
+  searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
+    about: 'The name below which the virtual directory is searched.',
+    requirement: 'with `lookupFromLDAP`',
   }),
   lookupTarget: text({
-    about: 'The target of users and groups; required unless lookupFromLDAP is "true".',
+    about: 'The target that users and groups are looked up in.',
+    requirement: 'unless `lookupFromLDAP`',
     reference: 'target',
   }),
   mapping: choice(['lines', 'scim'], {
-    about: 'Whether only mapping lines map SCIM attributes, or also the built-in mapping.',
+    about:
+      '`lines`: SCIM attributes are mapped by `scim2tremolo` and `tremolo2scim` only. `scim`: all of them are mapped by the [built-in mapping](#built-in-mapping), and by lines where there are any.',
     fallback: 'lines',
   }),
   userSchema: list({
-    about: 'Schemas of users beyond the core and enterprise ones, as in RFC 7643 7; may be repeated.',
+    about: 'A [schema](#schemas) of users beyond the core and enterprise ones; may be repeated.',
   }),
   groupSchema: list({ about: 'The same for groups.' }),
   uidAttributeName: text({
-    about: 'The attribute with the login of a user; required unless the mapping is scim, where it is userName.',
+    about: 'The internal attribute that holds the login.',
+    requirement: 'unless `mapping` is `scim` (`userName`)',
   }),
   idAttributeName: text({
     about:
-      "The attribute that holds a user's id; `id` for the target's own, the login's attribute where logins are the ids.",
+      "The attribute with the id; `id`, also when absent, for the target's own. If it is the attribute of the login, logins are the ids, even if the target has other ids.",
   }),
   lookupAttributeName: text({
     about:
-      'The attribute that users are looked up by in the virtual directory; uidAttributeName when absent, and with a target.',
+      'The attribute that users are looked up by in the virtual directory. With a target it must be `uidAttributeName`.',
+    requirement: 'no, `uidAttributeName`',
   }),
   workflowName: text({ about: 'The workflow that creates and changes a user.', required: true, reference: 'workflow' }),
   deleteUserWorkflowName: text({
-    about: 'The workflow that deletes a user; without it, deleting answers 501.',
+    about:
+      'The workflow that deletes a user, or [deactivates](#deleted-users-whom-the-target-keeps) it. Without it, deleting answers 501.',
     reference: 'workflow',
   }),
   deletedAttributeName: text({
-    about: "The attribute that marks a deleted user whom the target keeps; in Gatehouse's own database when absent.",
+    about:
+      "The internal attribute that marks a deleted user whom the target keeps. Without it, the marks are in Gatehouse's own database.",
   }),
   groupWorkflow: text({
-    about: 'The workflow that adds a user to a group or removes it; without it, changing members answers 501.',
+    about: 'The workflow that adds one user to a group or removes it. Without it, changing members answers 501.',
     reference: 'workflow',
   }),
   groupDeleteWorkflow: text({
-    about: 'The workflow that deletes a group; without it, deleting a group answers 501.',
+    about:
+      'The workflow that deletes a group. Without it, or where it does not exist (`check` warns), deleting a group answers 501.',
     reference: 'workflow',
     absentReference: 'warning',
   }),
   groupCreateWorkflow: text({
-    about: 'The workflow that creates a group; without it, creating one answers 501.',
+    about: 'The workflow that creates a group, without members. Without it, creating one answers 501.',
     reference: 'workflow',
   }),
   groupUpdateWorkflow: text({
-    about: 'The workflow that renames a group or changes its attributes; without it, a new name is refused.',
+    about:
+      'The workflow that renames a group, changes its attributes, and compares its version. Without it, a new name or attribute is refused with `mutability`.',
     reference: 'workflow',
   }),
   groupNestingWorkflow: text({
-    about: 'The workflow that adds a group to a group or removes it; without it, groups as members are refused.',
+    about:
+      "The workflow that adds a group to a group or removes it. Without it, or where the target can't nest groups, a group as a member is refused with 400 `invalidValue`.",
     reference: 'workflow',
   }),
-  groupLookupAttributeName: text({ about: 'The attribute by which groups are found.', fallback: 'name' }),
-  groupIdName: text({ about: 'The attribute with the id of a group; the name of the group when absent.' }),
-  groupDisplayName: text({ about: "The attribute shown as a group's displayName; the group's name when absent." }),
+  groupLookupAttributeName: text({
+    about: 'The attribute that groups are looked up by in the virtual directory.',
+    fallback: 'name',
+  }),
+  groupIdName: text({
+    about: "The attribute that holds a group's id in the virtual directory; a target knows its own ids.",
+  }),
+  groupDisplayName: text({ about: "The attribute shown as `displayName`; the group's name where it has no value." }),
   groupNames: choice(['unique', 'shared'], {
     about:
-      'Whether two groups may have one displayName; shared needs groupDisplayName, and the gateway then makes names unique.',
+      'Whether two groups may have one `displayName`. Every target knows groups by their names, so `shared` needs `groupDisplayName` set to another attribute; see [Names of groups](#names-of-groups).',
     fallback: 'unique',
   }),
   groupMemberAttributeName: text({
-    about: 'The attribute with the members of a group in the virtual directory.',
+    about: "The attribute that holds the members' names in the virtual directory.",
     fallback: 'uniqueMember',
   }),
   unknownManager: choice(['refuse', 'accept'], {
     about:
-      'Whether a manager who is not a user is refused or accepted; refuse where the built-in mapping stores managers.',
+      'What happens to a [manager](#managers) who is not a user of this gateway: `refuse` answers 400, `accept` stores and shows the value as it was sent.',
+    requirement: 'no, `refuse` where the built-in mapping stores `manager`, otherwise `accept`',
     fallback: undefined,
   }),
   ignoreUnmapped: list({
     about:
-      'SCIM attributes, and URNs of extensions, that clients may send though nothing stores them; a change of any other is refused.',
+      'SCIM attributes, such as `name.formatted`, and URNs of extensions, with all their attributes, that clients may send though nothing stores them; a change of any other is [refused](../../guides/scim-gateway.md#what-it-decides-and-why).',
   }),
   client: choice(clientNames, {
-    about: 'The client to which the gateway adapts; tolerant works with all.',
+    about:
+      'The client whose habits the gateway follows where clients differ; `tolerant` works with all. See [client profiles](#client-profiles).',
     fallback: 'tolerant',
   }),
   groupPatchAnswer: choice(['noContent', 'resource'], {
     about:
-      'What a PATCH of a group answers where no attributes are requested: 204, or 200 with the group and its members.',
+      'What a PATCH of a group answers where the request names no `attributes`: `noContent` (204 with the `ETag`) or `resource` (200 with the group and its members). The default is `resource` for `strict` and `noContent` for all others.',
+    requirement: 'no, by `client`',
     fallback: undefined,
   }),
   journal: wholeNumber({
-    about: 'Number of calls in the request journal; 0 turns it off.',
+    about: 'Number of the latest calls that the request journal keeps; 0 turns it off.',
     fallback: 1000,
     max: 100_000,
   }),
   events: parsed('name', plainName, { about: 'The stream for events about changes; none when absent.' }),
-  eventsIssuer: text({ about: 'The issuer that event tokens name (iss).' }),
-  eventsAudience: text({ about: 'The receiver that event tokens name (aud).' }),
+  eventsIssuer: text({ about: 'The issuer that events name (`iss`).', requirement: 'with `events`' }),
+  eventsAudience: text({ about: 'The receiver that events name (`aud`).', requirement: 'with `events`' }),
   eventsPushUrl: parsed('URL', parseTrustedUrl, {
-    about: 'The address for pushed events: https, or http on this machine; without it, receivers poll.',
+    about:
+      'Where events are pushed to: `https`, or `http` on this machine. Without it they wait to be [polled](filters.EventPoll.md).',
   }),
   eventsPushToken: parsed('token', bearerToken, {
     about: 'The bearer token that pushes are sent with.',
     secret: true,
   }),
-  eventsKey: parsed('name', plainName, { about: 'The signing key of the data folder; scim-events when absent.' }),
+  eventsKey: parsed('name', plainName, {
+    about: 'The signing key, `keys/<name>.jwk` of the data folder; created when absent.',
+    fallback: 'scim-events',
+  }),
   eventsPayload: choice(['notice', 'full'], {
-    about: 'Whether events name the changed attributes, or contain the resource; for a patch, the patch.',
+    about:
+      '`notice`: events name the attributes that changed; `full`: they hold the resource, and for a PATCH the patch.',
     fallback: 'notice',
   }),
-  scim2tremolo: list({ about: 'Internal attributes, computed from SCIM attributes.' }),
-  'scim2tremolo.<attribute>.source': source('Where the internal attribute comes from.'),
+  scim2tremolo: list({ about: 'The internal attributes that are made from SCIM attributes. Each needs a `.source`.' }),
+  'scim2tremolo.<attribute>.source': source(
+    'Where the internal attribute comes from: a SCIM attribute such as `userName`, `name.givenName` or `urn:…:User:department`, a text, a template or a mapper expression.',
+  ),
   'scim2tremolo.<attribute>.sourceType': sourceType,
   'scim2tremolo.<attribute>.targetType': targetType,
-  tremolo2scim: list({ about: 'SCIM attributes, computed from internal attributes.' }),
-  'tremolo2scim.<attribute>.source': source('Where the SCIM attribute comes from.'),
+  tremolo2scim: list({ about: 'The SCIM user attributes that are shown. Each needs a `.source`.' }),
+  'tremolo2scim.<attribute>.source': source(
+    'Where the SCIM attribute comes from: an internal attribute, a text, a template or a mapper expression.',
+  ),
   'tremolo2scim.<attribute>.sourceType': sourceType,
   'tremolo2scim.<attribute>.targetType': targetType,
   userFilterScim2Ldap: list({
-    about: 'Which internal attribute a SCIM attribute is filtered by, as scim=internal; comma-separated or repeated.',
+    about:
+      'Pairs `scim=internal`, comma-separated or repeated: which internal attribute a filter on a SCIM attribute is about.',
   }),
   groupFilterScim2Ldap: list({ about: 'The same for groups.' }),
 } as const

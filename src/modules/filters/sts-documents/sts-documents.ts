@@ -14,7 +14,7 @@ const parameters = {
     reference: 'token endpoint',
   }),
   document: choice(['both', 'discovery', 'keys'], {
-    about: 'Which document to serve: `both` in one answer for a publisher, or one of them as published.',
+    about: 'Which document to serve: `both` in one answer for a publisher, or `discovery` or `keys` as published.',
     fallback: 'both',
   }),
 }

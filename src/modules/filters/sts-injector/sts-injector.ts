@@ -6,35 +6,38 @@ import { defineFilter } from '#sdk/filter/filter.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
-const quantity = (about: string) =>
+const quantity = (fallback: string, about: string) =>
   parsed(
     'amount',
     (value) => {
       if (!isQuantity(value)) throw new Error(`"${value}" is not an amount such as "10m" or "16Mi"`)
       return value
     },
-    { about },
+    { about, fallback },
   )
 
 const injectorParameters = {
   tokenService: parsed('address', parseTokenService, {
-    about: 'Where pods reach the token service, such as https://gatehouse.example.com.',
+    about: 'Where pods reach the token service, such as `https://gatehouse.example.com`; `http` on this machine only.',
     required: true,
   }),
   image: text({
-    about: 'The sidecar’s image, with a POSIX shell and curl 7.84 or later. Name it by its digest.',
+    about: "The sidecar's image: a POSIX shell and curl 7.84 or later. Name it by its digest.",
     fallback: 'docker.io/curlimages/curl:8.12.1',
   }),
   imagePullPolicy: choice(['IfNotPresent', 'Always', 'Never'], {
     about: 'When nodes fetch the image.',
     fallback: 'IfNotPresent',
   }),
-  imagePullSecrets: list({ about: 'Secrets for the image, which must be in the namespace of every pod.' }),
+  imagePullSecrets: list({
+    about: "Secrets for the image, added to those of the pod; they must be in the pod's namespace.",
+  }),
   trustedCertificates: text({
-    about: 'A PEM file that sidecars get for endpoints with explicit_certificate_trust.',
+    about:
+      'A PEM file of the configuration folder, which sidecars get for endpoints with `explicit_certificate_trust`.',
   }),
   trustConfigMap: text({
-    about: 'A ConfigMap whose ca.crt is also trusted, if the namespace of the pod has it.',
+    about: "A ConfigMap whose `ca.crt` is trusted too, where the pod's namespace has it.",
     fallback: 'ouca',
   }),
   credentialSeconds: wholeNumber({
@@ -44,38 +47,46 @@ const injectorParameters = {
     max: 86_400,
   }),
   fileMode: choice(['auto', '0440', '0444'], {
-    about: 'Mode of the token files; auto is as strict as the users and groups of the pod allow.',
+    about: 'Mode of the token files; `auto` is as strict as the users and groups of the pod allow, see below.',
     fallback: 'auto',
   }),
   nativeSidecars: flag({
-    about: 'The cluster has native sidecars (Kubernetes 1.29 and later).',
+    about:
+      'The cluster has native sidecars (Kubernetes 1.29 and later). Otherwise the sidecar is a plain container, and containers may start before their token is there.',
     fallback: true,
   }),
   position: choice(['first', 'last'], {
-    about: 'Where among the init containers the sidecar starts.',
+    about: 'Where among the init containers a native sidecar starts.',
     fallback: 'first',
   }),
   readinessProbe: flag({
-    about: 'A pod is Ready only while all its tokens are valid. Otherwise only its start waits for them.',
+    about:
+      'A pod is Ready only while all its tokens are valid, see [readiness](#readiness). Otherwise only its start waits for them.',
     fallback: true,
   }),
-  skipContainers: list({ about: 'Containers that get no token in any pod, unless the pod includes them.' }),
+  skipContainers: list({
+    about: 'Containers that get no token in any pod, unless the pod includes them by annotation.',
+  }),
   whenNotInjectable: choice(['admit', 'refuse'], {
-    about: 'What happens to a pod that does not get its tokens: it is admitted with a warning, or rejected.',
+    about:
+      "What happens to a pod that does not get what it asks for: `admit` admits it with a warning and without those tokens, `refuse` refuses it. See [pods that can't be injected](#pods-that-cant-be-injected).",
+    requirement: 'no, `admit`',
     fallback: undefined,
   }),
-  refuseFaultyPods: flag({ about: 'An older name: true is whenNotInjectable: refuse.', fallback: false }),
+  refuseFaultyPods: flag({ about: 'An older name: `true` is `whenNotInjectable: refuse`.', fallback: false }),
   cluster: text({
-    about: 'The Kubernetes target whose pods are injected: service accounts are read there, and events created.',
+    about: 'The Kubernetes target whose pods are injected. Service accounts are read there, and events created.',
+    requirement: "no, the webhook's cluster or the only Kubernetes target",
     reference: 'target',
   }),
-  cpuRequest: quantity('The sidecar’s CPU request.'),
-  cpuLimit: quantity('The sidecar’s CPU limit.'),
-  memoryRequest: quantity('The sidecar’s memory request.'),
-  memoryLimit: quantity('Memory limit of the sidecar; curl needs up to 16Mi.'),
+  cpuRequest: quantity('5m', "The sidecar's CPU request."),
+  cpuLimit: quantity('200m', "The sidecar's CPU limit."),
+  memoryRequest: quantity('8Mi', "The sidecar's memory request."),
+  memoryLimit: quantity(
+    '32Mi',
+    'Memory limit of the sidecar. It needs about 2 MB at rest, and up to 16 MB during each call of curl.',
+  ),
 }
-
-const defaultResources = { cpuRequest: '5m', cpuLimit: '200m', memoryRequest: '8Mi', memoryLimit: '32Mi' }
 
 function parseTokenService(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : undefined
@@ -115,10 +126,10 @@ export default defineFilter<InjectorConfig>({
       script: sidecarScript,
       certificates,
       resources: {
-        cpuRequest: given.cpuRequest ?? defaultResources.cpuRequest,
-        cpuLimit: given.cpuLimit ?? defaultResources.cpuLimit,
-        memoryRequest: given.memoryRequest ?? defaultResources.memoryRequest,
-        memoryLimit: given.memoryLimit ?? defaultResources.memoryLimit,
+        cpuRequest: given.cpuRequest,
+        cpuLimit: given.cpuLimit,
+        memoryRequest: given.memoryRequest,
+        memoryLimit: given.memoryLimit,
       },
     }
     return { settings, whenNotInjectable: whenNotInjectable ?? (refuseFaultyPods ? 'refuse' : 'admit'), cluster }

@@ -31,12 +31,12 @@ import {
 
 const colour = (fallback: string): Parameter<string> =>
   parsed(
-    'colour',
+    'color',
     (value) => {
       if (/^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(value)) return value
       throw new Error(`must be a colour such as #ac1622, not "${value}"`)
     },
-    { about: 'A colour of the portal.', fallback },
+    { about: 'A color of the portal.', fallback },
   )
 
 const tokenParameters = {
@@ -52,16 +52,18 @@ const tokenParameters = {
     max: 10_000,
   }),
   tokenClassName: text({
-    about: 'What is shown: `KubectlTokenLoader`, `AttributeToken`, `TOTPToken` or `LoadToken`.',
+    about:
+      'What is shown: `KubectlTokenLoader`, `AttributeToken`, `TOTPToken` or `LoadToken`; also by the full class names of OpenUnison.',
     required: true,
   }),
-  qrCodeAttribute: text({ about: 'The parts that are also shown as a QR code.' }),
+  qrCodeAttribute: text({ about: 'The parts that are also shown as a QR code; `TOTP URL` for `TOTPToken`.' }),
   idpName: text({
     about: '`KubectlTokenLoader`: the trust whose tokens are shown; the latest tokens of the login when absent.',
     reference: 'identity provider',
   }),
   trustName: text({
     about: '`KubectlTokenLoader`: the trust of `idpName`, by the name that the mechanism has for it.',
+    requirement: 'with `idpName`',
   }),
   renewTokens: flag({
     about:
@@ -78,7 +80,8 @@ const tokenParameters = {
   kubectlWinUsage: text({ about: '`KubectlTokenLoader`: the same for PowerShell.' }),
   oulogin: text({ about: '`KubectlTokenLoader`: a text about a login plug-in.' }),
   k8sCaCertName: text({
-    about: '`KubectlTokenLoader`: the certificate of the API server’s authority.',
+    about:
+      '`KubectlTokenLoader`: the certificate of the API server’s authority, by its name in the `keys/` folder or a secret.',
     reference: 'key',
     absentReference: 'warning',
   }),
@@ -92,9 +95,16 @@ const tokenParameters = {
     about: '`KubectlTokenLoader`: the name of the cluster in the kubeconfig.',
     fallback: 'kubernetes',
   }),
-  attributes: list({ about: '`AttributeToken`: the attributes that are shown.' }),
-  attributeName: text({ about: '`TOTPToken`, `LoadToken`: the attribute with the key or the password.' }),
-  encryptionKey: text({ about: 'Not used: the attribute contains the value itself.' }),
+  attributes: list({ about: '`AttributeToken`: the attributes that are shown.', requirement: 'for `AttributeToken`' }),
+  attributeName: text({
+    about:
+      '`TOTPToken`, `LoadToken`: the attribute that holds the key (Base32, or a whole `otpauth:` address) or the password.',
+    requirement: 'for `TOTPToken`, `LoadToken`',
+  }),
+  encryptionKey: text({
+    about:
+      'Not used, and `check` warns about it: the attribute contains the value itself. Values that OpenUnison encrypted cannot be read.',
+  }),
   themePrimaryMain: colour('#AC1622'),
   themePrimaryDark: colour('#780f17'),
   themePrimaryLight: colour('#bc444e'),

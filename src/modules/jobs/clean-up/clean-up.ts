@@ -10,7 +10,10 @@ const days = (about: string, fallback: number, min = 1) => wholeNumber({ about, 
 const records = (about: string) => wholeNumber({ about, fallback: 0, min: 0, max: 1_000_000_000 })
 
 const parameters = {
-  runsDays: days('Ended runs of workflows, with their steps and approvals.', 90),
+  runsDays: days(
+    'Runs of workflows that ended so many days ago, with their steps and approvals. Runs that wait and incidents stay.',
+    90,
+  ),
   mailsDays: days('Mails that were sent or given up.', 30),
   idempotencyKeysDays: days('Idempotency keys of calls; a call repeated later is a new one.', 7),
   jobRunsDays: days('When which job ran.', 90),

@@ -13,8 +13,9 @@ const idleMillis = 30_000
 
 const parameters = {
   ...pluginParameters,
+  '<name>': list({ about: 'Any other parameter is passed to `init` and `execute`.' }),
   allowedWorkflow: list({
-    about: 'A workflow that the job may start. Without any, it starts none.',
+    about: 'A workflow that the job may start; may repeat. Without any, it starts none.',
     reference: 'workflow',
   }),
 }

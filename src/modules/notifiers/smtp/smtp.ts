@@ -25,24 +25,29 @@ const parameters = {
   host: text({ about: 'The mail server.', required: true }),
   port: wholeNumber({
     about: 'Its port; by `security`, 25, 587 or 465 when absent.',
+    requirement: 'no',
     fallback: 0,
     min: 1,
     max: 65_535,
   }),
   security: choice(securities, {
-    about: '`starttls` (the connection must become encrypted), `tls` (from the start) or `none`.',
+    about:
+      '`starttls` (the connection must become encrypted, or nothing is sent), `tls` (encrypted from the start) or `none`.',
     fallback: 'starttls',
   }),
   tls: flag({ about: 'The older form: `"true"` is `starttls`, `"false"` is `none`.' }),
-  caFile: text({ about: 'A PEM file with the certificate authority of the server; the system’s own when absent.' }),
+  caFile: text({
+    about:
+      "A PEM file with the certificate authority of the server, relative to the configuration folder; the system's own when absent.",
+  }),
   certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
   user: text({ about: 'The user name for the mail server; no login when absent.' }),
   password: text({ about: 'The password of `user`.', secret: true }),
   from: parsed('mail address', parseSender, {
-    about: 'The sender: an address, or `Name <address>`.',
+    about: 'The sender: an address, or `Name <address>`. Its domain is the right side of Message-IDs.',
     required: true,
   }),
-  localHost: text({ about: 'The name that Gatehouse gives itself in the greeting; the machine’s own when absent.' }),
+  localHost: text({ about: "The name that Gatehouse gives itself in the greeting; the machine's own when absent." }),
   connections: wholeNumber({
     about: 'Maximum number of open connections.',
     fallback: 2,

@@ -58,9 +58,12 @@ const typeNames: Readonly<Record<string, FormAttributeType>> = {
 
 /** The rows that describe the fields of a form; a module puts them into its parameter table. */
 export const formAttributeRows = {
-  '<attribute>.displayName': text({ about: 'The label of the field. Every attribute needs one.' }),
+  '<attribute>.displayName': text({ about: 'The label of the field.', requirement: 'for each attribute' }),
   '<attribute>.readOnly': flag({ about: '`"true"`: shown, but never accepted.' }),
-  '<attribute>.required': parsed('flag', readFlag, { about: 'Whether a value must be there.' }),
+  '<attribute>.required': parsed('flag', readFlag, {
+    about: 'Whether a value must be there.',
+    requirement: 'no, `true`',
+  }),
   '<attribute>.regEx': parsed('RE2 pattern', compilePattern, {
     about: 'The pattern of the whole value, in RE2 syntax. An optional value may be absent.',
   }),
@@ -76,7 +79,10 @@ export const formAttributeRows = {
     fallback: 0,
     max: maxValueLength,
   }),
-  '<attribute>.unique': flag({ about: '`"true"`: the value must be unique.' }),
+  '<attribute>.unique': flag({
+    about:
+      '`"true"`: the value must be unique, in the directory and in open registrations. The login is unique unless this is `"false"`.',
+  }),
   '<attribute>.type': parsed('field type', readType, {
     about: '`text` (the default), `text-area`, `text-list` (suggestions) or `list` (a choice).',
   }),
@@ -84,7 +90,7 @@ export const formAttributeRows = {
   '<attribute>.show': flag({ about: '`"false"`: neither shown nor accepted.', fallback: true }),
   '<attribute>.default': text({
     about:
-      'The value of a field that people cannot set (`readOnly`, or not shown), unless the login or an invitation gives one.',
+      'The value of a field that users cannot set (`readOnly`, or not shown), unless the login or an invitation gives one.',
   }),
   '<attribute>.dynamicValueSource.className': text({ about: 'The class that provides the values of the list.' }),
   '<attribute>.dynamicValueSource.config': list({ about: 'Its settings, each as `name=value`.' }),

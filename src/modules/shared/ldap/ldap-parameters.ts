@@ -11,12 +11,22 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 export const ldapConnectionParameters = {
   url: parsed('ldap or ldaps address', parseLdapUrl, {
     about: '`ldap://host:389` or `ldaps://host:636`; in place of `host`, `port` and `useSSL`.',
+    requirement: 'this or `host`',
   }),
-  host: text({ about: 'The server’s name or address.' }),
-  port: wholeNumber({ about: 'Its port; 389, or 636 with `useSSL`, when absent.', fallback: 0, min: 1, max: 65_535 }),
+  host: text({ about: 'The server’s name or address.', requirement: 'this or `url`' }),
+  port: wholeNumber({
+    about: 'Its port; 389, or 636 with `useSSL`, when absent.',
+    requirement: 'no',
+    fallback: 0,
+    min: 1,
+    max: 65_535,
+  }),
   useSSL: flag({ about: 'Connects with TLS (LDAPS).' }),
   startTls: flag({ about: 'Encrypts an `ldap://` connection with StartTLS first.' }),
-  caFile: text({ about: 'A file with the certificate authorities to trust; the system’s own when absent.' }),
+  caFile: text({
+    about:
+      'A PEM file with the certificate authorities to trust, relative to the configuration folder; the system’s own when absent.',
+  }),
   certificate: text({ about: 'The certificate authorities themselves, as PEM text.' }),
   adminDN: parsed('distinguished name', (value) => Dn.parse(value).toString(), {
     about: 'The DN with which Gatehouse binds; anonymous when absent.',
@@ -41,7 +51,8 @@ export const ldapConnectionParameters = {
   }),
   pageSize: wholeNumber({ about: 'Entries in a page of a long answer.', fallback: 1000, min: 1, max: 10_000 }),
   referrals: choice(['ignore', 'refuse'], {
-    about: 'What happens to a search with a referral to another server; referrals are never followed.',
+    about:
+      'What happens to a search that the server would continue elsewhere: `ignore` returns what was found here, `refuse` fails. Referrals are never followed.',
     fallback: 'ignore',
   }),
 } satisfies ParameterTable

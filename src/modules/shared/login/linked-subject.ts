@@ -18,13 +18,19 @@ export const linkParameters = {
     about: 'The `ou` of the mock entry for a caller who is not in the directory.',
     required: true,
   }),
-  uidAttr: text({ about: 'The claim that identifies the caller.', fallback: 'sub' }),
+  uidAttr: text({
+    about:
+      'The claim that identifies the user; it must be a text. Requests and sessions belong to it, so users must not be able to choose it at the issuer: a user with the login of another user here is treated as that user.',
+    fallback: 'sub',
+  }),
   lookupFilter: parsed('filter template', parseFilterTemplate, {
-    about: 'The RFC 4515 filter that finds the caller in the directory, with claims as `${claim}`.',
+    about:
+      'The RFC 4515 filter that finds the caller in the directory, with attributes of the caller, such as claims, as `${name}`.',
+    requirement: 'with `linkToDirectory`',
   }),
   acceptUnverifiedMail: flag({
     about:
-      'Let lookupFilter read a mail claim, or compare a mail attribute, of a caller whose `email_verified` is not `true`.',
+      'Let `lookupFilter` read a mail claim (`email`, `mail`), or compare a mail attribute (`mail`, `emails` and the like) with any claim, although the claim `email_verified` is not `true`. Set it only where the issuer verifies every address.',
   }),
   defaultObjectClass: text({ about: 'The `objectClass` of the mock entry.', fallback: 'inetOrgPerson' }),
 }

@@ -58,10 +58,11 @@ export type WithoutFactor = 'refuse' | 'enrol' | 'pass'
 
 export const withoutFactorParameters = {
   enrol: flag({
-    about: '`"true"`: users without any second factor set one up at their next login; otherwise they are refused.',
+    about: '`"true"`: users without any second factor set one up at their next login; otherwise they get 403.',
   }),
   passWithoutFactor: flag({
-    about: '`"true"`: users without any second factor pass; users who have one must use it.',
+    about:
+      '`"true"`: users without any second factor pass. Users who have one must use it, and users who have only another kind are refused. Not together with `enrol`.',
   }),
 }
 

@@ -17,7 +17,7 @@ If this wasn't you, contact your administrator at once.
 export const passwordParameters = {
   passwordTarget: text({
     about:
-      'The target that new passwords are written to, such as the `targets.Ldap` behind a `directory.Ldap`; when absent, the directory insert that the user is in, which must be a `directory.Database`.',
+      'The target that new passwords are written to, such as the [targets.Ldap](../targets/targets.Ldap.md) behind a [directory.Ldap](../directory-inserts/directory.Ldap.md). When absent, the directory insert that the user is in, which must be a [directory.Database](../directory-inserts/directory.Database.md).',
     reference: 'target',
   }),
   loginAttribute: text({
@@ -32,16 +32,16 @@ export const passwordParameters = {
       'A service of known passwords that is asked by the first five digits of their SHA-1, as `https://api.pwnedpasswords.com/range` is.',
   }),
   breachListFailure: choice(['refuse', 'accept'], {
-    about: 'Whether a password is accepted if the service does not answer.',
+    about: 'What happens to a password if the service does not answer.',
     fallback: 'refuse',
   }),
-  notifier: text({ about: 'The Notifier that sends the mails; the default one when absent.' }),
+  notifier: text({ about: 'The [Notifier](../kinds/Notifier.md) that sends the mails; the default one when absent.' }),
   confirmationSubject: text({
     about: 'The subject of the mail that confirms a change.',
     fallback: 'Your password was changed',
   }),
   confirmationText: text({
-    about: `The text of that mail. Unless said otherwise: "${confirmationText.split('\n', 1)[0]}" and what to do if it was someone else.`,
+    about: `The text of that mail. By default: "${confirmationText.split('\n', 1)[0]}" and what to do if it was someone else.`,
     fallback: confirmationText,
   }),
 } satisfies ParameterTable

@@ -17,10 +17,11 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 /** The rows of every module with a plug-in; the plug-in's `init` gets all unknown names. */
 export const pluginParameters = {
-  javaScript: text({ about: "The plug-in's code. Either this or `module` is required." }),
+  javaScript: text({ about: "The plug-in's code.", requirement: 'this or `module`' }),
   module: text({
     about:
       'A file `.js`, `.mjs`, `.ts` or `.mts` with the code: relative to the configuration folder and inside it, or absolute.',
+    requirement: 'this or `javaScript`',
   }),
   includeJs: list({
     about: 'JavaScriptMapping objects whose code comes before `javaScript`.',

@@ -19,7 +19,7 @@ export interface RequestShare {
 /** The row of modules whose plug-ins get requests. */
 export const maxBodyKilobytes = (fallback: number): Parameter<number> =>
   wholeNumber({
-    about: 'Maximum size of a body for the plug-in; a longer one is 413. `0`: the body is not read.',
+    about: 'Maximum size of a body for the plug-in; a longer one is refused (413). `0`: the body is not read.',
     fallback,
     min: 0,
     max: 4096,

@@ -31,11 +31,12 @@ import { defineTarget } from '#sdk/target/target-module.ts'
 
 const parameters = {
   directory: text({
-    about: 'The name under which its users and groups are stored in the database; the name of the target when absent.',
+    about:
+      'The name under which its users and groups are stored in the database; the name of the target when absent. Two targets with the same directory have the same users.',
   }),
   url: text({
     about:
-      '`postgres://…`, or `sqlite:` and a file, relative to the configuration folder; the database of Gatehouse itself when absent.',
+      '`postgres://…`, or `sqlite:` and a file, relative to the configuration folder; the database of Gatehouse itself when absent. Give it as a secret parameter when it holds a password.',
     secret: true,
   }),
   seed: text({

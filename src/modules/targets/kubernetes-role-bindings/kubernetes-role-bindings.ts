@@ -4,7 +4,11 @@ import { objectsOf } from '#sdk/target/kubernetes-cluster.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
 
 const parameters = {
-  target: text({ about: 'The Kubernetes target whose cluster has the bindings.', required: true, reference: 'target' }),
+  target: text({
+    about: 'The [targets.Kubernetes](targets.Kubernetes.md) target whose cluster has the bindings.',
+    required: true,
+    reference: 'target',
+  }),
   forSa: flag({ about: 'The users are service accounts, with logins `<name>:<namespace>`.' }),
 } satisfies ParameterTable
 

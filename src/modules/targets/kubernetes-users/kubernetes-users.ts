@@ -5,7 +5,7 @@ import { defineTarget } from '#sdk/target/target-module.ts'
 
 const parameters = {
   k8sTarget: text({
-    about: 'The Kubernetes target whose cluster has the objects.',
+    about: 'The [targets.Kubernetes](targets.Kubernetes.md) target whose cluster holds the objects.',
     required: true,
     reference: 'target',
   }),

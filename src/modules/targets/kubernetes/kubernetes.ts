@@ -14,20 +14,30 @@ import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
 const tokenTypes = ['STATIC', 'LEGACY', 'TOKENAPI', 'legacy', 'static', 'tokenapi'] as const
 
 const parameters = {
-  url: parsed('https address', parseTrustedUrl, { about: 'The address of the API server.' }),
-  token: text({ about: 'The token to call it with.', secret: true }),
+  url: parsed('https address', parseTrustedUrl, {
+    about: 'The `https:` address of the API server; `http:` on this machine only.',
+    requirement: 'one of `url`, `kubeconfig`, `inCluster`',
+  }),
+  token: text({ about: 'The token to call it with.', requirement: 'with `url`, or a token file', secret: true }),
   tokenFile: text({ about: 'A file with the token; reloaded when it changes.' }),
-  tokenPath: text({ about: 'The older name of tokenFile.' }),
+  tokenPath: text({ about: 'The older name of `tokenFile`.' }),
   tokenType: choice(tokenTypes, {
-    about: 'Where the token comes from: `STATIC` is token, `LEGACY` the pod’s own, `TOKENAPI` tokenPath.',
+    about:
+      '`STATIC`: `token`; `LEGACY`: the account of the pod Gatehouse runs in; `TOKENAPI`: `tokenPath`. Other types are an error.',
     fallback: 'STATIC',
   }),
-  useToken: flag({ about: 'Always `"true"`: passwords are not supported.', fallback: true }),
+  useToken: flag({ about: 'Passwords are not supported, so `"false"` is an error.', fallback: true }),
   caFile: text({ about: 'A file with the certificate authority of the API server; the system’s own when absent.' }),
   certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
-  kubeconfig: text({ about: 'A kubeconfig file, in place of url and token.' }),
+  kubeconfig: text({
+    about: 'A kubeconfig file. One that skips the verification of the server or uses a password is refused.',
+    requirement: 'one of `url`, `kubeconfig`, `inCluster`',
+  }),
   context: text({ about: 'The context of the kubeconfig; its current one when absent.' }),
-  inCluster: flag({ about: 'Use the API server and the account of the pod that Gatehouse runs in.' }),
+  inCluster: flag({
+    about: 'Use the API server and the account of the pod that Gatehouse runs in.',
+    requirement: 'one of `url`, `kubeconfig`, `inCluster`',
+  }),
   timeoutMillis: wholeNumber({
     about: 'How long a call may take, in milliseconds.',
     fallback: 5_000,

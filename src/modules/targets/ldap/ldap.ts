@@ -43,7 +43,12 @@ const dnPattern = (about: string) =>
 export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: LdapDialect) =>
   ({
     ...ldapConnectionParameters,
-    threadIdleTimeout: wholeNumber({ about: 'The older name of `idleTimeout`.', fallback: 0, max: 86_400_000 }),
+    threadIdleTimeout: wholeNumber({
+      about: 'The older name of `idleTimeout`.',
+      requirement: 'no',
+      fallback: 0,
+      max: 86_400_000,
+    }),
     searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
       about: 'The base of users, and of groups unless `groupSearchBase` is set.',
       required: true,
@@ -95,7 +100,8 @@ export const ldapParameters = ({ login, id, groupClass, memberOf, passwords }: L
       'The member of a new group whose class allows no empty groups; it is never shown. `cn=nobody` when absent.',
     ),
     passwords: choice(['modify', 'unicodePwd'], {
-      about: 'How to set passwords: with the password modify operation (RFC 3062), or as in Active Directory.',
+      about:
+        'How passwords are set: `modify`, by the password modify operation (RFC 3062), or `unicodePwd`, as Active Directory has it.',
       fallback: passwords,
     }),
     maxEntries: wholeNumber({

@@ -1,5 +1,5 @@
 import { pluginParameters, readPluginCode } from '#modules/shared/plugin/plugin-code.ts'
-import { parsed } from '#sdk/module/parameter-types.ts'
+import { flag, parsed } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
 import {
@@ -25,12 +25,12 @@ const demand = (about: string) =>
 
 const parameters = {
   ...pluginParameters,
-  requireAllFunctions: demand('`true`: the plug-in must have every function there is but those for groups.'),
+  requireAllFunctions: flag({ about: '`"true"`: the plug-in must have every function there is but those for groups.' }),
   enableUserLookups: demand(
-    '`true`: the plug-in must have the look-up functions; `false`: they are not used. When absent, they are used where all are there.',
+    '`"true"`: the plug-in must have the look-up functions; `"false"`: they are not used. When absent, they are used where they are there, and having only some of them is an error.',
   ),
   enableCreateGroups: demand(
-    '`true`: the plug-in must have `addGroup` and `deleteGroup`; `false`: they are not used. When absent, they are used where they are there.',
+    '`"true"`: the plug-in must have `addGroup` and `deleteGroup`; `"false"`: they are not used. When absent, they are used where they are there.',
   ),
 }
 
@@ -56,7 +56,7 @@ export default defineTarget<PluginTargetConfig>({
     const values = readParameters(parameters, params, issues, context)
     const code = readPluginCode(values, Object.keys(parameters), params, issues, context, legacySignatures)
     const demands = {
-      requireAllFunctions: values.requireAllFunctions ?? false,
+      requireAllFunctions: values.requireAllFunctions,
       lookups: values.enableUserLookups,
       groups: values.enableCreateGroups,
     }

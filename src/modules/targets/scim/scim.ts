@@ -22,33 +22,49 @@ function serviceUrl(value: string): URL {
 
 const parameters = {
   url: parsed('https address', serviceUrl, {
-    about: 'The address of the SCIM service, above `/Users`: `https:`, or `http:` on this machine only.',
+    about: 'The address of the service, above `/Users`: `https:`, or `http:` on this machine only.',
     required: true,
   }),
-  token: parsed('token', bearerToken, { about: 'The bearer token to call it with.', secret: true }),
-  tokenUrl: parsed('https address', parseTrustedUrl, {
-    about: 'Where access tokens are got by OAuth 2 client credentials, in place of `token`.',
+  token: parsed('token', bearerToken, {
+    about: 'The bearer token to call it with.',
+    requirement: '`token` or `tokenUrl`',
+    secret: true,
   }),
-  clientId: text({ about: 'Who Gatehouse is there; needed with `tokenUrl`.' }),
-  clientSecret: text({ about: 'The secret of the client.', secret: true }),
+  tokenUrl: parsed('https address', parseTrustedUrl, {
+    about:
+      'The endpoint that issues access tokens by OAuth 2 client credentials, in place of `token`. A token is kept until shortly before it expires.',
+    requirement: '`token` or `tokenUrl`',
+  }),
+  clientId: text({ about: 'The client id of Gatehouse there.', requirement: 'with `tokenUrl`' }),
+  clientSecret: text({
+    about: 'The secret of the client.',
+    requirement: 'with `tokenUrl`, or `clientKey`',
+    secret: true,
+  }),
   clientSecretIn: choice(['header', 'body'], {
-    about: 'Whether the secret is sent as HTTP Basic or in the form.',
+    about: '`header`: the secret is sent as HTTP Basic; `body`: in the form.',
     fallback: 'header',
   }),
   clientKey: text({
-    about: 'A private key as PEM text (RSA, EC or Ed25519), by which the client proves itself in place of a secret.',
+    about:
+      'A private key as PEM text (RSA, EC or Ed25519) by which the client proves itself (`private_key_jwt`), in place of a secret.',
+    requirement: 'with `tokenUrl`, or `clientSecret`',
     secret: true,
   }),
   clientKeyId: text({ about: 'The `kid` by which the server finds the public key.' }),
   scope: text({ about: 'The scope to request.' }),
-  audience: text({ about: 'The `audience` to request, where the server wants one.' }),
-  caFile: text({ about: 'A file with the certificate authority of the server; the system’s own when absent.' }),
+  audience: text({ about: 'The `audience` to request, if the server needs one.' }),
+  caFile: text({
+    about:
+      "A file with the certificate authority of the server, relative to the configuration folder; the system's own when absent.",
+  }),
   certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
   memberships: choice(['user', 'group'], {
-    about: 'Where a user’s groups are read: in `groups` of the user, or by a search of the groups.',
+    about:
+      "Where a user's groups are read: `user`, in `groups` of the user; `group`, by a search of the groups, for servers whose users do not list them.",
     fallback: 'user',
   }),
-  passwords: flag({ about: 'Whether the server takes passwords.' }),
+  passwords: flag({ about: 'Whether the server accepts passwords.' }),
   timeoutMillis: wholeNumber({
     about: 'How long a call may take, with what is tried again, in milliseconds.',
     fallback: 10_000,

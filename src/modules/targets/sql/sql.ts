@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { argon2idHash, saltBytes, tagBytes, unpadded } from '#kernel/argon2id.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { choice, flag, type ParameterOptions, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
@@ -40,8 +40,10 @@ const hashers: Readonly<Record<PasswordHash, HashPassword>> = {
 
 const hasherOf = (hash: PasswordHash): HashPassword => hashers[hash]
 
-const table = (about: string) => parsed('table', parseTableName, { about })
-const column = (about: string) => parsed('column', parseColumnName, { about })
+const table = (about: string, options: Partial<ParameterOptions> = {}) =>
+  parsed('table', parseTableName, { about, ...options })
+const column = (about: string, options: Partial<ParameterOptions> = {}) =>
+  parsed('column', parseColumnName, { about, ...options })
 
 /** Settings that OpenUnison's drivers needed and ours do not. */
 const ignored = (about: string) => text({ about: `${about} Taken from existing YAML, and not needed.` })
@@ -49,12 +51,12 @@ const ignored = (about: string) => text({ about: `${about} Taken from existing Y
 const parameters = {
   url: text({
     about:
-      '`postgres://…`, or `sqlite:` and a file that exists, relative to the configuration folder. `jdbc:` before it does no harm.',
+      '`postgres://…`, or `sqlite:` and a file that exists, relative to the configuration folder. `jdbc:` before it does no harm. Give it as a secret parameter when it holds a password.',
     required: true,
     secret: true,
   }),
-  user: text({ about: 'The account, where the address does not hold it.' }),
-  password: text({ about: 'Its password, where the address does not hold it.', secret: true }),
+  user: text({ about: 'The user name, if the address does not contain it.' }),
+  password: text({ about: 'Its password, if the address does not contain it.', secret: true }),
   maxCons: wholeNumber({ about: 'Connections at the same time.', fallback: 10, min: 1, max: 200 }),
   timeoutMillis: wholeNumber({
     about: 'How long a statement, a connection or a lock may take, in milliseconds.',
@@ -63,25 +65,27 @@ const parameters = {
     max: 120_000,
   }),
   searchLimit: wholeNumber({
-    about: 'How many entries are compared in memory where the database can’t evaluate a filter.',
+    about: 'How many entries are filtered in memory if the database cannot evaluate a filter.',
     fallback: 10_000,
     min: 1,
     max: 1_000_000,
   }),
-  userTable: table('The table, or view, of the users: `users` or `hr.users`.'),
-  userName: column('The column of the login. It must be unique.'),
+  userTable: table('The table, or view, of the users: `users` or `hr.users`.', { requirement: 'yes, or statements' }),
+  userName: column('The column of the login. It must be unique.', { requirement: 'with `userTable`' }),
   userPrimaryKey: column(
-    'The column that other tables refer to the user by, and the user’s id; the login when absent.',
+    "The column that other tables refer to the user by, and the user's id; the login when absent. New users get it from the database, or a UUID where it has no default and is a `uuid` or a text of 36 characters.",
   ),
-  userVersion: column('A column that is given a new value with every change: a number, or a text of 36 characters.'),
+  userVersion: column(
+    'A column that is given a new value with every change: a number, or a text of 36 characters. With it, changes can be bound to a [version](../../storage.md#versions).',
+  ),
   userCreated: column(
-    'The column of the time at which the user was created, shown as `meta.created`. Where it has no default, the target writes it.',
+    'The column of the time at which the user was created, of a timestamp type. SCIM shows it as `meta.created`. Where it has no default, the target writes it.',
   ),
   userModified: column(
-    'The column of the time of the last change, shown as `meta.lastModified`. The target sets it with every change that it makes.',
+    'The column of the time of the last change, of a timestamp type. SCIM shows it as `meta.lastModified`. The target sets it with every change that it makes; changes by others must set it, too.',
   ),
   'column.<attribute>': column(
-    'The column of an attribute with one value. Without any such parameter every other column of the user table is an attribute of that name.',
+    "The column of an attribute with one value. Without any such parameter every other column of the user table is an attribute of that name. An attribute on the login's column is the login.",
   ),
   'values.<attribute>': parsed('table and columns', parseTableColumns, {
     about:
@@ -89,29 +93,31 @@ const parameters = {
   }),
   groupMode: choice(['', 'None', 'Many2Many', 'One2Many'], {
     about:
-      '`Many2Many`: groups and memberships have a table each; `One2Many`: groupTable holds a row with the group’s name for each membership; `None`. When absent, what the other parameters say.',
+      "`Many2Many`: groups and memberships have a table each; `One2Many`: `groupTable` holds a row with the group's name for each membership; `None`. When absent, what the other parameters say.",
     fallback: '',
   }),
-  groupTable: table('The table of the groups.'),
-  groupName: column('Its column of the name.'),
-  groupPrimaryKey: column('Its column that memberships refer to, and the group’s id; the name when absent.'),
-  groupVersion: column('As `userVersion`.'),
+  groupTable: table('The table of the groups; with `One2Many`, that of the memberships.'),
+  groupName: column('Its column of the name.', { requirement: 'with `groupTable`' }),
+  groupPrimaryKey: column("Its column that memberships refer to, and the group's id; the name when absent."),
+  groupVersion: column('As `userVersion`, for the name, the attributes and the members of groups.', {
+    requirement: 'with `userVersion`',
+  }),
   groupCreated: column('As `userCreated`.'),
-  groupModified: column('As `userModified`.'),
-  'groupColumn.<attribute>': column('The column of a group’s attribute, such as `description`.'),
-  groupLinkTableName: table('The table of the memberships.'),
-  groupUserKey: column('The column that refers to the user.'),
-  groupGroupKey: column('The column that refers to the group.'),
+  groupModified: column('As `userModified`, for the name, the attributes and the members of groups.'),
+  'groupColumn.<attribute>': column("The column of a group's attribute, such as `description`."),
+  groupLinkTableName: table('The table of the memberships.', { requirement: 'with `Many2Many`' }),
+  groupUserKey: column('The column that refers to the user.', { requirement: 'with `groupTable`' }),
+  groupGroupKey: column('The column that refers to the group.', { requirement: 'with `Many2Many`' }),
   groupUserBy: choice(['', 'id', 'login'], {
-    about: 'What groupUserKey holds: `id`, the value of userPrimaryKey, or `login`. `id` where there is one.',
+    about: 'What `groupUserKey` holds: `id`, the value of `userPrimaryKey`, or `login`. `id` if there is one.',
     fallback: '',
   }),
   groupBy: choice(['', 'id', 'name'], {
-    about: 'What groupGroupKey holds: `id`, the value of groupPrimaryKey, or `name`. `id` where there is one.',
+    about: 'What `groupGroupKey` holds: `id`, the value of `groupPrimaryKey`, or `name`. `id` if there is one.',
     fallback: '',
   }),
   createMissingGroups: flag({
-    about: 'A group that a user joins and that is not there is made, rather than an error.',
+    about: 'Creates a missing group when a user joins it; otherwise it is an error.',
   }),
   passwordField: column('The column that passwords are written to, hashed.'),
   passwordHash: choice(passwordHashes, { about: 'How they are hashed, as PHC strings.', fallback: 'argon2id' }),

@@ -5,32 +5,92 @@ import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.
 const paging = ['offset', 'limit', 'page', 'cursor'] as const
 
 /** The configurable requests: their placeholders, and whether a body also accepts attributes. */
-export const operations = {
-  findUser: { places: ['userID'], answer: 'one', about: 'Finds a user by login.' },
-  findUserById: { places: ['id'], answer: 'one', about: 'Finds a user by the API’s own id.' },
-  searchUsers: { places: paging, answer: 'list', about: 'Lists all users, page by page.' },
+const operations = {
+  findUser: { places: ['userID'], answer: 'one', about: 'Finds a user by login: `{userID}`.' },
+  findUserById: {
+    places: ['id'],
+    answer: 'one',
+    about: 'Finds a user by the API’s own id: `{id}`.',
+    requirement: 'for look-ups with `user.id`',
+  },
+  searchUsers: {
+    places: paging,
+    answer: 'list',
+    about: 'Lists all users: `{offset}` or `{page}` or `{cursor}`, and `{limit}`.',
+    requirement: 'for look-ups',
+  },
   userGroups: {
     places: ['userID', 'id', ...paging],
     answer: 'list',
-    about: 'Lists the names of a user’s groups, where the user itself does not contain them.',
+    about: 'Lists the groups of a user, if the user does not contain them: `{userID}`, `{id}`, and pages.',
   },
-  createUser: { places: ['userID'], attributes: 'user', about: 'Creates a user.' },
-  updateUser: { places: ['userID', 'id', 'version'], attributes: 'user', about: 'Changes a user.' },
-  deleteUser: { places: ['userID', 'id', 'version'], about: 'Deletes a user.' },
-  setPassword: { places: ['userID', 'id', 'password'], about: 'Sets a user’s password.' },
-  findGroup: { places: ['group'], answer: 'one', about: 'Finds a group by name.' },
-  findGroupById: { places: ['groupId'], answer: 'one', about: 'Finds a group by the API’s own id.' },
-  searchGroups: { places: paging, answer: 'list', about: 'Lists all groups, page by page.' },
+  createUser: {
+    places: ['userID'],
+    attributes: 'user',
+    about: 'Creates a user: `{userID}`; in the body also `{groups*}` and attributes.',
+  },
+  updateUser: {
+    places: ['userID', 'id', 'version'],
+    attributes: 'user',
+    about:
+      'Changes a user: `{userID}`, `{id}`, `{version}`; in the body also `{groups*}` and attributes, and `{userID}` is the login it is to have.',
+  },
+  deleteUser: { places: ['userID', 'id', 'version'], about: 'Deletes a user: `{userID}`, `{id}`, `{version}`.' },
+  setPassword: {
+    places: ['userID', 'id', 'password'],
+    about: 'Sets a user’s password: `{userID}`, `{id}`, `{password}`.',
+    requirement: 'for passwords',
+  },
+  findGroup: {
+    places: ['group'],
+    answer: 'one',
+    about: 'Finds a group by name: `{group}`.',
+    requirement: 'for groups and look-ups',
+  },
+  findGroupById: {
+    places: ['groupId'],
+    answer: 'one',
+    about: 'Finds a group by the API’s own id: `{groupId}`.',
+    requirement: 'for look-ups with `group.id`',
+  },
+  searchGroups: {
+    places: paging,
+    answer: 'list',
+    about: 'Lists all groups: as `searchUsers`.',
+    requirement: 'for look-ups',
+  },
   groupMembers: {
     places: ['group', 'groupId', ...paging],
     answer: 'list',
-    about: 'Lists the members of a group, where the group itself does not contain them.',
+    about: 'Lists the members of a group, if the group does not contain them: `{group}`, `{groupId}`, and pages.',
   },
-  createGroup: { places: ['group'], attributes: 'group', about: 'Creates a group.' },
-  updateGroup: { places: ['group', 'groupId', 'version'], attributes: 'group', about: 'Changes a group.' },
-  deleteGroup: { places: ['group', 'groupId', 'version'], about: 'Deletes a group.' },
-  addMember: { places: ['userID', 'id', 'group', 'groupId'], about: 'Adds a user to a group.' },
-  removeMember: { places: ['userID', 'id', 'group', 'groupId'], about: 'Removes a user from a group.' },
+  createGroup: {
+    places: ['group'],
+    attributes: 'group',
+    about: 'Creates a group: `{group}`; in the body also attributes.',
+    requirement: 'for groups',
+  },
+  updateGroup: {
+    places: ['group', 'groupId', 'version'],
+    attributes: 'group',
+    about:
+      'Changes a group: `{group}`, `{groupId}`, `{version}`; in the body also attributes, and `{group}` is the name it is to have.',
+  },
+  deleteGroup: {
+    places: ['group', 'groupId', 'version'],
+    about: 'Deletes a group: `{group}`, `{groupId}`, `{version}`.',
+    requirement: 'for groups',
+  },
+  addMember: {
+    places: ['userID', 'id', 'group', 'groupId'],
+    about: 'Adds a user to a group: `{userID}`, `{id}`, `{group}`, `{groupId}`.',
+    requirement: 'for memberships, or `{groups*}`',
+  },
+  removeMember: {
+    places: ['userID', 'id', 'group', 'groupId'],
+    about: 'Removes a user from a group, with the placeholders of `addMember`.',
+    requirement: 'with `addMember`',
+  },
 } as const satisfies Readonly<Record<string, OperationKind>>
 
 interface OperationKind {
@@ -38,6 +98,7 @@ interface OperationKind {
   readonly answer?: 'one' | 'list'
   readonly attributes?: 'user' | 'group'
   readonly about: string
+  readonly requirement?: string
 }
 
 export type OperationName = keyof typeof operations
@@ -48,26 +109,26 @@ export const isOperation = (name: string): name is OperationName => Object.hasOw
 
 export const kindOf = (name: OperationName): OperationKind => operations[name]
 
-/** One configured request of the API. */
+/** One request of the API as it is configured. */
 export interface Operation {
   readonly name: OperationName
   readonly request: RequestTemplate
   readonly headers: readonly HeaderTemplate[]
   readonly body: BodyTemplate | undefined
-  /** The path of the users, groups or names in the answer. */
+  /** Where in the answer the users, groups or names are. */
   readonly items: JsonPath
-  /** The path of the total number. */
+  /** How many there are in all. */
   readonly total: JsonPath | undefined
   /** The cursor of the next page. */
   readonly next: JsonPath | undefined
-  /** The statuses of success; any 2xx if undefined. */
+  /** The statuses of success; any 2xx when undefined. */
   readonly statuses: ReadonlySet<number> | undefined
   readonly notFound: ReadonlySet<number>
 }
 
 export type Operations = Readonly<Partial<Record<OperationName, Operation>>>
 
-/** Whether any part of the request has a placeholder with this name. */
+/** Whether any part of the request has a place of this name. */
 export const hasPlace = ({ request, headers, body }: Operation, name: string): boolean =>
   request.places.includes(name) ||
   headers.some(({ places }) => places.includes(name)) ||
@@ -77,7 +138,7 @@ export const hasPlace = ({ request, headers, body }: Operation, name: string): b
 export const isWritten = (params: Params, name: OperationName): boolean =>
   params.values(name).some((value) => value !== '')
 
-/** The paths of the parts of a user or group in an answer. */
+/** Where an answer of the API has the parts of a user or group. */
 export interface EntryPaths {
   /** The login of a user, the name of a group. */
   readonly name: JsonPath

@@ -31,7 +31,6 @@ import {
   type OperationName,
   type Operations,
   operationNames,
-  operations,
   type WebhookConfig,
 } from './webhook-config.ts'
 
@@ -60,34 +59,53 @@ const headerName = (about: string, fallback: string): Parameter<string> =>
 const headers = (about: string): Parameter<readonly HeaderTemplate[]> =>
   parsedList('headers', parseHeaderTemplate, { about })
 
-const statuses = (about: string): Parameter<readonly number[]> =>
+const statuses = (about: string, options: Partial<ParameterOptions> = {}): Parameter<readonly number[]> =>
   parsedList(
     'statuses',
     (value) => {
       if (!/^[1-5]\d\d$/.test(value)) throw new Error(`"${value}" is not an HTTP status`)
       return Number(value)
     },
-    { about },
+    { about, ...options },
   )
 
 const required: ReadonlySet<OperationName> = new Set(['findUser', 'createUser', 'updateUser', 'deleteUser'])
 
 const requests = Object.fromEntries(
-  operationNames.map((name) => [name, request(operations[name].about, { required: required.has(name) })]),
+  operationNames.map((name) => {
+    const { about, requirement } = kindOf(name)
+    const options = requirement === undefined ? {} : { requirement }
+    return [name, request(about, { required: required.has(name), ...options })]
+  }),
 ) as Record<OperationName, Parameter<RequestTemplate | undefined>>
 
 const parameters = {
-  url: parsed('https address', parseBaseUrl, { about: 'The address of the API; paths are below it.', required: true }),
-  bearerToken: text({ about: 'Sent as `Authorization: Bearer`.', secret: true }),
+  url: parsed('https address', parseBaseUrl, {
+    about: 'The address of the API; paths are below it. `https:`, or `http:` on this machine only.',
+    required: true,
+  }),
+  bearerToken: text({
+    about: 'Sent as `Authorization: Bearer`. One of this, `basicUser` and `apiKey` at most.',
+    secret: true,
+  }),
   basicUser: text({ about: 'The user of `Authorization: Basic`.' }),
-  basicPassword: text({ about: 'The password of `basicUser`.', secret: true }),
+  basicPassword: text({ about: 'The password of `basicUser`.', requirement: 'with `basicUser`', secret: true }),
   apiKey: text({ about: 'Sent as `apiKeyHeader`.', secret: true }),
   apiKeyHeader: headerName('The header of `apiKey`.', 'X-Api-Key'),
   headers: headers('Headers of every request, such as `X-Tenant: acme`.'),
-  signingSecret: text({ about: 'Every request is signed with it (HMAC-SHA256).', secret: true }),
+  signingSecret: text({
+    about: 'Every request is [signed](../../guides/webhook-target.md#signatures) with it (HMAC-SHA256).',
+    secret: true,
+  }),
   signatureHeader: headerName('The header of the signature.', 'X-Signature'),
-  timestampHeader: headerName('The header of the time that is signed along.', 'X-Signature-Timestamp'),
-  caFile: text({ about: 'A PEM file with the certificate authority of the API; the system’s own when absent.' }),
+  timestampHeader: headerName(
+    'The header of the time that is signed along, in seconds since 1970.',
+    'X-Signature-Timestamp',
+  ),
+  caFile: text({
+    about:
+      'A PEM file with the certificate authority of the API, relative to the configuration folder; the system’s own when absent.',
+  }),
   certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
   timeoutMillis: wholeNumber({
     about: 'How long a call may take, attempts and waits included.',
@@ -101,7 +119,7 @@ const parameters = {
       '`"true"`: the API does a request with an `Idempotency-Key` it knows only once, so POST and PATCH are retried too.',
   }),
   connections: wholeNumber({ about: 'Maximum number of open connections.', fallback: 10, min: 1, max: 100 }),
-  maxAnswerKilobytes: wholeNumber({ about: 'The largest answer.', fallback: 4096, min: 1, max: 65_536 }),
+  maxAnswerKilobytes: wholeNumber({ about: 'The largest answer that is read.', fallback: 4096, min: 1, max: 65_536 }),
   pageSize: wholeNumber({ about: 'The value of `{limit}`.', fallback: 100, min: 1, max: 10_000 }),
   firstPage: wholeNumber({ about: 'The first value of `{page}`.', fallback: 1, min: 0, max: 1 }),
   maxEntries: wholeNumber({
@@ -110,14 +128,16 @@ const parameters = {
     min: 1,
     max: 1_000_000,
   }),
-  'user.userID': path('The login in a user.', { required: true }),
+  'user.userID': path('The path of the login in a user.', { required: true }),
   'user.id': path('The API’s own id; the login is the id when absent.'),
   'user.version': path('What changes with every change to the user.'),
-  'user.created': path('When the user was created, as an ISO 8601 time.'),
-  'user.modified': path('When the user was last changed, as an ISO 8601 time.'),
-  'user.groups': path('The names of the user’s groups.'),
-  'user.attribute.<name>': path('The values of an attribute in a user.'),
-  'group.name': path('The name in a group.'),
+  'user.created': path('When the user was created, as an ISO 8601 time. SCIM shows it as `meta.created`.'),
+  'user.modified': path('When the user was last changed, as an ISO 8601 time. SCIM shows it as `meta.lastModified`.'),
+  'user.groups': path('The names of the user’s groups.', { requirement: 'for memberships, or `userGroups`' }),
+  'user.attribute.<name>': path(
+    'The values of an attribute in a user. One with the same path as `user.userID` is the login under another name.',
+  ),
+  'group.name': path('The path of the name in a group.', { requirement: 'for groups' }),
   'group.id': path('The API’s own id; the name is the id when absent.'),
   'group.version': path('What changes with every change to the group.'),
   'group.created': path('When the group was created, as an ISO 8601 time.'),
@@ -126,17 +146,26 @@ const parameters = {
   'group.attribute.<name>': path('The values of an attribute in a group.'),
   membersAreIds: flag({ about: '`"true"`: members are the users’ ids, else their logins.' }),
   ...requests,
-  'searchUsers.by.<attribute>': request('Lists the users who have `{value}` in this attribute.'),
+  'searchUsers.by.<attribute>': request(
+    'Lists the users who have `{value}` in this attribute, in any letter case; used where a filter asks for it.',
+  ),
   'searchGroups.by.<attribute>': request('Lists the groups that have `{value}` in this attribute.'),
   '<operation>.body': parsed<BodyTemplate>('JSON with places', parseBodyTemplate, {
-    about: 'The body of the request.',
+    about: 'The JSON body of the request, with places in its strings.',
   }),
   '<operation>.headers': headers('More headers of the request, such as `If-Match: "{version}"`.'),
-  '<operation>.items': path('Where in the answer the users, groups or names are.'),
-  '<operation>.total': path('Where in the answer of a list the total number is.'),
-  '<operation>.next': path('Where in the answer of a list the next `{cursor}` is.'),
+  '<operation>.items': path(
+    'Where in the answer the users, groups or names are: `$` for one, `$[*]` for a list when absent. A list that is found counts as its elements.',
+  ),
+  '<operation>.total': path(
+    'The path of the total count in the answer to a list request; without it, an empty page is the end.',
+  ),
+  '<operation>.next': path(
+    'The path of the next `{cursor}` in the answer to a list request; none, null or empty is the end.',
+    { requirement: 'with `{cursor}`' },
+  ),
   '<operation>.status': statuses('The statuses of success; any of 200 to 299 when absent.'),
-  '<operation>.notFound': statuses('The statuses of "not found"; 404 and 410 when absent.'),
+  '<operation>.notFound': statuses('The statuses of "not found".', { requirement: 'no, `404`, `410`' }),
 } satisfies ParameterTable
 
 function parseBaseUrl(written: string): URL {

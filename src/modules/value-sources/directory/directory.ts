@@ -9,7 +9,7 @@ import { readParameters } from '#sdk/module/parameters.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 
 const parameters = {
-  searchBase: parsed('DN', (value) => Dn.parse(value), {
+  searchBase: parsed('distinguished name', (value) => Dn.parse(value), {
     about: 'The base of the entries in the virtual directory.',
     required: true,
   }),

@@ -44,7 +44,10 @@ const fields = {
   allowSelfApproval: flag({
     about: '`true` lets the requester and the subject decide, if they are approvers; `false` when absent.',
   }),
-  notifier: text({ about: 'The Notifier that sends these mails; the default one when absent.', fallback: '' }),
+  notifier: text({
+    about: 'The [Notifier](../kinds/Notifier.md) that sends these mails; the default one when absent.',
+    fallback: '',
+  }),
 }
 
 interface Config {

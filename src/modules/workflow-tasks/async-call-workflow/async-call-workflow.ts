@@ -17,9 +17,12 @@ const parameters = {
     about: 'The workflow to start; `$key$` is a value of the request.',
     required: true,
   }),
-  uidAttributeName: text({ about: 'The attribute with the login of the subject.', required: true }),
+  uidAttributeName: text({
+    about: 'The attribute that holds the login of the user it is about; `TREMOLO_USER_ID` is the login of this user.',
+    required: true,
+  }),
   workflowReason: parsed('template', requestTemplate, {
-    about: 'The reason that is recorded; `$key$` is a value of the request.',
+    about: 'The reason that is recorded; `$key$` is a value of the request. The reason of this run when absent.',
   }),
 }
 

@@ -20,9 +20,11 @@ const parameters = {
   }),
   expiresAfter: parsed('template', template, {
     about: 'How long the access lasts from now on, such as `8h`, `30d` or `P30D`; a template.',
+    requirement: 'this or `expiresAt`',
   }),
   expiresAt: parsed('template', template, {
     about: 'When the access ends, as an ISO 8601 time; a template, instead of `expiresAfter`.',
+    requirement: 'this or `expiresAfter`',
   }),
 }
 

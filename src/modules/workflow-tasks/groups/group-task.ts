@@ -16,11 +16,14 @@ export const targetParameter = text({
   reference: 'target',
 })
 
-export const namesParameter = list({ about: 'The group; a template, may be repeated. `$groupname$` when absent.' })
+export const namesParameter = list({
+  about: 'The group; a template, may be repeated.',
+  requirement: 'no, `$groupname$`',
+})
 
 export const checkVersionParameter = flag({
   about:
-    '`false` ignores the version that the caller named in `groupversion`, for a target other than the one it was read from.',
+    '`"false"` ignores the version that the caller named in `groupversion`, for a target other than the one it was read from.',
   fallback: true,
 })
 

@@ -7,10 +7,15 @@ import { nestsGroups } from '#sdk/target/target.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next, type TaskContext } from '#sdk/workflow/workflow-task.ts'
-import { groupTarget, readTemplates, targetParameter } from './group-task.ts'
+import { groupTarget, readTemplates } from './group-task.ts'
 
 const parameters = {
-  target: targetParameter,
+  target: text({
+    about:
+      'The target that owns both groups. It must be able to nest groups: [`targets.Database`](../targets/targets.Database.md) can.',
+    required: true,
+    reference: 'target',
+  }),
   name: text({ about: 'The group that gets or loses the member; a template.', fallback: '$groupname$' }),
   memberGroup: text({
     about: 'The group that becomes or stops being a member; a template.',

@@ -9,7 +9,7 @@ import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
 const parameters = {
   name: list({ about: 'The attributes to load; may be repeated.', required: true }),
   nameAttr: text({ about: 'The attribute of the directory with the login.', required: true }),
-  base: parsed('DN', (value) => Dn.parse(value), {
+  base: parsed('distinguished name', (value) => Dn.parse(value), {
     about: 'Where the search begins; the whole directory when absent.',
   }),
 }

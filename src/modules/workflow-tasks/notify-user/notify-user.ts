@@ -24,7 +24,10 @@ const fields = {
     about: '`text/html` where `msg` is HTML, else `text/plain`; both forms are sent either way.',
     fallback: '',
   }),
-  notifier: text({ about: 'The Notifier that sends it; the default one when absent.', fallback: '' }),
+  notifier: text({
+    about: 'The [Notifier](../kinds/Notifier.md) that sends it; the default one when absent.',
+    fallback: '',
+  }),
 }
 
 /** While the request has it, and it is not `false`, only the subject gets the mail. */

@@ -34,7 +34,8 @@ const fields = {
     fallback: true,
   }),
   setPassword: flag({
-    about: "Also sets the user's password, if the caller gave one; `false` when absent.",
+    about:
+      "Also sets the user's password, if the caller gave one; `false` when absent. The user's [other sessions end](../../guides/passwords.md#passwords-that-a-workflow-sets).",
   }),
   onlyPassedInAttributes: flag({
     about: 'Writes only attributes that the user has, so that none is cleared; `false` when absent.',

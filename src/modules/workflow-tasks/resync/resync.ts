@@ -15,7 +15,7 @@ const fields = {
   }),
   changeRoot: flag({ about: '`true` finds the user below `newRoot`; `false` when absent.' }),
   newRoot: text({
-    about: 'Where in the directory to look; the whole directory when changeRoot is not `true`.',
+    about: 'Where in the directory to look; the whole directory when `changeRoot` is not `true`.',
     fallback: '',
   }),
 }
