@@ -8,10 +8,10 @@ import { isJsonObject } from '#kernel/json.ts'
 import { describeFields, readKindPage } from '../../deploy/field-descriptions.ts'
 import { definitionFiles } from '../../deploy/write-crds.ts'
 
-/** Of objects that are no configuration. */
+/** Fields of objects that are not configuration. */
 const byHand = ['users.yaml']
 
-test('the definitions in deploy/crds are those that npm run crds makes', () => {
+test('the definitions in deploy/crds are those that npm run crds creates', () => {
   const made = definitionFiles()
   const present = globSync('deploy/crds/*.yaml').map((file) => basename(file))
   expect(present.filter((file) => !byHand.includes(file)).sort()).toEqual([...made.keys()].sort())
@@ -36,7 +36,7 @@ interface Spec {
   }[]
 }
 
-/** The rules for structural schemas that Kubernetes has, but for those that only matter with defaults. */
+/** Kubernetes' rules for structural schemas, except those that only matter with defaults. */
 function faultsOf(schema: unknown, path: string): string[] {
   if (!isJsonObject(schema)) return [`${path}: no schema`]
   const faults: string[] = []
@@ -66,7 +66,7 @@ test.each([...customResourceDefinitions()])('%s is structural', (_file, { spec }
   }
 })
 
-test('every field of a kind says what it means, in the words of its page', () => {
+test('every field of a kind has the description of its page', () => {
   const text = definitionFiles().get('orgs.yaml') ?? ''
   const org = parse(text) as { spec: { versions: { schema: { openAPIV3Schema: unknown } }[] } }
   expect(org.spec.versions[0]?.schema.openAPIV3Schema).toMatchObject({
@@ -77,7 +77,7 @@ test('every field of a kind says what it means, in the words of its page', () =>
   expect(workflow).toContain('description: "The tasks: a list, or the YAML text of one (`tasks: |-`).')
 })
 
-test('a page that names a field which is not there is refused', () => {
+test('a page that names an unknown field is rejected', () => {
   const [definition] = customResourceDefinitions().values()
   const page = readKindPage('# Application\n\nPurpose.\n\n| `urls[].hots` | yes | A [link](x.md). |\n')
   expect(page.fields).toEqual(new Map([['urls[].hots', 'A link.']]))
