@@ -112,7 +112,10 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '1',
-    by('src/engine/pipeline/cookie-session.test.ts', 'is of the applications that share its cookie, and of no other'),
+    by(
+      'src/engine/pipeline/cookie-session.test.ts',
+      'is valid for the applications that share its cookie, and for no other',
+    ),
     'Each API may have a session context of its own',
   ),
   ...of(
@@ -460,17 +463,17 @@ export const statements: readonly Statement[] = [
   ),
   ...of(
     '4.3',
-    pipeline('a decision is remembered for azTimeoutMillis, and no longer'),
+    pipeline('a decision is cached for azTimeoutMillis, and no longer'),
     'An application has an authorization-cache timeout in milliseconds',
   ),
   ...of(
     '4.3',
-    by('src/engine/pipeline/cookie-session.test.ts', 'is none where cookies are off, and for callers of level 0'),
+    by('src/engine/pipeline/cookie-session.test.ts', 'does not exist if cookies are off, and for callers of level 0'),
     'Cookies are disabled for APIs',
   ),
   ...of(
     '4.3',
-    pipeline('brings an allowed request to the filter, with the path below its mount'),
+    pipeline('passes an allowed request to the filter, with the path below its mount'),
     'A URL has authChain, azRules, a filter chain, hosts and uri',
   ),
   ...of(
@@ -556,7 +559,7 @@ export const statements: readonly Statement[] = [
     '5',
     by(
       'src/engine/pipeline/cookie-session.test.ts',
-      'starts with authentication and then stands for it, without the chain',
+      'starts with authentication and then replaces it, without the chain',
     ),
     'The session cookie authenticates calls of portal APIs by a browser',
   ),
@@ -588,14 +591,10 @@ export const statements: readonly Statement[] = [
     ),
     'minChars and maxChars bound the length of an attribute, when present',
   ),
+  ...of('8', pipeline('a decision is cached for azTimeoutMillis, and no longer'), '`azTimeoutMillis` is configurable'),
   ...of(
     '8',
-    pipeline('a decision is remembered for azTimeoutMillis, and no longer'),
-    '`azTimeoutMillis` is configurable',
-  ),
-  ...of(
-    '8',
-    by('src/engine/pipeline/cookie-session.test.ts', 'ends when it is idle'),
+    by('src/engine/pipeline/cookie-session.test.ts', 'expires when it is idle'),
     'The cookie timeout, in seconds, is configurable',
   ),
 

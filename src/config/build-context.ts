@@ -28,11 +28,11 @@ export interface LoadState {
   readonly issues: Issues
   readonly references: Reference[]
   readonly draft: Draft
-  /** Issues filed from now on at this place or below are not worth telling: its cause has been told. */
+  /** Suppresses later issues at this place or below: their cause is already reported. */
   ignoreLater(document: ConfigDocument, path: Path): void
 }
 
-/** What the builder of one object works with. Paths are those of the object's document. */
+/** The context in which one object is built. Paths are those of the object's document. */
 export class BuildContext implements ParseContext {
   readonly state: LoadState
   readonly document: ConfigDocument
@@ -85,7 +85,7 @@ export class BuildContext implements ParseContext {
     return module?.prepare(params, issues, this)
   }
 
-  /** The module of that name; undefined, with an issue filed, when there is none. */
+  /** The module of that name; undefined, with an issue filed, if there is none. */
   module<D extends Named>(registry: Registry<D>, className: string, path: Path): D | undefined {
     const module = registry.find(className)
     if (module === undefined) this.issues.error(path, unknownClass(registry, className))
@@ -107,7 +107,7 @@ export class BuildContext implements ParseContext {
     })
   }
 
-  /** One part of the document by its schema; undefined, with issues filed, when nothing can be made of it. */
+  /** Reads one part of the document by its schema; undefined, with issues filed, if it is unusable. */
   part<T>(schema: z.ZodType<T>, value: unknown, path: Path): T | undefined {
     const read = readRepaired(schema, value, path, this.issues)
     for (const place of read.repaired) this.state.ignoreLater(this.document, place)

@@ -1,11 +1,11 @@
 import type { LocatedYaml, Position } from '#config/locate.ts'
 import type { Path } from '#kernel/issues.ts'
 
-/** What an issue is filed under: it turns the issue's path into a place that a person can open. */
+/** The document of an issue: it turns the issue's path into a place that a person can open. */
 export abstract class Place {
   /** Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster. */
   readonly file: string
-  /** False where lines would tell a person nothing. */
+  /** False if lines would be meaningless to a person. */
   readonly hasLines: boolean
 
   constructor(file: string, hasLines = true) {
@@ -22,7 +22,7 @@ export abstract class Place {
   }
 }
 
-/** A place without a document: a file that cannot be read, or a spot where it is not YAML. */
+/** A place without a document: an unreadable file, or a syntax error. */
 export class FixedPlace extends Place {
   readonly #position: Position
 

@@ -4,7 +4,7 @@ import type { ParsedObject } from '#config/parse.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
-/** Two objects of one kind may not share a name, whatever their namespaces: others refer to them by name alone. */
+/** Two objects of one kind may not share a name, even in different namespaces: others refer to them by name alone. */
 export function checkDuplicates(objects: readonly ParsedObject[], issues: Issues): void {
   const first = new Map<string, ParsedObject>()
   for (const object of objects) {
@@ -21,7 +21,7 @@ export function checkDuplicates(objects: readonly ParsedObject[], issues: Issues
   }
 }
 
-/** No two URLs may claim the same host and path, since only one of them could answer. */
+/** No two URLs may have the same host and path, since only one of them could answer. */
 export function checkClaims(claims: readonly UrlClaim[], issues: Issues): void {
   const first = new Map<string, UrlClaim>()
   for (const claim of claims) {
@@ -39,7 +39,7 @@ export function checkClaims(claims: readonly UrlClaim[], issues: Issues): void {
   }
 }
 
-/** An application that nobody logs in for. */
+/** An application without a login. */
 export function checkTrusts({ trusts, issuers }: Draft, issues: Issues): void {
   if (issuers.length > 0) return
   for (const { document } of trusts.values()) {
@@ -49,7 +49,7 @@ export function checkTrusts({ trusts, issuers }: Draft, issues: Issues): void {
   }
 }
 
-/** Somebody who was asked something must be known again at the next request, so that needs a session. */
+/** A user who gives input must be recognized at the next request, so that needs a session. */
 export function checkLogins(draft: Draft, issues: Issues): void {
   for (const { config, document } of draft.applications) {
     if (config.cookies !== undefined) continue
@@ -64,7 +64,7 @@ export function checkLogins(draft: Draft, issues: Issues): void {
   }
 }
 
-/** The first mechanism that asks somebody, those that cannot be passed by before the others. */
+/** The first mechanism that needs user input, required ones first. */
 function whoAsks(
   chain: string,
   draft: Draft,
@@ -92,7 +92,7 @@ interface Stop {
   readonly steps: readonly Step[]
 }
 
-/** Nothing may run itself, neither directly nor around a corner. */
+/** Nothing may run itself, directly or indirectly. */
 export function checkCycles(draft: Draft, issues: Issues): void {
   const chains = mapValues(draft.chains, ({ config, document }) => ({
     document,
@@ -124,7 +124,7 @@ function callsOf(tasks: readonly PreparedTask[]): Step[] {
   ])
 }
 
-/** Each cycle is told once, at its first member by name. */
+/** Reports each cycle once, at its first member by name. */
 function reportCycles(stops: ReadonlyMap<string, Stop>, message: (way: string) => string, issues: Issues): void {
   const done = new Set<string>()
   for (const start of [...stops.keys()].sort()) {
@@ -136,7 +136,7 @@ function reportCycles(stops: ReadonlyMap<string, Stop>, message: (way: string) =
   }
 }
 
-/** The shortest way from `start` to itself that avoids what was searched before. */
+/** The shortest path from `start` to itself that avoids what was searched before. */
 function wayBack(
   start: string,
   stops: ReadonlyMap<string, Stop>,

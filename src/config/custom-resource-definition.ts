@@ -28,7 +28,7 @@ function definitionOf({ kind, group, version, plural, singular }: ConfigResource
   }
 }
 
-/** Versions differ in nothing but their name, so the API server converts between them by itself. */
+/** Versions differ only in their name, so the API server converts between them. */
 function schemaOf(envelope: z.ZodType): JsonObject {
   const { properties } = z.toJSONSchema(envelope, { unrepresentable: 'any', io: 'input' })
   const spec = structuralSchema((properties?.['spec'] ?? {}) as JsonValue)
@@ -41,7 +41,7 @@ function schemaOf(envelope: z.ZodType): JsonObject {
   }
 }
 
-/** Open, since the predecessor keeps more there. */
+/** Open, since OpenUnison stores more there. */
 const statusSchema: JsonObject = {
   type: 'object',
   'x-kubernetes-preserve-unknown-fields': true,
@@ -80,19 +80,19 @@ function columnsOf(spec: JsonValue | undefined): JsonObject[] {
   ]
 }
 
-/** Kubernetes keeps what it finds there, and checks nothing. */
+/** Kubernetes preserves it without validation. */
 const open: JsonObject = { 'x-kubernetes-preserve-unknown-fields': true }
 
-/** A text that holds `#[NAME]` is checked when its value is known, and not by Kubernetes. */
+/** A text with `#[NAME]` is validated when its value is known, and not by Kubernetes. */
 const withValue: JsonObject = { pattern: '#\\[' }
 const textRules = ['enum', 'pattern', 'minLength', 'maxLength'] as const
 const listRules = ['minItems', 'maxItems'] as const
 const numberRules = ['minimum', 'maximum'] as const
 
 /**
- * A JSON schema as one of a CustomResourceDefinition, which must say for every field what single type it has. Where a
- * field takes several types, or anything, Kubernetes is told to keep it as it is: it is checked when it is loaded.
- * Keys that a schema does not name are dropped by Kubernetes, or refused where whoever writes asks for that.
+ * A JSON schema for a CustomResourceDefinition, which must give every field a single type. If a field accepts
+ * several types, or anything, Kubernetes preserves it unchecked: loading validates it. Kubernetes drops keys that a
+ * schema does not name, or rejects them on request of the writer.
  */
 function structuralSchema(schema: JsonValue): JsonObject {
   if (!isJsonObject(schema)) return open
@@ -146,7 +146,7 @@ const rules = (schema: JsonObject, names: readonly string[]): JsonObject =>
     }),
   )
 
-/** A whole number has these limits where the schema gave none. */
+/** The limits of a whole number without any in the schema. */
 const isNoLimit = (value: JsonValue): boolean =>
   typeof value === 'number' && Math.abs(value) === Number.MAX_SAFE_INTEGER
 

@@ -56,7 +56,7 @@ describe('the published mistake: mail is mapped, email is provisioned and read b
     workflow('sync', provision('username', 'email')),
   )
 
-  test('is told at both places, each naming the other side', () => {
+  test('is reported at both places, each naming the other side', () => {
     expect(lines).toEqual([
       'app-people.yaml:15:31: warning: spec.urls[0].filterChain[0].params.reads[1]: "email" is read from store, ' +
         'but nothing produces it: workflow-sync.yaml:6:68 provisions it, while ' +
@@ -67,7 +67,7 @@ describe('the published mistake: mail is mapped, email is provisioned and read b
   })
 })
 
-describe('configurations in order are silent', () => {
+describe('valid configurations give no warning', () => {
   const silent: Readonly<Record<string, string[]>> = {
     'what is mapped is provisioned and read': [
       application({ workflows: 'sync', maps: 'mail', reads: 'MAIL' }),
@@ -144,8 +144,8 @@ describe('configurations in order are silent', () => {
   })
 })
 
-describe('mistakes are told', () => {
-  test('what a task reads', () => {
+describe('reported mistakes', () => {
+  test('an attribute that a task reads', () => {
     const lines = check(
       application({ workflows: 'sync', maps: 'mail' }),
       workflow('sync', '- { taskType: set, names: [kind] }\n- { taskType: use, names: [phone] }'),
@@ -156,7 +156,7 @@ describe('mistakes are told', () => {
     ])
   })
 
-  test('what comes too late', () => {
+  test('an attribute that is set too late', () => {
     const lines = check(
       application({ workflows: 'sync', maps: 'mail' }),
       workflow('sync', `${provision('kind')}\n- { taskType: set, names: [kind] }`),
@@ -164,7 +164,7 @@ describe('mistakes are told', () => {
     expect(lines).toHaveLength(1)
   })
 
-  test('what a strict mapping leaves behind', () => {
+  test('an attribute that a strict mapping drops', () => {
     const lines = check(
       application({ workflows: 'sync', maps: 'mail, first' }),
       workflow('sync', `- taskType: map\n  strict: true\n  produces: [email]\n  onSuccess:\n  ${provision('first')}`),
@@ -175,7 +175,7 @@ describe('mistakes are told', () => {
     ])
   })
 
-  test('what a mapping makes is gone after it', () => {
+  test('an attribute that is gone after a mapping', () => {
     const lines = check(
       application({ workflows: 'sync', maps: 'mail' }),
       workflow('sync', `- taskType: map\n  produces: [email]\n  onSuccess: []\n${provision('email')}`),
@@ -183,7 +183,7 @@ describe('mistakes are told', () => {
     expect(lines).toHaveLength(1)
   })
 
-  test('what is mapped but never provisioned, where it is read back', () => {
+  test('an attribute that is mapped but never provisioned, where it is read back', () => {
     const lines = check(
       application({ workflows: 'sync', maps: 'mail, phone', reads: 'phone' }),
       workflow('sync', provision('mail')),
@@ -194,7 +194,7 @@ describe('mistakes are told', () => {
     ])
   })
 
-  test("a target's own mapping that reads what is not there", () => {
+  test("a target's own mapping that reads a missing attribute", () => {
     const mapped = ', targetAttributes: [{ name: email, source: male, sourceType: user }]'
     const lines = checkText(
       [target(mapped), application({ workflows: 'sync', maps: 'mail' }), workflow('sync', provision('email'))].join(''),

@@ -16,9 +16,9 @@ import type { Catalog } from '#sdk/module/catalog.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 
 /**
- * Follows attributes from each gateway through its workflows to the targets and back, and warns where one is used that
- * nothing produces. It warns only when no way to the place produces the attribute, and never behind something whose
- * attributes cannot be told beforehand.
+ * Follows attributes from each gateway through its workflows to the targets and back, and warns where one is used
+ * that nothing produces. It warns only if no path to the place produces the attribute, and never after something
+ * whose attributes are unknown.
  */
 export function checkDataFlow(draft: Draft, references: readonly Reference[], catalog: Catalog, issues: Issues): void {
   const walk = new FlowWalk(draft, catalog)
@@ -45,7 +45,7 @@ export function checkDataFlow(draft: Draft, references: readonly Reference[], ca
   }
 }
 
-/** Gateways start workflows with what they map; whatever else starts one may bring any attribute. */
+/** Gateways start workflows with what they map; other starters may pass any attribute. */
 function starts(draft: Draft, references: readonly Reference[]): Start[] {
   const fromGateways = draft.gateways.flatMap((gateway) =>
     gateway.flow.workflows.map((workflow) => ({ workflow, gateway })),
@@ -108,8 +108,9 @@ const isWorkflow = (draft: Draft, document: ConfigDocument): boolean =>
 const startsWith = (path: Path, prefix: Path): boolean => prefix.every((step, i) => path[i] === step)
 
 /**
- * Warns of tasks that write everything a caller sends: users start workflows by a call with attributes of their own choice,
- * and with groups where the URL, or a task, lets them name any. Each task is reported once, even if several URLs lead to it.
+ * Warns of tasks that write everything a caller sends: users start workflows by a call with attributes of their own
+ * choice, and with groups if the URL, or a task, lets them name any. Reports each task once, even if several URLs
+ * lead to it.
  */
 export function checkCallableWorkflows(draft: Draft, catalog: Catalog, issues: Issues): void {
   const reported = new Set<string>()
@@ -135,7 +136,7 @@ const problemOf = (what: UnboundWrite['what']): string =>
     ? 'the code of this task may set any groups and attributes from what they send; list the ones that the provision tasks after it may write in their "attributes" and "groups"'
     : `this task writes all ${what} that they choose; list the ones that it may write in "${what}"`
 
-/** Where the chain does not say who its callers are, callers who may act for themselves count as people. */
+/** If the chain does not say who its callers are, callers who may act for themselves count as users. */
 function isForPeople({ chain, callable }: CallableUrl, draft: Draft): boolean {
   const kinds = chain === undefined ? ['people' as const] : callersOf(chain, draft, new Set())
   const isOwn = ({ issuer }: { readonly issuer: string }): boolean =>

@@ -36,9 +36,9 @@ export interface Built<T> {
 }
 
 export interface DraftWorkflow extends Built<WorkflowConfig> {
-  /** Where a task first reads the end of access that a requester chose. */
+  /** Where a task first reads the expiry date that a requester chose. */
   readonly readsEndAt: Path | undefined
-  /** It names that end among its parameters, so that callers pass it. */
+  /** It has the expiry date among its parameters, so that callers pass it. */
   readonly declaresEnd: boolean
 }
 
@@ -48,7 +48,7 @@ export interface Mechanism {
   readonly uri: string
 }
 
-/** A gateway's attributes, as the data-flow check wants them. */
+/** A gateway's attributes, for the data-flow check. */
 export interface Gateway {
   readonly application: string
   readonly document: ConfigDocument
@@ -63,7 +63,7 @@ export interface CallableUrl {
   readonly callable: CallableWorkflows
 }
 
-/** A URL as the checks across objects want it. */
+/** A URL, for checks across objects. */
 export interface UrlClaim {
   readonly document: ConfigDocument
   readonly path: Path
@@ -72,10 +72,10 @@ export interface UrlClaim {
   readonly regex: boolean
 }
 
-/** What the objects of one load came to, while it goes on. */
+/** The objects of one load so far. */
 export class Draft {
   readonly applications: Built<ApplicationConfig>[] = []
-  /** Undefined for one whose class is not known, so that its chains are not blamed. */
+  /** Undefined for an unknown class, so that its chains get no further issues. */
   readonly mechanisms = new Map<string, Mechanism | undefined>()
   readonly chains = new Map<string, Built<ChainConfig>>()
   readonly targets = new Map<string, Built<TargetConfig>>()
@@ -103,7 +103,7 @@ export class Draft {
   readonly claims: UrlClaim[] = []
 }
 
-/** One place that names another object. */
+/** One place that refers to another object. */
 export interface Reference {
   readonly kind: ReferenceKind
   readonly name: string

@@ -4,7 +4,7 @@ import type { Catalog } from '#sdk/module/catalog.ts'
 import type { AttributePlace, TaskFlow } from '#sdk/workflow/flow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
-/** One way to start a workflow; without a gateway, with attributes that nobody can tell. */
+/** One way to start a workflow; without a gateway, with unknown attributes. */
 export interface Start {
   readonly workflow: string
   readonly gateway: Gateway | undefined
@@ -12,14 +12,14 @@ export interface Start {
   readonly anyGroup?: boolean
 }
 
-/** A task that writes to a target what nothing bounds; `code`: one whose code may have set what such a task writes. */
+/** A task that writes unbounded input to a target; `code`: a task whose code may have set what such a task writes. */
 export interface UnboundWrite {
   readonly task: PreparedTask
   readonly document: ConfigDocument
   readonly what: 'attributes' | 'groups' | 'code'
 }
 
-/** An attribute that is used where no way there produces it. */
+/** An attribute that is used where no path produces it. */
 export interface Missing {
   readonly place: AttributePlace
   readonly document: ConfigDocument
@@ -31,7 +31,7 @@ export interface Missing {
   readonly available: readonly string[]
 }
 
-/** What a target was given: lower-case names to names as written. */
+/** What was provisioned to a target: lower-case names to names as written. */
 export interface Held {
   readonly names: ReadonlyMap<string, string>
   readonly opaque: boolean
@@ -41,7 +41,7 @@ export interface Held {
 interface State {
   readonly names: ReadonlyMap<string, string>
   readonly opaque: boolean
-  /** The user may have been given any group. */
+  /** The user may have any group. */
   readonly anyGroup: boolean
   /** Tasks before this point that run code, which may have set anything. */
   readonly code: readonly UnboundWrite[]
@@ -50,7 +50,7 @@ interface State {
   readonly added: readonly string[]
 }
 
-/** More task visits than a real configuration has; past them nothing is claimed. */
+/** More task visits than a real configuration has; beyond them nothing is reported. */
 const maxVisits = 100_000
 
 /** Walks workflows task by task, as the engine would, with names in place of values. */
@@ -58,7 +58,7 @@ export class FlowWalk {
   readonly #draft: Draft
   readonly #catalog: Catalog
   readonly #held = new Map<string, { names: Map<string, string>; opaque: boolean }>()
-  /** By place: the first way on which it was missing, or undefined once one way produced it. */
+  /** By place: the first path on which it was missing, or undefined once one path produced it. */
   readonly #uses = new Map<AttributePlace, Missing | undefined>()
   readonly #unbound = new Map<string, UnboundWrite>()
   readonly #running = new Set<string>()
@@ -82,7 +82,7 @@ export class FlowWalk {
     return this.#visits > maxVisits ? [] : [...this.#uses.values()].filter((use) => use !== undefined)
   }
 
-  /** Undefined when no workflow writes to the target, so that it must be filled by others. */
+  /** Undefined if no workflow writes to the target, so that others must fill it. */
   held(target: string): Held | undefined {
     return this.#visits > maxVisits ? undefined : this.#held.get(target)
   }
@@ -118,7 +118,7 @@ export class FlowWalk {
     return after
   }
 
-  /** Subtasks of a task that produces something work on a copy; those of a question work on the user itself. */
+  /** Subtasks of a task that produces something work on a copy; those of a condition work on the user itself. */
   #branch(task: PreparedTask, state: State, document: ConfigDocument): State {
     const { flow } = task
     if (flow.produces.length > 0 || flow.dropsOthers) {
@@ -173,10 +173,10 @@ export class FlowWalk {
     }
   }
 
-  /** A target with a mapping of its own is written what that produces, and nothing else. */
+  /** A target with its own mapping gets only what that produces. */
   #throughTarget(name: string, state: State): State {
     const target = this.#draft.targets.get(name)
-    // What is provisioned to a target that could not be read cannot be told.
+    // What a target that could not be read receives is unknown.
     if (target === undefined) return { ...state, opaque: true }
     const { mapping } = target.config
     if (mapping === undefined) return state
@@ -247,7 +247,7 @@ function withProduced(state: State, produces: readonly AttributePlace[], opaque:
 const byKey = (names: readonly string[]): Map<string, string> =>
   new Map(names.map((name) => [name.toLowerCase(), name]))
 
-/** What a gateway starts its workflows with, and where that is written. */
+/** The attributes with which a gateway starts its workflows, and where they are configured. */
 export function gatewayMaps({ application, document, flow }: Gateway): string {
   const first = flow.produces[0]
   if (first === undefined) return `the gateway ${application} maps nothing`
@@ -255,7 +255,7 @@ export function gatewayMaps({ application, document, flow }: Gateway): string {
   return `the gateway ${application} maps ${names} (${document.at(first.path)})`
 }
 
-/** More names than a person reads are told by their number. */
+/** Longer lists are printed as a number. */
 const maxListed = 12
 
 export function listed(names: Iterable<string>): string {
@@ -264,5 +264,5 @@ export function listed(names: Iterable<string>): string {
   return `${all.slice(0, maxListed).join(', ')} and ${all.length - maxListed} more`
 }
 
-/** Names that stand for something other than an attribute, and are always there. */
+/** Names that mean something other than an attribute, and always exist. */
 export const isPseudo = (key: string): boolean => key === 'tremolo_user_id' || key === 'groups'

@@ -6,7 +6,7 @@ import { kinds } from '#config/kinds.ts'
 /** Blocks that are the same in every kind and described once, in docs/configuration.md. */
 const sharedBlocks = new Set(['azRules', 'secretParams'])
 
-/** Every field below a schema, as `urls[].uri`; parameters and other free maps are one field. */
+/** Every field below a schema, such as `urls[].uri`; parameters and other free maps are one field. */
 function fieldsOf(schema: z.core.$ZodType, prefix = ''): string[] {
   const { def } = (schema as z.core.$ZodTypes)._zod
   if (def.type === 'optional') return fieldsOf(def.innerType, prefix)
@@ -21,7 +21,7 @@ function fieldsOf(schema: z.core.$ZodType, prefix = ''): string[] {
 describe.each(kinds)('docs/reference/kinds/$kind.md', ({ kind, schema, versions }) => {
   const page = readFileSync(`docs/reference/kinds/${kind}.md`, 'utf8')
 
-  test('lists exactly the fields there are', () => {
+  test('lists exactly the existing fields', () => {
     const rows = Array.from(page.matchAll(/^\| `([^`]+)` \|/gm), (match) => match[1])
     const { def } = (schema as z.ZodObject)._zod
     const spec = def.shape['spec']

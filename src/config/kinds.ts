@@ -36,23 +36,23 @@ import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 export interface Kind {
   readonly kind: string
   readonly versions: readonly string[]
-  /** As what other objects refer to it. */
+  /** The kind of reference that other objects use. */
   readonly referredAs: ReferenceKind | undefined
-  /** Texts that hold YAML. */
+  /** Texts that contain YAML. */
   readonly yamlTexts: readonly Path[]
-  /** The JSON schema, CRD and reference page come from this. */
+  /** The source of the JSON schema, CRD and reference page. */
   readonly schema: z.ZodType
   /** Reads one document of this kind into the draft. */
   build(value: unknown, document: ConfigDocument, state: LoadState): void
 }
 
 interface KindOptions {
-  /** The whole schema, where the builder reads parts of the spec by themselves. */
+  /** The whole schema, if the builder reads parts of the spec separately. */
   readonly whole?: z.ZodType
   readonly versions?: readonly string[]
   readonly referredAs?: ReferenceKind
   readonly yamlTexts?: readonly Path[]
-  /** False where no part of this version uses the object. */
+  /** False if no part of this version uses the object. */
   readonly served?: boolean
 }
 
@@ -85,12 +85,12 @@ function kind<S extends z.ZodType>(
   }
 }
 
-/** Metadata and spec are read apart, so that a problem in one does not hide those of the other. */
+/** Metadata and spec are read separately, so that a problem in one does not hide those of the other. */
 const frameSchema = envelopeSchema(z.unknown(), z.unknown())
-/** Stands in for a name that was reported as missing or wrong. */
+/** Replaces a name that was reported as missing or wrong. */
 const unnamed = '(unnamed)'
 
-/** Every kind there is. They are built in this order: a chain needs its mechanisms, an issuer its trusts. */
+/** All kinds, in the order of building: a chain needs its mechanisms, an issuer its trusts. */
 export const kinds: readonly Kind[] = [
   kind('AuthenticationMechanism', authenticationMechanismSchema, buildMechanism, { referredAs: 'mechanism' }),
   kind('AuthenticationChain', authenticationChainSchema, buildChain, { referredAs: 'chain' }),
@@ -121,10 +121,10 @@ export const kinds: readonly Kind[] = [
   kind('AuditAnchor', auditAnchorSchema, buildAuditAnchor),
 ]
 
-/** The predecessor's group and ours; they mean the same. */
+/** OpenUnison's group and ours; they are equivalent. */
 export const groups = ['openunison.tremolo.io', 'gatehouse.dev'] as const
 
-/** Why a kind that people do put beside these is not read. */
+/** Why a common kind is not read. */
 export const otherKinds: Readonly<Record<string, string>> = {
   Secret: 'put its values into the secrets folder or the environment',
   ConfigMap: 'put its values into values.yaml or the environment',

@@ -1,7 +1,7 @@
 import type { Named, Registry } from '#kernel/registry.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
-/** Class names that existing YAML may hold; the catalogue says which of them are there. */
+/** Class names of existing YAML; the catalogue decides which of them exist. */
 const knownClasses: Readonly<Record<string, readonly string[]>> = {
   '': [
     'scalejs.ws.ScaleMain',
@@ -111,7 +111,7 @@ const known = new Set(
   ),
 )
 
-/** Classes whose work is done otherwise here, and how. */
+/** Classes that Gatehouse replaces with something else, and with what. */
 const otherwise = new Map([
   [
     'com.tremolosecurity.provisioning.scheduler.jobs.UpdateApprovalAz',
@@ -123,7 +123,7 @@ const otherwise = new Map([
   ],
 ])
 
-/** Why there is no module of that name: it was mistyped, is not needed, or comes with a later version. */
+/** Why there is no module of that name: it is mistyped, is not needed, or comes with a later version. */
 export function unknownClass(registry: Pick<Registry<Named>, 'unknown'>, name: string): string {
   const instead = otherwise.get(name)
   if (instead !== undefined) return `"${name}" ${instead}`

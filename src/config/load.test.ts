@@ -66,7 +66,7 @@ OU_HOST: Example.com
 `
 const environment = { GATE_WAY_THE_TOKEN: 's3cret' }
 
-describe('a configuration in order', () => {
+describe('a valid configuration', () => {
   const { configuration, issues } = loadText(good, fakeCatalog, { environment, strictSecrets: true })
 
   test('has no issues', () => expect(issues).toEqual([]))
@@ -93,7 +93,7 @@ describe('a configuration in order', () => {
     expect(configuration?.chains.get('api')?.mechanisms.map(({ required }) => required)).toEqual([true, false])
   })
 
-  test('the same content has the same hash, another host another', () => {
+  test('the same content has the same hash, and another host has another', () => {
     const again = loadText(good, fakeCatalog, { environment, strictSecrets: true })
     expect(again.hash).toBe(configuration?.hash)
     expect(loadText(good, fakeCatalog, { environment: { ...environment, OU_HOST: 'x' } }).hash).not.toBe(again.hash)
@@ -101,7 +101,7 @@ describe('a configuration in order', () => {
     expect(otherSecret.hash).not.toBe(again.hash)
   })
 
-  test('a workflow has the same hash whatever the order of its keys', () => {
+  test('a workflow has the same hash for any order of its keys', () => {
     const hashOf = (spec: string) =>
       loadText(
         `apiVersion: gatehouse.dev/v1\nkind: Workflow\nmetadata: { name: w }\nspec: ${spec}\n`,
@@ -125,14 +125,14 @@ describe('secrets', () => {
     expect(strict.issues).toMatchObject([{ level: 'error', message: reason }])
   })
 
-  test('a name cannot lead out of the folder', () => {
+  test("a name can't leave the folder", () => {
     const hostile = good.replace('gate-way', '..')
     expect(checkText(hostile, fakeCatalog).join()).toContain('".." cannot be the name of a secret or of its key')
   })
 })
 
 describe('one mistake does not hide the next', () => {
-  test('an unknown key and a wrong type leave the rest checked', () => {
+  test('after an unknown key or a wrong type the rest is still checked', () => {
     const bad = good
       .replace('azTimeoutMillis: 5000', 'azTimeoutMilis: 5000')
       .replace('timeout: 60', 'timeout: soon')
@@ -150,7 +150,7 @@ describe('hostile YAML', () => {
   const workflow = (tasks: string) =>
     `apiVersion: gatehouse.dev/v1\nkind: Workflow\nmetadata: { name: w }\nspec:\n  tasks: ${tasks}\n`
 
-  test('keys of the prototype are refused', () => {
+  test('keys of the prototype are rejected', () => {
     const lines = checkText(workflow('[{ taskType: set, __proto__: { x: 1 } }]'), fakeCatalog)
     expect(lines.join()).toContain('"__proto__" is not allowed as a key')
     expect(Object.hasOwn(Object.prototype, 'x')).toBe(false)
@@ -187,7 +187,7 @@ spec: { className: directory.Place, suffix: "${suffix}", ${order} mapping: { mai
 `
   const load = (text: string, environment = {}) => loadText(text, fakeCatalog, { environment })
 
-  test('inserts stand in their order, below a root that values may name', () => {
+  test('inserts are in order, below a root that values may name', () => {
     const objects = [
       insert('b', 'ou=b,#[directoryRoot]'),
       insert('z', 'ou=z,o=X', 'order: 0,'),
@@ -204,7 +204,7 @@ spec: { className: directory.Place, suffix: "${suffix}", ${order} mapping: { mai
     expect(configuration?.inserts[0]?.mapping).toEqual(new Map([['mail', 'email']]))
   })
 
-  test('the root is o=Tremolo unless said otherwise, and has to be a name', () => {
+  test('the root is o=Tremolo by default, and must be a name', () => {
     expect(load(insert('a', 'ou=a,o=Tremolo')).configuration?.directoryRoot.toString()).toBe('o=Tremolo')
     expect(load(insert('a', 'ou=a,o=E'), { directoryRoot: 'o=E' }).configuration?.directoryRoot.toString()).toBe('o=E')
     for (const wrong of ['nonsense', '""']) {
@@ -226,7 +226,7 @@ describe('the public URL', () => {
   }
   const listener = 'http://0.0.0.0:8080'
 
-  test('is that of the environment, then of a values document, then of the listener', () => {
+  test('comes from the environment, then from a values document, then from the listener', () => {
     expect(url('GATEHOUSE_URL: https://a.example', listener, { GATEHOUSE_URL: 'https://b.example' })).toBe(
       'https://b.example',
     )
@@ -235,7 +235,7 @@ describe('the public URL', () => {
     expect(url('OTHER: x')).toBeUndefined()
   })
 
-  test('is that of the listener where both are loopback addresses', () => {
+  test('comes from the listener if both are loopback addresses', () => {
     expect(url('GATEHOUSE_URL: http://localhost:8080', 'http://127.0.0.1:9080')).toBe('http://127.0.0.1:9080')
     expect(url('GATEHOUSE_URL: http://localhost:8080', listener)).toBe('http://localhost:8080')
   })

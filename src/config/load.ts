@@ -34,32 +34,32 @@ export interface LoadOptions {
   readonly folder: string
   readonly catalog: Catalog
   readonly environment: Environment
-  /** `secrets` in the configuration folder when absent. */
+  /** Default: `secrets` in the configuration folder. */
   readonly secretsFolder?: string
-  /** The address of the listener, which `#[GATEHOUSE_URL]` is where nothing else says it. Only a server has one. */
+  /** The address of the listener, which is the default of `#[GATEHOUSE_URL]`. Only a server has one. */
   readonly listenUrl?: string
-  /** Secrets of a cluster, where the configuration comes from one. */
+  /** Secrets of a cluster, if the configuration comes from one. */
   readonly clusterSecrets?: SecretLookup
   /** A missing secret is an error: for a server, not for a check. */
   readonly strictSecrets?: boolean
   /** Also returns the objects, for checks that need more than the configuration contains. They take memory. */
   readonly keepObjects?: boolean
-  /** Where the gateway keeps its own files, which modules must not write to. */
+  /** The gateway's own folder, which modules must not write to. */
   readonly ownPlaces?: OwnPlaces
 }
 
 export interface LoadResult {
-  /** Absent when there is an error. */
+  /** Absent if there is an error. */
   readonly configuration?: Configuration
   /** Sorted by place. */
   readonly issues: readonly LocatedIssue[]
   /** The objects that were read, with `keepObjects`. */
   readonly objects?: readonly LoadedObject[]
-  /** Of all that was read, whether or not it is in order. */
+  /** Of everything that was read, valid or not. */
   readonly hash: string
 }
 
-/** One object with its values put in, and the document that knows where each of them is. */
+/** One object with its values substituted, and the document that knows the position of each. */
 export interface LoadedObject {
   readonly kind: string
   readonly name: string | undefined
@@ -67,12 +67,12 @@ export interface LoadedObject {
   readonly document: ConfigDocument
 }
 
-/** Reads a configuration folder and tells every problem it has. Never throws for what the folder holds. */
+/** Reads a configuration folder and reports every problem. Never throws for its content. */
 export async function loadConfiguration(options: LoadOptions): Promise<LoadResult> {
   return buildConfiguration(await readDirectory(options.folder), options)
 }
 
-/** The same from files already read. It does no I/O but for secrets and files that objects name, and reads no clock. */
+/** The same from files already read. Its only I/O is for secrets and files that objects name; it reads no clock. */
 export function buildConfiguration(sources: Sources, options: LoadOptions): LoadResult {
   const issues = new Issues()
   for (const { name, message } of sources.problems) issues.for(new FixedPlace(name)).error([], message)
@@ -156,7 +156,7 @@ function buildObjects(files: ParsedFiles, substitution: Substitution, state: Loa
   return objects
 }
 
-/** Names count even where the object itself is broken, so that its users are not blamed. */
+/** Names count even if the object is invalid, so that references to it are not reported. */
 function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map<ReferenceKind, Set<string>> {
   const known = new Map<ReferenceKind, Set<string>>()
   for (const { kind, name } of files.objects) {
@@ -179,8 +179,8 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
 const urlName = 'GATEHOUSE_URL'
 
 /**
- * A values document goes before the listener's own address. Where both are loopback addresses, the listener's is right:
- * the document is for commands without a listener, and `--listen` may choose another port.
+ * A values document overrides the listener's own address. If both are loopback addresses, the listener's wins: the
+ * document is for commands without a listener, and `--listen` may choose another port.
  */
 function withPublicUrl(values: ReadonlyMap<string, string>, listenUrl: string | undefined): Map<string, string> {
   const merged = new Map(values)
@@ -242,7 +242,7 @@ export const secretsFolder = (options: Pick<LoadOptions, 'folder' | 'secretsFold
 
 const within = (path: Path, outer: Path): boolean => outer.every((step, i) => path[i] === step)
 
-/** The scalars of all values documents, by name. Two documents may not say the same name. */
+/** The scalars of all values documents, by name. Two documents may not define the same name. */
 function collectValues(documents: readonly ConfigDocument[], issues: Issues): Map<string, string> {
   const values = new Map<string, string>()
   const places = new Map<string, string>()
@@ -267,10 +267,10 @@ function collectValues(documents: readonly ConfigDocument[], issues: Issues): Ma
 /** The value that names the root of the virtual directory; as `#[directoryRoot]` it can be used like any other value. */
 const directoryRootValue = 'directoryRoot'
 
-/** The root of the virtual directory unless the values say another, as in every configuration of the predecessor. */
+/** The default root of the virtual directory, as in every configuration of OpenUnison. */
 const defaultRoot = 'o=Tremolo'
 
-/** The environment goes first, as for every value. What is no name, or the empty one, is reported where it stands. */
+/** The environment wins, as for every value. An invalid or empty name is reported at its place. */
 function readDirectoryRoot(
   documents: readonly ConfigDocument[],
   values: ReadonlyMap<string, string>,
@@ -293,7 +293,7 @@ function readDirectoryRoot(
   }
 }
 
-/** Warns where people choose an end of access that nothing keeps to, and where an end is read that nobody can choose. */
+/** Warns if requesters choose an expiry date that nothing applies, and if a task reads one that no one can choose. */
 function checkAccessEnds({ workflows }: Draft, references: readonly Reference[], issues: Issues): void {
   const calls = callsOf(workflows, references)
   const offered = new Set<string>()
@@ -313,7 +313,7 @@ function checkAccessEnds({ workflows }: Draft, references: readonly Reference[],
   }
 }
 
-/** By workflow, those that it calls or starts, as far as they are named. */
+/** By workflow: the workflows that it calls or starts by name. */
 function callsOf(workflows: Draft['workflows'], references: readonly Reference[]): Map<string, string[]> {
   const names = new Map(Array.from(workflows, ([name, { document }]) => [document, name]))
   const calls = new Map<string, string[]>()
@@ -324,19 +324,19 @@ function callsOf(workflows: Draft['workflows'], references: readonly Reference[]
   return calls
 }
 
-/** With itself. */
+/** Includes itself. */
 function reachedFrom(start: string, calls: ReadonlyMap<string, readonly string[]>): Set<string> {
   const reached = new Set([start])
   for (const name of reached) for (const called of calls.get(name) ?? []) reached.add(called)
   return reached
 }
 
-/** Told of names that the stored workflow refers to, so that those that are gone are found. */
+/** Called with the names that the stored workflow refers to, so that missing ones are found. */
 type KnownNames = (references: readonly Reference[]) => ReadonlyMap<ReferenceKind, ReadonlySet<string>>
 
 /**
- * Reads a definition that a run was started with against the modules and objects of the present configuration. It reads
- * no file but those that tasks name, and says every problem instead of throwing.
+ * Reads the definition of a stored run with the modules and objects of the current configuration. Reads only files
+ * that tasks name, and reports every problem instead of throwing.
  */
 function restoreWorkflow(stored: StoredWorkflow, state: LoadState, known: KnownNames): RestoredWorkflow {
   const { name, hash, source } = stored

@@ -22,7 +22,7 @@ describe('positions', () => {
     [['list', 1, 'absent', 'deeper'], 4, 5],
     [['nothing'], 1, 1],
     [['alias', 'z'], 4, 15],
-  ])('%j stands at %i:%i', (path, line, column) => {
+  ])('%j is at %i:%i', (path, line, column) => {
     expect(document.position(path)).toEqual({ line, column })
   })
 })
@@ -51,13 +51,13 @@ describe('a text that is YAML itself', () => {
     expect(document?.scalarText(['spec', 'tasks', 0, 'b', 0])).toBe('x')
   })
 
-  test('its syntax errors stand in the outer text', () => {
+  test('its syntax errors have positions in the outer text', () => {
     const document = one('tasks: |\n  - a: 1\n  - b: [\n  - c\n')
     document.embed(['tasks'])
     expect(document.problems[0]?.position).toEqual({ line: 4, column: 3 })
   })
 
-  test('whatever stands before it, a key is found on its own line', () => {
+  test('after any text, a key is found on its own line', () => {
     const blank = fc.constantFrom('', '# comment', '- other: 1')
     fc.assert(
       fc.property(fc.array(blank, { maxLength: 6 }), fc.integer({ min: 1, max: 8 }), (before, indent) => {

@@ -23,11 +23,11 @@ export interface Position {
 export interface YamlProblem {
   readonly position: Position
   readonly message: string
-  /** Where a text that holds YAML of its own is at fault, with the line in that text. */
+  /** A problem in a text that contains YAML, with the line in that text. */
   readonly inside?: { readonly path: Path; readonly line: number }
 }
 
-/** What becomes of the texts, and where problems go, while a document is turned into plain values. */
+/** How texts change, and where problems go, while a document becomes plain values. */
 export interface ValueReading {
   text(value: string, path: Path): string
   report(path: Path, message: string): void
@@ -42,7 +42,7 @@ const maxDepth = 100
 const maxNodes = 200_000
 const parseOptions = { prettyErrors: false, strict: true, uniqueKeys: true, version: '1.2' } as const
 
-/** All documents of a YAML text; those without content are left out. Problems come with them, never thrown. */
+/** All documents of a YAML text; empty ones are left out. Returns problems with them, never throws. */
 export function readYaml(text: string): { documents: LocatedYaml[]; problems: YamlProblem[] } {
   const lines = new LineCounter()
   const place = (offset: number): Position => positionAt(lines, offset)
@@ -60,11 +60,11 @@ export function readYaml(text: string): { documents: LocatedYaml[]; problems: Ya
 }
 
 /**
- * One YAML document that knows where each of its values stands. A map's value stands at its key, a list's at itself;
- * what is absent stands at the nearest thing around it that is there.
+ * One YAML document that knows the position of each value. A map's value is at its key, a list's at itself; an
+ * absent value is at the nearest existing thing around it.
  */
 export class LocatedYaml {
-  /** Syntax errors; a document that has some says too little to be used. */
+  /** Syntax errors; a document with any can't be used. */
   readonly problems: YamlProblem[]
   readonly #document: Document.Parsed
   readonly #source: string
@@ -104,8 +104,8 @@ export class LocatedYaml {
   }
 
   /**
-   * Reads the text at `path` as YAML of its own: from now on its content is part of this document, with positions in
-   * the outer text, and its syntax errors are this document's. Nothing happens where there is no text.
+   * Reads the text at `path` as YAML: its content becomes part of this document, with positions in the outer text,
+   * and so do its syntax errors. Does nothing if there is no text.
    */
   embed(path: Path): void {
     const { node, rest } = this.#find(path)
@@ -127,7 +127,7 @@ export class LocatedYaml {
     }
   }
 
-  /** Plain values: maps without a prototype's help, an empty value in a map as undefined, keys as text. */
+  /** Plain values: maps without a prototype, an empty value in a map as undefined, keys as text. */
   toValue(reading: ValueReading): unknown {
     const budget: Budget = { nodes: maxNodes, told: false }
     return this.#value(this.#document.contents, [], reading, budget)
@@ -179,14 +179,14 @@ export class LocatedYaml {
     return { node, rest: [] }
   }
 
-  /** Remembered, since finding an anchor costs a walk through the document. */
+  /** Cached, since finding an anchor costs a walk through the document. */
   #resolve(node: unknown): unknown {
     if (!isAlias(node)) return node
     if (!this.#anchors.has(node)) this.#anchors.set(node, node.resolve(this.#document))
     return this.#anchors.get(node)
   }
 
-  /** Lines of a literal block are lines of the outer text, moved right; any other text stands where it starts. */
+  /** Lines of a literal block are lines of the outer text, indented; any other text is at its start. */
   #outerPositions(node: Scalar, text: string): (inner: Position) => Position {
     const start = startOf(node)
     if (node.type !== 'BLOCK_LITERAL') return () => this.#place(start)
@@ -229,7 +229,7 @@ function childOf(node: unknown, step: string | number): { node: unknown; at: unk
 const keyText = (key: unknown): string | undefined =>
   isScalar(key) && key.value !== null && key.value !== undefined ? String(key.value) : undefined
 
-/** `#[NAME]` behind an empty value. */
+/** `#[NAME]` after an empty value. */
 function unquotedPlaceholder(node: unknown): string | undefined {
   if (!isScalar(node) || node.value !== null) return undefined
   const name = /^\[[A-Za-z_][^\]]*\]/.exec(node.comment ?? '')

@@ -6,7 +6,7 @@ export interface LocatedIssue {
   readonly level: IssueLevel
   /** Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster. */
   readonly file: string
-  /** False where line and column are of a text that nobody has seen. */
+  /** False if line and column belong to a text that no one has seen. */
   readonly hasLines: boolean
   readonly line: number
   readonly column: number
@@ -24,7 +24,10 @@ export function locateIssues(issues: readonly Issue[]): LocatedIssue[] {
   })
 }
 
-/** `file:line:col: path: message`, with `warning:` before the path of a warning, and without lines where there are none. */
+/**
+ * `file:line:col: path: message`, with `warning:` before the path of a warning, and without line and column if
+ * there are none.
+ */
 export function formatIssue(issue: LocatedIssue): string {
   const { file, hasLines, line, column, level, path, message } = issue
   const parts = [

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { NamedFiles } from '#config/secrets.ts'
 
-test('files are read with a digest; what cannot be read has a reason', async () => {
+test('files are read with a digest; an unreadable one has a reason', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-files-'))
   try {
     const file = join(folder, 'a.js')

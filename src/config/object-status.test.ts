@@ -15,7 +15,7 @@ const issue = (file: string, level: LocatedIssue['level'], path: string, message
 const now = new Date('2026-01-02T03:04:05.678Z')
 
 describe('a verdict', () => {
-  test('tells an object its own errors, all of them, and no others', () => {
+  test('has all errors of its own object, and no others', () => {
     const issues = [
       issue(place, 'error', 'spec.a'),
       issue('Target/ns/ab', 'error', 'spec.other'),
@@ -29,7 +29,7 @@ describe('a verdict', () => {
     })
   })
 
-  test('an object in order is loaded, or still runs, or waits', () => {
+  test('a valid object is loaded, still runs, or waits', () => {
     const issues = Array.from({ length: 8 }, (_, i) => issue(`Org/ns/${i}`, 'error', 'spec'))
     expect(objectVerdict({ place, runs: false }, { issues: [], applied: true })).toMatchObject({ reason: 'Loaded' })
     expect(objectVerdict({ place, runs: true }, { issues, applied: false })).toMatchObject({ status: 'True' })
@@ -58,7 +58,7 @@ describe('a verdict', () => {
   test('its message is bounded', () => {
     const issues = Array.from({ length: 1000 }, (_, i) => issue(place, 'error', `spec.a[${i}]`, 'x'.repeat(100)))
     expect(objectVerdict({ place, runs: false }, { issues, applied: false }).message.length).toBe(4000)
-    // Half a character would come back as another one, and be written again and again.
+    // Half a surrogate pair would come back as another character, and be written again and again.
     for (const message of ['😀'.repeat(3000), `x${'😀'.repeat(3000)}`, '\ud83d']) {
       const verdict = objectVerdict(
         { place, runs: false },
@@ -73,7 +73,7 @@ describe('a status', () => {
   const loaded = { status: 'True', reason: 'Loaded', message: 'loaded' } as const
   const broken = { status: 'False', reason: 'Invalid', message: 'no' } as const
 
-  test('is written once for a generation, and again when something changed', () => {
+  test('is written once for a generation, and again after a change', () => {
     const first = statusToWrite(undefined, loaded, 1, now)
     expect(first).toEqual({
       observedGeneration: 1,
@@ -84,7 +84,7 @@ describe('a status', () => {
     expect(statusToWrite(first, broken, 1, now)).toMatchObject({ conditions: [{ status: 'False' }] })
   })
 
-  test('keeps the time of its last transition, and what others have put there', () => {
+  test('keeps the time of its last transition, and the data of others', () => {
     const other = { type: 'Synced', status: 'True' }
     const before = {
       digest: 'of another',
@@ -99,7 +99,7 @@ describe('a status', () => {
     })
   })
 
-  test.each([null, 'x', [], { conditions: 'x' }, { conditions: [null, 1] }])('%j is no obstacle', (present) => {
+  test.each([null, 'x', [], { conditions: 'x' }, { conditions: [null, 1] }])('%j is ignored', (present) => {
     expect(statusToWrite(present, loaded, 1, now)).toMatchObject({ observedGeneration: 1 })
   })
 })

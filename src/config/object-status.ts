@@ -1,19 +1,19 @@
 import type { LocatedIssue } from '#config/located-issue.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
-/** What became of the last reading of all objects. */
+/** The result of the last load of all objects. */
 export interface ReadOutcome {
   readonly issues: readonly LocatedIssue[]
-  /** Whether it is what runs now. */
+  /** Whether it is running now. */
   readonly applied: boolean
-  /** Why it does not run though it has no errors. */
+  /** Why it does not run although it has no errors. */
   readonly failure?: string | undefined
 }
 
 export interface ObjectReading {
   /** As issues name it. */
   readonly place: string
-  /** Whether the object runs as it is, whatever became of the last reading. */
+  /** Whether the object runs as it is, even if the last load failed. */
   readonly runs: boolean
 }
 
@@ -48,7 +48,7 @@ export function objectVerdict({ place, runs }: ObjectReading, outcome: ReadOutco
 }
 
 /**
- * The object's status with its condition `Ready`, all else in it left alone; undefined when nothing is to be written.
+ * The object's status with its condition `Ready`; the rest is unchanged. Undefined if nothing needs to be written.
  * The time of the last transition is kept while the condition's status is the same.
  */
 export function statusToWrite(
@@ -74,6 +74,6 @@ export function statusToWrite(
 const textOf = (issues: readonly LocatedIssue[]): string =>
   cut(issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n'))
 
-/** Half a character would come back from the API server as another one, and count as a change for ever. */
+/** Half a surrogate pair would come back from the API server as another character, and always count as a change. */
 const cut = (text: string): string =>
   (text.length <= mostMessage ? text : `${text.slice(0, mostMessage - 1)}…`).toWellFormed()

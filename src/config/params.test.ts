@@ -16,7 +16,7 @@ function read(yaml: string) {
 describe('a map', () => {
   const { params, issues } = read('params:\n  one: a\n  many: [a, 2, true]\n  version: 1.10\n  none:\n  empty: ""\n')
 
-  test('holds texts, lists and scalars as they were written', () => {
+  test('has texts, lists and scalars as they were written', () => {
     expect(issues.list).toEqual([])
     expect([...params.names()]).toEqual(['one', 'many', 'version', 'none', 'empty'])
     expect(params.values('many')).toEqual(['a', '2', 'true'])
@@ -25,7 +25,7 @@ describe('a map', () => {
     expect(params.values('absent')).toEqual([])
   })
 
-  test('knows where each value stands', () => {
+  test('knows the position of each value', () => {
     expect(params.pathOf('many', 1)).toEqual(['params', 'many', 1])
     expect(params.pathOf('one', 0)).toEqual(['params', 'one'])
     expect(params.pathOf('absent')).toEqual(['params', 'absent'])
@@ -37,13 +37,13 @@ describe('a list', () => {
     'params:\n  - { name: a, value: 1 }\n  - { name: b, value: x }\n  - { name: a, value: "2" }\n',
   )
 
-  test('adds up what repeats', () => {
+  test('joins the values of a repeated name', () => {
     expect(params.values('a')).toEqual(['1', '2'])
     expect(params.pathOf('a', 1)).toEqual(['params', 2, 'value'])
   })
 })
 
-test('anything else is told', () => {
+test('anything else is reported', () => {
   expect(read('params: text\n').issues.list).toMatchObject([{ message: 'expected a map or a list, found text' }])
   expect(read('params: { a: { b: c } }\n').issues.ok).toBe(false)
 })

@@ -13,7 +13,7 @@ interface Entry {
   readonly secret: boolean
 }
 
-/** Builds Params one value at a time; a name that repeats adds up. */
+/** Builds Params one value at a time; values of a repeated name are joined. */
 export class ParamsBuilder implements Params {
   readonly #entries = new Map<string, Entry>()
   readonly #base: Path
@@ -22,7 +22,7 @@ export class ParamsBuilder implements Params {
     this.#base = base
   }
 
-  /** `path` is where the parameter stands, `valuePath` where this value does. */
+  /** `path` is the place of the parameter, `valuePath` that of this value. */
   add(name: string, value: string, path: Path, valuePath: Path, secret = false): void {
     const entry = this.#entries.get(name) ?? { values: [], paths: [], path, secret }
     entry.values.push(value)
@@ -30,7 +30,7 @@ export class ParamsBuilder implements Params {
     this.#entries.set(name, entry)
   }
 
-  /** Says that the parameter is there, though without a value. */
+  /** Records that the parameter exists without a value. */
   mention(name: string, path: Path): void {
     if (!this.#entries.has(name)) this.#entries.set(name, { values: [], paths: [], path, secret: false })
   }
@@ -54,7 +54,7 @@ export class ParamsBuilder implements Params {
   }
 }
 
-/** Parameters in either form; what is not of that form is reported. */
+/** Parameters in either form; anything else is reported. */
 export function readParams(value: unknown, path: Path, issues: Issues, document: ConfigDocument): ParamsBuilder {
   const params = new ParamsBuilder(path)
   const spec = value === undefined || value === null ? {} : readSchema(paramsSchema, value, path, issues)
@@ -84,8 +84,8 @@ function asText(value: unknown, path: Path, document: ConfigDocument): string {
 }
 
 /**
- * Secrets are parameters like the others, only that they are told apart. A missing one is an error, or, where
- * `tolerate` is given, a warning: the parameter then has a stand-in value, and `tolerate` is told where.
+ * Secrets are parameters like the others, and are marked. A missing one is an error, or, with `tolerate`, a
+ * warning: the parameter then has a placeholder value, and `tolerate` gets its place.
  */
 export function addSecretParams(
   params: ParamsBuilder,

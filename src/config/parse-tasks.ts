@@ -16,7 +16,7 @@ const branchNames = ['onSuccess', 'onFailure'] as const
 const timeoutField = 'timeoutSeconds'
 const maxTimeoutSeconds = 86_400
 
-/** The tasks of a workflow, in order. A task that cannot be read is reported and left out. */
+/** The tasks of a workflow, in order. An invalid task is reported and left out. */
 export function parseTasks(value: unknown, path: Path, context: BuildContext): PreparedTask[] {
   return new TaskParser(context).list(value, path, 0)
 }
@@ -98,7 +98,7 @@ class TaskParser {
     return undefined
   }
 
-  /** Its subtasks are still read, so that their problems show; after it nothing can be called missing. */
+  /** Its subtasks are still read, so that their problems show; after it no attribute counts as missing. */
   #unknownTask(taskType: string, value: Readonly<Record<string, unknown>>, path: Path, depth: number): PreparedTask {
     return {
       taskType,
@@ -142,7 +142,7 @@ function taskContext(build: BuildContext): TaskParseContext {
 
 const maxTextLength = 64 * 1024
 
-/** Every `$name$` in the texts of a document, wherever they stand. */
+/** Every `$name$` in the texts of a document, at any depth. */
 export function templateKeysIn(document: unknown): ReadonlySet<string> {
   const names = new Set<string>()
   const pending: unknown[] = [document]
@@ -157,7 +157,7 @@ export function templateKeysIn(document: unknown): ReadonlySet<string> {
   return names
 }
 
-/** Where a text first has `$name$`; undefined where none has. */
+/** The first place of `$name$`; undefined if there is none. */
 export function templateKeyPlace(document: unknown, name: string): Path | undefined {
   const pending: { readonly value: unknown; readonly path: Path }[] = [{ value: document, path: [] }]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -173,6 +173,6 @@ export function templateKeyPlace(document: unknown, name: string): Path | undefi
   return undefined
 }
 
-/** A text that is longer than a template can be is none. */
+/** A text that is too long for a template is not one. */
 const keysOf = (text: string): readonly string[] =>
   text.length > maxTextLength ? [] : parseTemplate(text, { keys: true, attributes: true }).keys

@@ -7,13 +7,13 @@ import type { Issues } from '#kernel/issues.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
-/** One document and what it is about, before its values are put in. */
+/** One document and its kind, before its values are substituted. */
 export interface ParsedObject {
   readonly document: ConfigDocument
   readonly kind: Kind
-  /** Undefined where the document has none, or none that is text. */
+  /** Undefined if the document has none, or it is not text. */
   readonly name: string | undefined
-  /** False where its YAML is broken: its name counts, its content does not. */
+  /** False if its YAML is invalid: its name counts, its content does not. */
   readonly usable: boolean
 }
 
@@ -23,7 +23,7 @@ export interface ParsedFiles {
   readonly values: readonly ConfigDocument[]
 }
 
-/** Splits the files into documents, and tells by kind what each is. */
+/** Splits the files into documents, and sorts them by kind. */
 export function parseFiles(files: readonly SourceFile[], issues: Issues): ParsedFiles {
   const objects: ParsedObject[] = []
   const values: ConfigDocument[] = []
@@ -47,14 +47,14 @@ export function parseFiles(files: readonly SourceFile[], issues: Issues): Parsed
   return { objects, values }
 }
 
-/** Where a file has no lines, the path and the line within the text at that path tell the place. */
+/** If a file has no lines, the path and the line within the text at that path give the place. */
 function reportYaml({ position, message, inside }: YamlProblem, { name, isObject }: SourceFile, issues: Issues): void {
   const filed = issues.for(new FixedPlace(name, position, isObject !== true))
   if (isObject !== true || inside === undefined) filed.error([], message)
   else filed.error(inside.path, `line ${inside.line}: ${message}`)
 }
 
-/** Reads a document's top level only; a document that is broken may still say what it is. */
+/** Reads only a document's top level; an invalid document may still have a kind. */
 function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | undefined {
   const broken = document.yaml.problems.length > 0
   const top = document.yaml.toValue(untouched)
@@ -89,7 +89,7 @@ function classify(document: ConfigDocument, issues: Issues): Kind | 'values' | u
   return kind
 }
 
-/** A file of `gatehouse sts test` may be beside what it tests; it is not part of the configuration. */
+/** A test file of `gatehouse sts test` may be beside the configuration; it is not part of it. */
 const isPolicyTests = (top: JsonObject): boolean => Object.keys(top).join() === 'tests' && Array.isArray(top['tests'])
 
 function reportUnknown(name: string, apiVersion: string, group: string, kind: Kind | undefined, issues: Issues): void {

@@ -14,10 +14,10 @@ const expectedWords: Readonly<Record<string, string>> = {
   record: 'a map',
 }
 const absentCodes = new Set(['invalid_type', 'invalid_union', 'invalid_value'])
-/** Ways of writing "nothing" that a schema tolerates and that are no help in a message. */
+/** Spellings of "nothing" that a schema accepts and that do not help in a message. */
 const silentTypes = new Set(['null', 'undefined'])
 
-/** Reads a value by its schema; what is wrong is filed in people's words, and the answer is then undefined. */
+/** Reads a value by its schema; undefined, with the problems filed in plain words, if it is invalid. */
 export function readSchema<T>(schema: z.ZodType<T>, value: unknown, path: Path, issues: Issues): T | undefined {
   const first = schema.safeParse(value)
   if (first.success) return first.data
@@ -25,8 +25,8 @@ export function readSchema<T>(schema: z.ZodType<T>, value: unknown, path: Path, 
 }
 
 /**
- * Like readSchema, but goes on with what is left when unknown keys and wrong values are taken out, with stand-ins where
- * a value is required, so that one mistake does not hide the next. `repaired` names what is not as it was written.
+ * Like readSchema, but continues without unknown keys and wrong values, with placeholders for required values, so
+ * that one mistake does not hide the next. `repaired` names what differs from the written value.
  */
 export function readRepaired<T>(
   schema: z.ZodType<T>,
@@ -45,19 +45,19 @@ export function readRepaired<T>(
     .flatMap((issue) => spread(issue, left))
     .map((issue): StandIn => ({ path: pathOf(issue), schemas: schemasAt(schema, pathOf(issue)) }))
   const filled = missing.reduce((whole, standIn) => putStandIn(whole, standIn, path), left)
-  // What stands beside a stand-in in a list's item can only be judged together with it.
+  // The values beside a placeholder in a list's item can only be judged together with it.
   const items = missing.map(({ path: place }) => (place.length > 1 ? place.slice(0, -1) : place))
   return { value: schema.safeParse(filled).data, repaired: outer([...wrong, ...items]) }
 }
 
-/** Tells what is wrong, and gives the places of it. */
+/** Reports the problems, and returns their places. */
 function reportAll(found: SchemaIssue[], schema: z.ZodType, value: unknown, path: Path, issues: Issues): Path[] {
   const spreadOut = found.flatMap((issue) => spread(issue, value))
   for (const issue of spreadOut) report(issue, schema, value, path, issues)
   return spreadOut.flatMap(placesOf)
 }
 
-/** A union's failure becomes the failures of the one form that the value was meant to have. */
+/** Replaces a union's failure with the failures of the form that the value probably has. */
 function spread(issue: SchemaIssue, root: unknown): SchemaIssue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const meant = issue.errors.filter((branch) => !branch.some((inner) => isTopType(inner)))
@@ -86,7 +86,7 @@ function describe(issue: SchemaIssue, found: unknown): string {
   switch (issue.code) {
     case 'invalid_type':
     case 'invalid_union':
-      // A union that is told apart by a key has tried none of its forms.
+      // A discriminated union has tried none of its forms.
       if (issue.code === 'invalid_union' && issue.errors.length === 0) return issue.message
       return `expected ${expectedOf(issue).join(' or ')}, found ${foundWords(found)}`
     case 'invalid_value': {
@@ -141,12 +141,12 @@ function valueAt(root: unknown, path: Path): unknown {
   return value
 }
 
-/** Where the schema of a map lists its keys. */
+/** The schema of a map that lists its keys. */
 function keysAt(schema: z.ZodType, path: Path): string[] {
   return schemasAt(schema, path).flatMap((option) => Object.keys(shapeOf(option) ?? {}))
 }
 
-/** Every schema that a value at this place may have. */
+/** Every schema that applies to a value at this place. */
 function schemasAt(schema: z.ZodType, path: Path): z.core.$ZodType[] {
   let options: z.core.$ZodType[] = [schema]
   for (const step of path) options = options.flatMap(plain).flatMap((option) => inside(option, step))
@@ -180,7 +180,7 @@ function placesOf(issue: SchemaIssue): Path[] {
   return [path.slice(0, lastKey + 1)]
 }
 
-/** A copy without the values at these paths. List positions stay what they were. */
+/** A copy without the values at these paths. List positions do not change. */
 function without(value: unknown, paths: readonly Path[], at: Path = []): unknown {
   if (paths.some((path) => path.length === at.length && path.every((step, i) => step === at[i]))) return undefined
   if (Array.isArray(value)) return value.map((item, i) => without(item, paths, [...at, i]))
@@ -196,15 +196,16 @@ interface StandIn {
 }
 
 /**
- * A copy of `whole` with something acceptable at the place, so that the rest can be read; nothing of it is ever used,
- * since its absence is an error. Unchanged where nothing acceptable is known. `base` makes texts tell-tale and unlike.
+ * A copy of `whole` with a valid placeholder at the place, so that the rest can be read; the placeholder is never
+ * used, since its absence is an error. Unchanged if no valid value is known. `base` makes texts recognizable and
+ * unique.
  */
 function putStandIn(whole: unknown, { path, schemas }: StandIn, base: Path): unknown {
   const [value] = schemas.flatMap((schema) => acceptable(schema, `/auth/${[...base, ...path].join('.')}`) ?? [])
   return value === undefined ? whole : put(whole, path, value.value)
 }
 
-/** The text starts as an address of a mechanism must, the strictest that any schema asks of a text. */
+/** The text starts like the URI of a mechanism, the strictest requirement of any schema. */
 function acceptable(schema: z.core.$ZodType, text: string): { readonly value: unknown } | undefined {
   const { def } = (schema as z.core.$ZodTypes)._zod
   switch (def.type) {

@@ -17,7 +17,7 @@ afterAll(() => rm(root, { recursive: true }))
 const source = (environment = {}) => new SecretSource(join(root, 'secrets'), environment)
 
 describe('secrets', () => {
-  test('come from the folder first, without the last line end, then from the environment', () => {
+  test('come from the folder first, without the last line ending, then from the environment', () => {
     const secrets = source({ DB_PASS_WORD: 'from environment', DB_OTHER: 'x' })
     expect(secrets.read('db', 'pass.word')).toEqual({ value: 'from file' })
     expect(secrets.read('db', 'other')).toEqual({ value: 'x' })
@@ -25,21 +25,21 @@ describe('secrets', () => {
     expect([...secrets.used.values()].join()).not.toContain('from file')
   })
 
-  test('a missing one says where it was looked for', () => {
+  test('a missing one has the searched places', () => {
     expect(source().read('db', 'none')).toEqual({
       problem: 'no such secret (db/none in the secrets folder, DB_NONE in the environment)',
       absent: true,
     })
   })
 
-  test('a file that cannot be read is a problem, unless another place has the secret', async () => {
+  test('an unreadable file is a problem, unless another place has the secret', async () => {
     await mkdir(join(root, 'secrets', 'db', 'folder'))
     const problem = `${join(root, 'secrets', 'db', 'folder')} is not a file`
     expect(source().read('db', 'folder')).toEqual({ problem, absent: false })
     expect(source({ DB_FOLDER: 'x' }).read('db', 'folder')).toEqual({ value: 'x' })
   })
 
-  test('no name leads out of the folder', () => {
+  test('no name leaves the folder', () => {
     const hostile = fc.string({ unit: fc.constantFrom('.', '/', '\\', 'outside', '\0', '%2e') })
     fc.assert(
       fc.property(hostile, hostile, (name, key) => {

@@ -6,17 +6,18 @@ import { readSmallFileSync } from '#kernel/small-file.ts'
 
 export type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }
 
-/** Secrets of a cluster that are at hand. */
+/** Secrets of a cluster that have been fetched. */
 export type SecretLookup = (secretName: string, key: string) => string | undefined
 
 const component = /^[A-Za-z0-9._-]{1,253}$/
 
 /**
- * Secrets by name and key: the file `<folder>/<name>/<key>` without its last line end, the Secret of the cluster where
- * one is asked, or the environment variable `<NAME>_<KEY>` in capitals. A name can never lead out of the folder. Values are kept in no other place.
+ * Secrets by name and key: the file `<folder>/<name>/<key>` without its last line ending, the Secret of the cluster
+ * if there is one, or the environment variable `<NAME>_<KEY>` in capitals. A name can never leave the folder.
+ * Values are stored nowhere else.
  */
 export class SecretSource {
-  /** Digests of what was handed out, so that a changed secret is a changed configuration. */
+  /** Digests of returned secrets, so that a changed secret is a changed configuration. */
   readonly used = new Map<string, string>()
   readonly #folder: string
   readonly #environment: Environment
@@ -51,7 +52,7 @@ export class SecretSource {
     return { value }
   }
 
-  /** A file that is there and can't be read is a problem: a key in it must not be replaced by one that is created. */
+  /** An existing file that can't be read is a problem: a newly created key must not replace the key in it. */
   #fromFile(secretName: string, key: string): { readonly text?: string; readonly problem?: string } {
     const file = join(this.#folder, secretName, key)
     try {
@@ -67,7 +68,7 @@ export class SecretSource {
 const variableName = (secretName: string, key: string): string =>
   `${secretName}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, '_')
 
-/** The certificate of a secret of the kind that Kubernetes keeps certificates in. */
+/** The certificate of a Kubernetes TLS secret. */
 export function certificateIn(secrets: SecretSource, secretName: string): string | undefined {
   const answer = secrets.read(secretName, 'tls.crt')
   return 'value' in answer ? answer.value : undefined
@@ -77,10 +78,10 @@ const maxBytes = 4 << 20
 
 /** Files that objects name, such as a plug-in's code. */
 export class NamedFiles {
-  /** Digests of what was read, so that a changed file is a changed configuration. */
+  /** Digests of read files, so that a changed file is a changed configuration. */
   readonly used = new Map<string, string>()
 
-  /** Throws with a reason for people when the file cannot be read. */
+  /** Throws with a reason for people if the file can't be read. */
   read(file: string): string {
     const text = readText(file)
     this.used.set(file, createHash('sha256').update(text).digest('base64url'))

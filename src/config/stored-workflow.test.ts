@@ -39,7 +39,7 @@ const stored = () => {
 }
 
 describe('a stored definition', () => {
-  test('is read as it was, by a configuration that has another by now, or none', () => {
+  test('is read unchanged, by a configuration that has another one now, or none', () => {
     const { name, hash, source, tasks, label, parameters } = stored()
     const later = load(target).restoreWorkflow({ name, hash, source })
     if ('problems' in later) throw new Error(later.problems.join('\n'))
@@ -49,21 +49,21 @@ describe('a stored definition', () => {
     )
   })
 
-  test('keeps values as they were put in, and numbers as they were written', () => {
+  test('keeps substituted values, and numbers as they were written', () => {
     const { source } = stored()
     expect(source).toContain('"message": 1.10')
     expect(source).not.toContain('#[OU_HOST]')
     expect(source).not.toContain('\n')
   })
 
-  test('that names what is gone is told with its place', () => {
+  test('that refers to a missing name is reported with its place', () => {
     const { name, hash, source } = stored()
     const restored = load('').restoreWorkflow({ name, hash, source })
     expect(restored).toEqual({ problems: ['spec.tasks.2.target: no target named "store"'] })
   })
 
   test.each(['', '[]', '{', '{"spec": 1}', '{"spec": {"tasks": [{"taskType": "gone"}]}}', 'a: 1\n---\nb: 2'])(
-    'that is damaged is told: %j',
+    'that is damaged is reported: %j',
     (source) => {
       const restored = load(target).restoreWorkflow({ name: 'w', hash: 'h', source })
       expect('problems' in restored && restored.problems.length).toBeGreaterThan(0)

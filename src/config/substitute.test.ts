@@ -16,7 +16,7 @@ test('the environment wins over values, and values over the default', () => {
   expect(apply('#[C:c:d]', {}, {}).text).toBe('c:d')
 })
 
-test('a name of the predecessor with dots and dashes is a name', () => {
+test('an OpenUnison name with dots and dashes is a name', () => {
   expect(apply('#[a.b-c.D]', {}, { 'a.b-c.D': 'x' }).text).toBe('x')
 })
 
@@ -24,7 +24,7 @@ test('names of JavaScript itself are not values', () => {
   expect(apply('#[constructor]', {}, {}).problems).toHaveLength(1)
 })
 
-test('what was put in is never looked at again', () => {
+test('substituted text is never parsed again', () => {
   fc.assert(
     fc.property(fc.string(), (inner) => {
       expect(apply('<#[A]>', { A: `#[B]${inner}` }, { B: 'leak' }).text).toBe(`<#[B]${inner}>`)

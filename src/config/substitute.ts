@@ -6,9 +6,9 @@ const placeholder = /#\[([A-Za-z_][\w.-]*)(?::([^\]]*))?\]/g
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Puts values into texts, and remembers which it used. */
+/** Substitutes values in texts, and records which it used. */
 export class Substitution {
-  /** Names that occurred, with the value they got. */
+  /** Names that occurred, with their values. */
   readonly used = new Map<string, string>()
   readonly #environment: Environment
   readonly #values: ReadonlyMap<string, string>
@@ -19,8 +19,8 @@ export class Substitution {
   }
 
   /**
-   * The environment comes first, then the values documents, then the default in the placeholder itself. What was put
-   * in is not looked at again, so a value cannot name another one. Unknown names are reported and left as they stand.
+   * The environment wins, then the values documents, then the default in the placeholder. Substituted text is not
+   * parsed again, so a value can't refer to another one. Unknown names are reported and left unchanged.
    */
   apply(text: string, path: Path, report: (path: Path, message: string) => void): string {
     if (!text.includes('#[')) return text

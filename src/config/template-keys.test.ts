@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { templateKeyPlace, templateKeysIn } from './parse-tasks.ts'
 
-test('names are found in every text, however deep, and once', () => {
+test('names are found in every text, at any depth, and once', () => {
   const tasks = [
     { taskType: 'addGroup', name: 'team-$team$', remove: '$remove$' },
     {
@@ -13,11 +13,11 @@ test('names are found in every text, however deep, and once', () => {
   expect([...templateKeysIn(tasks)].sort()).toEqual(['b_c', 'remove', 'team'])
 })
 
-test('attributes, lone dollars and texts that are no templates give no name', () => {
+test('attributes, lone dollars and texts that are not templates give no name', () => {
   expect([...templateKeysIn(['${mail}', 'costs $5', `$x$${'y'.repeat(70_000)}`, 7, null, true])]).toEqual([])
 })
 
-test('the first place of a name is told, in the order of the document', () => {
+test('the first place of a name is reported, in the order of the document', () => {
   const tasks = [
     { name: '$other$', onSuccess: [{ expiresAt: 'x' }, { expiresAt: 'until $end$' }] },
     { expiresAt: '$end$' },

@@ -46,8 +46,8 @@ async function start(pollMillis = 50): Promise<void> {
 const labels = () => results.map(({ configuration }) => configuration?.orgs.get('o')?.spec.label)
 const eventually = (check: () => void) => vi.waitFor(check, { timeout: 4000, interval: 20 })
 
-test('tells a change, a broken change and its repair, and nothing when the content is the same', async () => {
-  // In one piece: where a file is emptied and then written, both states may be seen.
+test('reports a change, an invalid change and its repair, and nothing if the content is the same', async () => {
+  // Written at once: if a file is emptied and then written, both states may be seen.
   const put = async (text: string): Promise<void> => {
     await writeFile(join(root, 'next'), text)
     await rename(join(root, 'next'), join(folder, 'org.yaml'))
@@ -87,7 +87,7 @@ test('sees the link swap of a mounted ConfigMap', async () => {
   await eventually(() => expect(labels()).toEqual(['two']))
 })
 
-test('survives a folder that goes away and comes back', async () => {
+test('survives a folder that disappears and returns', async () => {
   await start()
   await rename(folder, join(root, 'old'))
   await eventually(() => expect(results).toHaveLength(1))
@@ -99,7 +99,7 @@ test('survives a folder that goes away and comes back', async () => {
   await eventually(() => expect(labels().at(-1)).toBe('again'))
 })
 
-test('is told by the file system long before the next poll', async () => {
+test('is notified by the file system long before the next poll', async () => {
   await start(60_000)
   await new Promise((resolve) => setTimeout(resolve, 200))
   await mkdir(join(folder, 'sub'))
@@ -107,7 +107,7 @@ test('is told by the file system long before the next poll', async () => {
   await eventually(() => expect(results).toHaveLength(1))
 })
 
-test('after close nothing is told', async () => {
+test('after close nothing is reported', async () => {
   await start()
   await watching?.close()
   await writeFile(join(folder, 'org.yaml'), org('late'))

@@ -5,18 +5,18 @@ import { join } from 'node:path'
 import { type LoadOptions, type LoadResult, loadConfiguration, secretsFolder } from '#config/load.ts'
 
 export interface WatchOptions extends LoadOptions {
-  /** The hash of what is already known; a result with the same one is not told. */
+  /** The hash of the known configuration; a result with the same hash is not reported. */
   readonly hash: string
-  /** How long the folder must have been quiet before it is read. */
+  /** How long the folder must be unchanged before it is read. */
   readonly quietMillis?: number
-  /** How often it is looked at when nothing reports a change. */
+  /** How often to poll without events. */
   readonly pollMillis?: number
   onChange(result: LoadResult): Promise<void> | void
   onError(error: unknown): void
 }
 
 export interface ConfigWatch {
-  /** Resolves when nothing is read or told any more. */
+  /** Resolves when nothing is read or reported any more. */
   close(): Promise<void>
 }
 
@@ -24,9 +24,10 @@ const maxEntries = 20_000
 const maxDepth = 16
 
 /**
- * Watches the configuration and secrets folders. The file system's events only make it look sooner: what counts is a
- * stamp of everything in the folders, so that renames by editors, links swapped by Kubernetes and folders that go and
- * come back are all seen, if need be at the next poll. One result is told at a time, and only when the content changed.
+ * Watches the configuration and secrets folders. File system events only make it look sooner: a stamp of everything
+ * in the folders decides, so that renames by editors, links swapped by Kubernetes and folders that disappear and
+ * return are all seen, at the latest by the next poll. Reports one result at a time, and only if the content
+ * changed.
  */
 export function watchConfiguration(options: WatchOptions): ConfigWatch {
   const { quietMillis = 150, pollMillis = 2_000 } = options
@@ -60,7 +61,7 @@ export function watchConfiguration(options: WatchOptions): ConfigWatch {
     else isDirty = true
   }
 
-  /** A watcher that failed, or whose folder went away, is made again at the next look. */
+  /** A watcher that failed, or whose folder disappeared, is created again at the next look. */
   function keepWatching(): void {
     for (const folder of folders) {
       if (watchers.has(folder)) continue
@@ -73,7 +74,7 @@ export function watchConfiguration(options: WatchOptions): ConfigWatch {
         watcher.on('error', drop)
         watchers.set(folder, watcher)
       } catch {
-        // Absent or not watchable: the poll sees it when it comes.
+        // Absent or not watchable: the poll sees it later.
       }
     }
   }

@@ -1,10 +1,10 @@
-/** Paths of the Account API below its mount, which may end in `/account` or stand above it. Times are ISO 8601. */
+/** Paths of the Account API below its mount, which may end in `/account` or be its parent. Times are ISO 8601. */
 export const accountPaths = {
   /** GET. */
   account: '',
   /** GET, DELETE (all but this one); `sessions/{id}`: DELETE. */
   sessions: 'sessions',
-  /** POST: changes the caller's password, and ends the other sessions. */
+  /** POST: changes the caller's password and ends the other sessions. */
   password: 'password',
   /** GET; `factors/{id}`: PATCH, DELETE. */
   factors: 'factors',
@@ -16,16 +16,16 @@ export const accountPaths = {
   passkey: 'factors/passkey',
   /** POST. */
   confirmPasskey: 'factors/passkey/confirm',
-  /** POST: new codes in place of all others. */
+  /** POST: replaces all recovery codes. */
   recoveryCodes: 'recovery-codes',
-  /** GET, by a browser: signs in again, then leads back to the portal. */
+  /** GET, by a browser: signs in again, then redirects back to the portal. */
   stepUp: 'step-up',
 } as const
 
 export interface AccountView {
   readonly login: string
   readonly displayName: string
-  /** Of this session; absent for a caller without one, who can change nothing. */
+  /** The login time of this session. Absent for a caller without a session, who can change nothing. */
   readonly session?: {
     readonly id: string
     readonly chain: string
@@ -50,13 +50,13 @@ export interface ChangePassword {
 
 export interface AccountSession {
   readonly id: string
-  /** The one that asks. */
+  /** The session of this request. */
   readonly current: boolean
   readonly application: string
   readonly started: string
   readonly lastUsed: string
   readonly expires: string
-  /** Where it was started from, as the browser said: untrusted text. */
+  /** The browser's own description (User-Agent): untrusted text. */
   readonly address: string
   readonly agent: string
 }
@@ -77,7 +77,7 @@ export interface AccountFactor {
   readonly kind: AccountFactorKind
   readonly name: string
   readonly created: string
-  /** Absent until it is used. */
+  /** Absent until its first use. */
   readonly lastUsed?: string
 }
 
@@ -85,20 +85,20 @@ export interface AccountFactors {
   readonly factors: readonly AccountFactor[]
   /** How many recovery codes are left. */
   readonly recoveryCodes: number
-  /** What can be enrolled here. */
+  /** The kinds of factors that can be enrolled here. */
   readonly offers: readonly AccountFactorKind[]
 }
 
 /** The answer to POST `factors/totp`. */
 export interface TotpEnrolment {
   readonly enrolment: string
-  /** In base 32, to be typed. */
+  /** Base 32, for typing. */
   readonly secret: string
-  /** `otpauth:`, to be scanned or followed. */
+  /** `otpauth:`, for scanning or following. */
   readonly uri: string
   /** The same as an image: an SVG path in a square of `size` units. */
   readonly qr: { readonly size: number; readonly path: string }
-  /** Until when it can be confirmed. */
+  /** The last time at which it can be confirmed. */
   readonly expires: string
 }
 
@@ -128,7 +128,7 @@ export interface ConfirmPasskey {
 /** The answer to a confirmation. */
 export interface EnrolledFactor {
   readonly factor: AccountFactor
-  /** New ones, for somebody who had none. They are told this once. */
+  /** New codes, for a user who had none. They are shown only once. */
   readonly recoveryCodes?: readonly string[]
 }
 
@@ -144,10 +144,10 @@ export interface RecoveryCodes {
 
 /** The body of every failure. */
 export interface AccountErrors {
-  /** For people. */
+  /** Text for people. */
   readonly errors: readonly string[]
   readonly code: string
   readonly requestId: string
-  /** Where a browser signs in again, when that is what is missing. */
+  /** Where a browser signs in again, if the error asks for a fresh login. */
   readonly stepUp?: true
 }

@@ -3,7 +3,7 @@ import type { Wire } from './wire.ts'
 
 /** Below `admin` of the Main API, for administrators. Times are ISO 8601. */
 
-/** A run that outlived its call. */
+/** A run that did not end within its call. */
 export type AdminRun = Wire<typeof schema.adminRun>
 
 /** GET admin/incidents and admin/runs?state=&name=&subject=&requestor=&limit=&after=. */

@@ -8,7 +8,7 @@ export type ApprovalSummary = Wire<typeof schema.approvalSummary>
 /** GET approvals?after=&limit=. */
 export type ApprovalList = Wire<typeof schema.approvalList>
 
-/** GET approvals/{id}?changes=. It holds no secrets. */
+/** GET approvals/{id}?changes=. Has no secrets. */
 export type ApprovalDetails = Wire<typeof schema.approvalDetails>
 
 export type DecisionView = Wire<typeof schema.decisionView>
@@ -17,7 +17,7 @@ export type DecisionView = Wire<typeof schema.decisionView>
 export interface ApprovalVote {
   readonly approved: boolean | 'true' | 'false'
   readonly reason: string
-  /** Only while the approval has this version. */
+  /** Rejects the decision if the approval has another version. */
   readonly version?: number
 }
 
@@ -28,14 +28,17 @@ export interface BulkVote {
   readonly reason: string
 }
 
-/** By approval: how it went; `status` is what deciding it alone would have answered. */
+/** The result by approval; `status` is the status that a single decision would return. */
 export type BulkResults = Wire<typeof schema.bulkResults>
 
 export type RunState = Wire<typeof schema.runState>
 
 export type RequestSummary = Wire<typeof schema.requestSummary>
 
-/** GET requests?state=&about=mine|me&after=&limit=: what the caller asked for, or what was asked for the caller. */
+/**
+ * GET requests?state=&about=mine|me&after=&limit=: what the caller requested, or what others requested for the
+ * caller.
+ */
 export type RequestList = Wire<typeof schema.requestList>
 
 /** GET requests/{id}. */
@@ -63,8 +66,9 @@ export interface NewDelegation {
 }
 
 /**
- * What approving would do, in order, as far as the preview can say. Steps after one of the kind `unforeseen` may differ, and
- * steps after an `approval` happen only if it is given too. Has no secrets. Times are ISO 8601 on the wire.
+ * What approving would do, in order, as far as the preview can show it. Steps after one of the kind `unforeseen`
+ * may differ, and steps after an `approval` happen only if that approval is given too. Has no secrets. Times are
+ * ISO 8601.
  */
 export interface ChangePreview<Time = string> {
   readonly steps: readonly PreviewStep<Time>[]
@@ -85,7 +89,7 @@ export type PreviewStep<Time = string> =
   | { readonly kind: 'mail'; readonly recipient: string; readonly subject: string }
   | { readonly kind: 'approval'; readonly label: string }
   | { readonly kind: 'wait'; readonly until: Time }
-  /** `apart`: it starts as a request of its own, and the preview does not show what it does. */
+  /** `apart`: it starts as a separate request, and the preview does not show what it does. */
   | { readonly kind: 'workflow'; readonly name: string; readonly apart: boolean }
   /** The preview can't show this task. `reason`, for people: why it failed. */
   | { readonly kind: 'unforeseen'; readonly task: string; readonly reason?: string }
@@ -106,7 +110,7 @@ export interface PreviewEntry {
   readonly cut: boolean
 }
 
-/** Values are left out where they are secret. */
+/** Secret values are left out. */
 export interface PreviewAttribute {
   readonly name: string
   readonly secret: boolean

@@ -2,8 +2,8 @@ import type * as schema from './schemas/main.ts'
 import type { Wire } from './wire.ts'
 
 /**
- * Paths of the Main API below its mount, which may end in `/main` or stand above it. Times are milliseconds since 1970
- * where the predecessor has them so (`wfStart`, `approvalStart`), ISO 8601 everywhere else.
+ * Paths of the Main API below its mount, which may end in `/main` or be its parent. `wfStart` and `approvalStart`
+ * are milliseconds since 1970, as in OpenUnison; all other times are ISO 8601.
  */
 export const mainPaths = {
   config: 'config',
@@ -27,7 +27,7 @@ export const mainPaths = {
   favourites: 'favourites',
   /** POST. */
   recent: 'recent',
-  /** GET: access of one's own that ends by itself. */
+  /** GET: the caller's access that expires. */
   access: 'access',
   /** `admin/incidents`, `admin/runs`, `admin/runs/{id}`, `admin/runs/{id}/{retry|skip|cancel}`. */
   admin: 'admin',
@@ -41,7 +41,7 @@ export const mainPaths = {
   openapi: 'openapi.json',
 } as const
 
-/** By which callers go who did not log in, in lower case; nobody else has it. */
+/** The login of callers who did not sign in, in lower case. It is reserved for them. */
 export const nobodysLogin = 'anonymous'
 
 /** The body of every failure. */
@@ -55,10 +55,10 @@ export type AttributeValues = Wire<typeof schema.attributeValues>
 /** GET user, and the answer to PUT user. */
 export type UserData = Wire<typeof schema.userData>
 
-/** PUT user: values by attribute. What is not there stays as it is; an empty text clears. */
+/** PUT user: values by attribute. Absent attributes keep their values; an empty text clears the attribute. */
 export type ProfileChange = Readonly<Record<string, { readonly name?: string; readonly value: string }>>
 
-/** GET orgs: the branches that the one who asks may see. Where several are at the top, the root has no id. */
+/** GET orgs: the branches that the caller may see. If several are at the top, the root has no id. */
 export type Organization = Wire<typeof schema.organization>
 
 /** GET workflows/org/{orgId}: a list of these. */
@@ -74,11 +74,11 @@ export interface WorkflowRequest {
   readonly reason?: string
   readonly encryptedParams?: string
   /**
-   * When the access is to end, where that can be chosen: an ISO 8601 time, or a date, which is good until the end of that
-   * day in UTC. Empty or absent: for good.
+   * The expiry date, if the workflow lets the requester choose one: an ISO 8601 time, or a date, which includes
+   * that whole day in UTC. Empty or absent: the access does not expire.
    */
   readonly expires?: string
-  /** Logins; for oneself when there is none. */
+  /** Logins; the caller if absent. */
   readonly subjects?: readonly string[]
   readonly doPreApproval?: boolean
   /** Also as text. */
@@ -86,10 +86,10 @@ export interface WorkflowRequest {
   readonly approvalReason?: string
 }
 
-/** By uuid: `success`, or what went wrong, for people. */
+/** By uuid: `success`, or an error text for people. */
 export type SubmitResults = Wire<typeof schema.submitResults>
 
-/** PUT workflows?outcomes=true, by uuid: the same, and what became of the decision that came with it. */
+/** PUT workflows?outcomes=true, by uuid: the same, and the result of the decision that came with it. */
 export type SubmitOutcome = Wire<typeof schema.submitOutcome>
 
 export type SubmitOutcomes = Wire<typeof schema.submitOutcomes>
@@ -97,14 +97,14 @@ export type SubmitOutcomes = Wire<typeof schema.submitOutcomes>
 /** GET urls and urls/org/{orgId}: a list of these. */
 export type PortalLink = Wire<typeof schema.portalLink>
 
-/** GET search?q=&kind=workflow|url|person (may repeat; all that are allowed when absent). */
+/** GET search?q=&kind=workflow|url|person. `kind` may repeat; absent means all allowed kinds. */
 export type SearchResults = Wire<typeof schema.searchResults>
 
 export type MarkedKind = Wire<typeof schema.markedKind>
 
 export type MarkedItem = Wire<typeof schema.markedItem>
 
-/** GET favourites. Only what the caller may still see. */
+/** GET favourites. Only items that the caller may still see. */
 export type MarkedItems = Wire<typeof schema.markedItems>
 
 /** POST recent: the caller has used this; answered with 204. */
@@ -121,21 +121,21 @@ export type TimedAccess = Wire<typeof schema.timedAccess>
 /** GET reports/org/{orgId}. */
 export type ReportList = Wire<typeof schema.reportList>
 
-/** What the one who asks has to choose before a report can be run; days or times, and a login. */
+/** The parameters that the caller has to fill in before running a report: days or times, and a login. */
 export type ReportParameter = Wire<typeof schema.reportParameter>
 
 export type ReportInfo = Wire<typeof schema.reportInfo>
 
 /**
- * GET reports/{name}?beginDate=&endDate=&userKey=, with every parameter that the report declares and no other. Times are
- * milliseconds since 1970, or ISO 8601; a day alone is, in endDate, that whole day (UTC). `&format=csv` and `&format=xlsx`
- * give a file instead, `&excel=true` a ReportReference.
+ * GET reports/{name}?beginDate=&endDate=&userKey=, with exactly the parameters that the report declares. Times are
+ * milliseconds since 1970, or ISO 8601; a date in endDate includes that whole day (UTC). `&format=csv` and
+ * `&format=xlsx` return a file instead, `&excel=true` a ReportReference.
  */
 export type ReportResult = Wire<typeof schema.reportResult>
 
 export type ReportGroup = Wire<typeof schema.reportGroup>
 
-/** The file is at `reports/excel/{reportid}/{any file name}`, for the one who asked alone, and for ten minutes. */
+/** The file is at `reports/excel/{reportid}/{any file name}` for ten minutes, for this caller only. */
 export type ReportReference = Wire<typeof schema.reportReference>
 
 /** An item of a list that a person chooses from. */

@@ -1,18 +1,18 @@
-/** What the gateway puts into the portal's page, in the element `settings`. */
+/** The settings that the gateway writes into the portal's page, in the element `settings`. */
 export interface PortalSettings {
   /** Where the portal is mounted, without a trailing slash; empty at the root. */
   readonly base: string
-  /** What the browser shows until the configuration is there. */
+  /** The page title until the configuration is loaded. */
   readonly title: string
-  /** For styles that the page makes itself. */
+  /** The CSP nonce for styles that the page creates. */
   readonly nonce: string
   /** Where the APIs are: paths of this host without a trailing slash. */
   readonly apis: {
-    /** Absent: this is the registration form alone, for people who are not known yet. */
+    /** Absent: this is the registration form alone, for people without an account. */
     readonly main?: string
-    /** Absent: nobody is warned before a session ends. */
+    /** Absent: users get no warning before their session expires. */
     readonly sessionCheck?: string
-    /** Absent, as those that follow: there is no such page. */
+    /** Absent, like the following ones: the portal has no such page. */
     readonly register?: string
     readonly token?: string
     readonly account?: string

@@ -1,18 +1,18 @@
 import type * as schema from './schemas/register.ts'
 import type { Wire } from './wire.ts'
 
-/** Paths of the registration API below its mount, which may end in `/register` or stand above it. */
+/** Paths of the registration API below its mount, which may end in `/register` or be its parent. */
 export const registerPaths = {
   config: '/register/config',
   values: '/register/values',
   submit: '/register/submit',
-  /** A fresh proof-of-work task, where the form asks for one. */
+  /** A new proof-of-work challenge, if the form requires one. */
   challenge: '/register/challenge',
-  /** The page that a verification mail leads to. */
+  /** The page that the link in a verification mail opens. */
   verify: '/register/verify',
-  /** What an invitation says, by its token. */
+  /** The content of an invitation, by its token. */
   invitation: '/register/invitation',
-  /** Invitations, for those who may invite. */
+  /** Invitations, for users who may invite. */
   invitations: '/register/invitations',
   swagger: '/register/swagger.json',
   openapi: '/register/openapi.json',
@@ -46,7 +46,7 @@ export interface RegisterRequest {
   readonly checkedTermsAndConditions?: boolean
   /** The token of an invitation. */
   readonly invitation?: string
-  /** The honeypot's content, by its configured name, comes beside these. */
+  /** The request also has the honeypot field under its configured name. */
 }
 
 /** 200 of submit. */

@@ -1,13 +1,13 @@
 import type * as schema from './schemas/token.ts'
 import type { Wire } from './wire.ts'
 /**
- * Paths of the Token API below its mount, which may end in `/token` or stand above it. Both answer JSON; failures are
- * `{"errors": [...]}`.
+ * Paths of the Token API below its mount, which may end in `/token` or be its parent. Both return JSON; failures
+ * are `{"errors": [...]}`.
  */
 export const tokenPaths = {
   /** GET. */
   config: 'config',
-  /** GET reads what there is and changes nothing; POST makes new tokens, where that is allowed. */
+  /** GET reads the tokens and changes nothing; POST issues new tokens, if that is allowed. */
   user: 'user',
   /** GET: the description of the API, as Swagger 2.0. */
   swagger: 'swagger.json',
@@ -18,7 +18,10 @@ export const tokenPaths = {
 /** GET config. */
 export type TokenConfig = Wire<typeof schema.tokenConfig>
 
-/** What the token page shows of an own issuer, by name; every one can be copied. Other loaders have names of their own. */
+/**
+ * The values that the token page shows for Gatehouse's own issuer, by name; users can copy each of them. Other
+ * loaders have other names.
+ */
 export const kubectlTokenKeys = {
   idToken: 'id_token',
   refreshToken: 'refresh_token',
@@ -32,7 +35,7 @@ export const kubectlTokenKeys = {
   kubeconfig: 'kubeconfig',
 } as const
 
-/** How it stands with the tokens of a session. */
+/** The state of a session's tokens. */
 export type TokenState = Wire<typeof schema.tokenState>
 
 /** GET and POST user. */

@@ -1,6 +1,6 @@
 import type * as z from 'zod'
 
-/** What a schema describes, as code uses it: read-only, and absent members are left out. */
+/** The type of a schema's values: read-only, with optional members left out rather than undefined. */
 export type Wire<S extends z.ZodType> = ReadOnly<z.output<S>>
 
 type ReadOnly<T> = T extends readonly (infer I)[]
@@ -11,7 +11,7 @@ type ReadOnly<T> = T extends readonly (infer I)[]
 
 type WithDates<T> = { readonly [K in keyof T]: T[K] | (string extends T[K] ? Date : never) }
 
-/** The members that the schema names, and no others, so that clients see nothing else. Dates become ISO 8601. */
+/** Copies only the members that the schema names, so that clients see nothing else. Dates become ISO 8601. */
 export function wireForm<S extends z.ZodObject>(schema: S, from: WithDates<Wire<S>>): Wire<S> {
   const given = from as Readonly<Record<string, unknown>>
   const members = Object.keys(schema.shape).flatMap((member): [string, unknown][] => {

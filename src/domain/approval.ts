@@ -12,13 +12,13 @@ export interface NewApproval {
   readonly step: number
   readonly label: string
   readonly approvers: readonly UserRef[]
-  /** The requester and the subject may decide as well. */
+  /** The requester and the subject may also decide. */
   readonly allowSelf: boolean
-  /** The rules that found the approvers; checked again at the decision. */
+  /** The rules that found the approvers. They are checked again at the decision. */
   readonly rules: JsonValue
-  /** What approvers see. Holds no secrets. */
+  /** What approvers see. Has no secrets. */
   readonly data: JsonObject
-  /** The requested expiry of the access. */
+  /** The requested expiry date of the access. */
   readonly accessEnds?: Date
   /** The run may only create accounts. */
   readonly newAccount?: boolean
@@ -38,16 +38,16 @@ export interface ApprovalItem {
   readonly state: ApprovalState
   readonly subject: string
   readonly requestor: string
-  /** The authenticated caller, where that is not the requester. */
+  /** The authenticated caller, if that is not the requester. */
   readonly caller?: string
   readonly who: RunIdentities
   readonly reason?: string
-  /** The requested expiry of the access. */
+  /** The requested expiry date of the access. */
   readonly accessEnds?: Date
-  /** A registration: the submitted values count, even if another user has the login by now. */
+  /** A registration: the submitted values count, even if another user took the login meanwhile. */
   readonly newAccount?: boolean
   readonly opened: Date
-  /** How many escalations there were. */
+  /** The number of escalations so far. */
   readonly escalation: number
   /** Changes with every reassignment and with the decision. */
   readonly version: number
@@ -64,9 +64,9 @@ export interface Approval extends ApprovalItem {
 
 export interface ApprovalDecision {
   readonly at: Date
-  /** Absent where a timer decided. */
+  /** Absent if a timer decided. */
   readonly by?: UserRef
-  /** For whom a deputy decided. */
+  /** The approver whose deputy decided. */
   readonly onBehalfOf?: string
   readonly comment?: string
 }
@@ -74,12 +74,12 @@ export interface ApprovalDecision {
 export interface ApprovalPage {
   /** Oldest first. */
   readonly approvals: readonly ApprovalItem[]
-  /** Where the next page starts; absent on the last one. */
+  /** Where the next page starts; absent on the last page. */
   readonly next?: string
 }
 
 export interface ApprovalPageQuery {
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string
   /** At most 500. */
   readonly limit: number

@@ -1,44 +1,44 @@
 import type { KeyObject } from 'node:crypto'
 
 /**
- * A change that was made to a target, or a decision about a token or a login: on whose behalf and why. Entries are only
- * ever added.
+ * A change to a target, or a decision about a token or a login, with the requester and the reason. Entries are
+ * never changed.
  */
 export interface AuditEntry {
   /** Unique; chosen by the writer. */
   readonly id: string
   readonly time: Date
-  /** The login on whose behalf it happened. */
+  /** The login of the requester. */
   readonly requestor: string
-  /** The authenticated caller, where it isn't the requestor. */
+  /** The authenticated caller, if that is not the requester. */
   readonly caller?: string
   /** The login of the user who was changed. */
   readonly subject: string
   readonly workflow: { readonly id: string; readonly name: string }
   readonly target: string
   /**
-   * `key`: about a signing key, by its kid. `pod`: whether a pod gets tokens. `audit`: about the audit itself, such as that
-   * it was pruned.
+   * `key`: a signing key, by its kid. `pod`: whether a pod gets tokens. `audit`: the audit itself, such as pruning
+   * it.
    */
   readonly kind: 'entry' | 'attribute' | 'group' | 'token' | 'session' | 'key' | 'pod' | 'audit'
-  /** A token or a session is issued or refused, and a session deleted; everything else is changed. */
+  /** Tokens and sessions are issued or refused, and sessions deleted; everything else is changed. */
   readonly action: 'add' | 'replace' | 'delete' | 'issue' | 'refuse'
   readonly attribute: string
   /** Absent for secrets. */
   readonly value?: string
   /** The request that caused it, as in the access log. */
   readonly requestId?: string
-  /** The approval that allowed it, or that it is about. */
+  /** The approval that allowed it, or that the entry is about. */
   readonly approval?: string
   readonly reason?: string
   /**
-   * How many characters at the start of `reason` are the same in many entries, which a store may keep once. Not set in
-   * entries that were read.
+   * How many characters at the start of `reason` many entries share; a store may keep them once. Not set in entries
+   * read from a store.
    */
   readonly recurring?: number
 }
 
-/** The place of a record, by which a receiver recognizes a repetition, and its hash. */
+/** The position of a record, by which a receiver recognizes a duplicate, and its hash. */
 export interface AuditLink {
   readonly chain: number
   readonly number: number
@@ -52,7 +52,7 @@ export interface AuditRecord {
   readonly rows: readonly AuditEntry[]
 }
 
-/** The heads of all chains that have records, at one time and signed: to be kept outside the database. */
+/** The heads of all chains that have records, at one time and signed. Keep them outside the database. */
 export interface AuditAnchor {
   /** ISO 8601. */
   readonly time: string
@@ -61,7 +61,7 @@ export interface AuditAnchor {
   readonly mac: string
 }
 
-/** A key of 256 bits that seals the audit, and the id by which a seal names it. */
+/** A 256-bit key that seals the audit, and the id by which a seal names it. */
 export interface AuditKey {
   readonly id: string
   readonly key: KeyObject

@@ -23,6 +23,6 @@ export interface Grant extends Omit<NewGrant, 'expires'> {
 
 export interface GrantRevocation {
   readonly grant: string
-  /** Refuse it before the grant's expiry, so that a grant that was extended meanwhile stays. */
+  /** Refuse it before the grant's expiry, so that a grant that was extended meanwhile is kept. */
   readonly onlyDue: boolean
 }

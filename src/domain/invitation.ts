@@ -4,7 +4,7 @@ export interface Invitation {
   /** The application whose form it opens. */
   readonly form: string
   readonly email: string
-  /** Attributes that the invitation sets. */
+  /** Attributes that the registration takes from the invitation. */
   readonly attributes: Readonly<Record<string, string>>
   readonly invitedBy: string
   readonly state: 'open' | 'accepted' | 'revoked'

@@ -11,7 +11,7 @@ export interface JournalEntry {
   /** With its query. */
   readonly path: string
   readonly status: number
-  /** The protocol's word for the error, such as SCIM's scimType. */
+  /** The protocol's keyword for the error, such as SCIM's scimType. */
   readonly keyword?: string
   /** The error text of the response. */
   readonly error?: string
@@ -32,20 +32,20 @@ export interface StoredJournalEntry extends JournalEntry {
 export interface JournalQuery {
   /** An empty list matches nothing. */
   readonly journals?: readonly string[]
-  /** Only calls that were answered with 400 or above. */
+  /** Only calls with a status of 400 or above. */
   readonly failed?: boolean
   readonly status?: number
   /** From this time on. */
   readonly since?: Date
-  /** Continues after a page: its `next`. */
+  /** The `next` of the previous page. */
   readonly after?: string
-  /** At most 500 entries are returned. */
+  /** At most 500 entries per page. */
   readonly limit: number
 }
 
 export interface JournalPage {
   /** Latest first. */
   readonly entries: readonly StoredJournalEntry[]
-  /** Where the next page starts; absent on the last one. */
+  /** Where the next page starts; absent on the last page. */
   readonly next?: string
 }

@@ -1,8 +1,8 @@
-/** A mail that is sent once its transaction is durable. */
+/** A mail. It is sent after its transaction has committed. */
 export interface NewMail {
   /**
-   * The unique part of its Message-ID, made of the cause and the recipient. A second mail with the same id is the same
-   * mail: it is not added again, sent or not.
+   * The unique part of its Message-ID, derived from the cause and the recipient. Adding a second mail with the same
+   * id has no effect, even after the first was sent.
    */
   readonly id: string
   readonly run?: string
@@ -11,7 +11,7 @@ export interface NewMail {
   readonly subject: string
   readonly text: string
   readonly html?: string
-  /** The Notifier that sends it; the default one when absent. */
+  /** The Notifier that sends it; absent for the default one. */
   readonly notifier?: string
 }
 
@@ -22,13 +22,13 @@ export interface MailClaim {
 }
 
 export interface ClaimedMail extends MailClaim, Omit<NewMail, 'id'> {
-  /** This one included. */
+  /** Includes this one. */
   readonly attempt: number
 }
 
 /**
- * `queued` is to be sent, or being sent. The worker of an `unknown` mail died during the hand-over: the mail may have
- * arrived, so it is not sent again automatically.
+ * A `queued` mail waits or is being sent. The worker of an `unknown` mail died during the hand-over: the mail may
+ * have arrived, so it is not sent again automatically.
  */
 export type MailState = 'queued' | 'unknown' | 'failed' | 'sent'
 

@@ -1,14 +1,14 @@
 import type { Closable } from '#kernel/scope.ts'
 
-/** A checked `select` on the report views, and the values of its places, which are bound. */
+/** A validated `select` on the report views, and the values that are bound to its parameters. */
 export interface ReportQuery {
-  /** The texts before, between and after the places. */
+  /** The texts before, between and after the parameters. */
   readonly parts: readonly string[]
   readonly values: readonly string[]
 }
 
 export interface ReportRun extends ReportQuery {
-  /** How many rows are read at most. */
+  /** The maximum number of rows. */
   readonly limit: number
   /** For running the statement and reading its rows. */
   readonly timeoutMillis: number
@@ -16,7 +16,7 @@ export interface ReportRun extends ReportQuery {
 
 export type ReportRow = readonly (string | null)[]
 
-/** The caller closes it, whether or not it has read all rows. */
+/** The caller closes it, even if it did not read all rows. */
 export interface ReportCursor extends Closable {
   readonly columns: readonly string[]
   /** The next rows, at least one; undefined after the last. Throws TARGET_TIMEOUT after `timeoutMillis`. */
@@ -24,7 +24,7 @@ export interface ReportCursor extends Closable {
 }
 
 export interface ReportReader {
-  /** Runs nothing. Throws INTERNAL, with the database's message, for an invalid statement. */
+  /** Only prepares the statement. Throws INTERNAL, with the database's message, for an invalid one. */
   check(parts: readonly string[]): Promise<void>
   /** Resolves with the first rows. Throws INTERNAL when the database rejects the statement or fails. */
   run(run: ReportRun): Promise<ReportCursor>

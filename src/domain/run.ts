@@ -2,8 +2,8 @@ import type { RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
 
 /**
- * `ready` runs can be claimed once they are due, `running` ones are claimed, `waiting` ones continue after a decision or
- * at a time, `incident` needs an administrator. The others have ended.
+ * `ready` runs can be claimed once they are due, `running` ones are claimed, `waiting` ones continue after a
+ * decision or at a time, and an `incident` needs an administrator. Runs in the other states have ended.
  */
 export type RunState = (typeof runStates)[number]
 
@@ -15,7 +15,7 @@ const finalStates: ReadonlySet<RunState> = new Set(['completed', 'failed', 'canc
 
 export const hasEnded = (state: RunState): boolean => finalStates.has(state)
 
-/** What went wrong, for an administrator. Holds no secrets. */
+/** The error, for an administrator. Has no secrets. */
 export interface Incident {
   readonly task: string
   readonly code: string
@@ -38,23 +38,23 @@ export interface Run {
   /** The login of the user it is about. */
   readonly subject: string
   readonly requestor: string
-  /** The authenticated caller, where that is not the requester. */
+  /** The authenticated caller, if that is not the requester. */
   readonly caller?: string
   readonly who: RunIdentities
   readonly reason?: string
   readonly requestId?: string
-  /** Attempts begun of the current step. */
+  /** How often the current step was started. */
   readonly attempt: number
-  /** Changes with every claim and every intervention; an intervention names the one it was decided on. */
+  /** Changes with every claim and every intervention. An intervention names the version that the administrator saw. */
   readonly fence: number
   readonly worker?: string
   readonly leaseUntil?: Date
   readonly due: Date
   readonly deadline?: Date
-  /** The requested expiry of the access. */
+  /** The requested expiry date of the access. */
   readonly accessEnds?: Date
   readonly incident?: Incident
-  /** Who cancelled it, and why. It is set before the run has ended. */
+  /** Who cancelled it, and why. Set before the run ends. */
   readonly cancel?: Cancellation
   /** A target was changed. */
   readonly touched: boolean
@@ -70,7 +70,7 @@ export interface RunWithData extends Run {
 export interface ClaimedRun extends RunWithData {
   /** Encrypted. */
   readonly secret?: string
-  /** The result of what it waited for, until the commit of the step that uses it. */
+  /** The result that it waited for, until the step that uses it has committed. */
   readonly signal?: JsonObject
 }
 
@@ -109,7 +109,7 @@ export interface RunQuery {
   readonly requestedBy?: UserRef
   /** Only runs about this user. */
   readonly about?: UserRef
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string
   /** At most 500. */
   readonly limit: number
@@ -118,6 +118,6 @@ export interface RunQuery {
 export interface RunPage {
   /** Latest first. */
   readonly runs: readonly Run[]
-  /** Where the next page starts; absent on the last one. */
+  /** Where the next page starts; absent on the last page. */
   readonly next?: string
 }

@@ -4,14 +4,14 @@ export const secondFactorKinds = ['totp', 'passkey'] as const
 export type SecondFactorKind = (typeof secondFactorKinds)[number]
 
 export interface NewSecondFactor {
-  /** Unique; the same id is added once. */
+  /** Unique. Adding the same id again has no effect. */
   readonly id: string
   readonly kind: SecondFactorKind
   /** The name that its owner chose. */
   readonly name: string
   /** Encrypted in storage. */
   readonly secret: JsonObject
-  /** The latest time step of which a code was used, or the signature counter of the authenticator. */
+  /** The time step of the last used code, or the signature counter of the authenticator. */
   readonly counter: number
 }
 

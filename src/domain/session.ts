@@ -3,11 +3,11 @@ import type { JsonObject } from '#kernel/json.ts'
 
 /** A login that is remembered between requests. */
 export interface Session {
-  /** The hash of the secret in the cookie; the secret itself is never stored. Compared byte for byte. */
+  /** The hash of the secret in the cookie, compared byte for byte. The secret itself is never stored. */
   readonly id: string
-  /** Names the session to its owner; the same through a step-up. */
+  /** Identifies the session to its owner; a step-up keeps it. */
   readonly publicId: string
-  /** The applications it belongs to: those that share its cookie. */
+  /** The applications that share its cookie. */
   readonly context: string
   /** The application where it was started. */
   readonly application: string
@@ -20,11 +20,11 @@ export interface Session {
   readonly touched: Date
   /** It expires after this time without use. */
   readonly idleSeconds: number
-  /** It expires at this time, however much it is used. */
+  /** It expires at this time, even if it is in use. */
   readonly ends?: Date
 }
 
-/** Use is written at most this often, so that reading a page is not a database write. */
+/** The minimum time between two writes of the last use, so that not every request writes to the database. */
 export const touchEverySeconds = 30
 
 /** When a session expires if it is not used again. */

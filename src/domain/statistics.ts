@@ -4,9 +4,9 @@ export interface StatisticsQuery {
   readonly from: Date
   /** Exclusive. */
   readonly to: Date
-  /** Counts are by parts of this length. The first part begins with `from`; `to` cuts off the last. */
+  /** Counts are per interval of this length. The first interval begins at `from`; `to` cuts off the last. */
   readonly partMillis: number
-  /** The journals whose calls are counted: all when absent, none for an empty list. */
+  /** The journals whose calls are counted: all if absent, none for an empty list. */
   readonly journals?: readonly string[]
 }
 

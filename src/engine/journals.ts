@@ -3,7 +3,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { Journal, JournalOptions } from '#sdk/filter/journal.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
 
-/** How many entries of one journal wait to be written; while the database can't be reached, the latest stay. */
+/** How many entries of one journal may wait; while the database can't be reached, the latest stay. */
 const maxWaiting = 5000
 const writeEveryMillis = 1000
 
@@ -14,8 +14,8 @@ interface Ring {
 }
 
 /**
- * Journals in the database. Entries of all journals are collected in memory and written at most once a second, in one
- * transaction: a write for each call would cost more than most calls.
+ * Journals in the database. Entries of all journals are collected in memory and written at most once a second, in
+ * one transaction: a write for each call would cost more than most calls.
  */
 export class Journals {
   readonly #store: Pick<JournalStore, 'append' | 'list'>
@@ -54,7 +54,7 @@ export class Journals {
 
   #add(ring: Ring, entry: JournalEntry): void {
     ring.waiting.push(entry)
-    // At twice the bound, so that entries are dropped many at a time and not with every new one.
+    // At twice the limit, so that entries are dropped in bulk and not with every new one.
     const most = Math.min(ring.keep, maxWaiting)
     if (ring.waiting.length >= 2 * most) ring.waiting = ring.waiting.slice(-most)
     this.#timer ??= setTimeout(() => void this.write(), writeEveryMillis).unref()

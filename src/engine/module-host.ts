@@ -29,7 +29,7 @@ import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
 
-/** One object that satisfies the host of every slot; a module sees only its slot's part. */
+/** One object that implements the host of every slot; a module sees only its slot's part. */
 export type EngineHost = FilterHost & AuthHost & TaskHost & TargetHost
 
 /** The host of one module: the name of its YAML object, its class and where it is configured. */
@@ -62,9 +62,9 @@ export interface HostParts {
   readonly approvals: ApprovalAccess
   readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
   readonly issuers: IssuerAccess
-  /** Absent where reports are not served. */
+  /** Absent if reports are not served. */
   readonly reports: ReportEndpoint | undefined
-  /** Undefined before the token endpoints are created, or where none are configured. */
+  /** Undefined before the token endpoints are created, or if none are configured. */
   tokens(): TokenService | undefined
 }
 

@@ -7,7 +7,7 @@ import { userRef } from '#testing/user-ref.ts'
 
 const ann = userRef('ann')
 
-test('D13: the stored form of a reference cannot be used', async () => {
+test("D13: the stored form of a reference can't be used", async () => {
   const database = memoryDatabase()
   const memory = createPortalMemory(new PortalStore(database))
   const offers = [

@@ -46,7 +46,7 @@ function loaded(): Configuration {
   return configuration
 }
 
-test('the views are what the configuration has, orgs from the top', () => {
+test('the views match the configuration, with orgs from the top', () => {
   const memory = new MemoryPortal()
   const portal = createPortal(loaded(), new Map(), memory)
   expect(portal).toMatchObject({
@@ -71,7 +71,7 @@ test('the views are what the configuration has, orgs from the top', () => {
   })
 })
 
-test('a dynamic workflow asks its source, which may come later', async () => {
+test('a dynamic workflow reads its source, which may be added later', async () => {
   const [workflow] = loaded().workflows.values()
   if (workflow === undefined) throw new Error('there is no workflow')
   const source = {

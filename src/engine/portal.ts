@@ -13,7 +13,7 @@ import type { PortalMark, PortalStore } from '#storage/portal-store.ts'
 
 type Shown = Pick<Configuration, 'orgs' | 'portalUrls' | 'reports' | 'workflows'>
 
-/** What the configuration has for a portal. The sources of dynamic workflows, by workflow, may come later. */
+/** The portal's part of the configuration. The sources of dynamic workflows, by workflow, may be added later. */
 export function createPortal(
   { orgs, portalUrls, reports, workflows }: Shown,
   sources: ReadonlyMap<string, DynamicWorkflowSource>,
@@ -68,7 +68,7 @@ export function createPortal(
   }
 }
 
-/** The check of the configuration has made sure that every parent is there, and that nobody is their own. */
+/** The check of the configuration ensures that every parent exists, and that there is no circle. */
 function fromTheTop(orgs: readonly PortalOrg[]): PortalOrg[] {
   const sorted: PortalOrg[] = []
   let level: readonly (string | undefined)[] = [undefined]
@@ -82,7 +82,7 @@ function fromTheTop(orgs: readonly PortalOrg[]): PortalOrg[] {
 
 const maxFavourites = 100
 const maxRecent = 20
-/** Beside those that are made now; a list that is asked for again and again fills no database. */
+/** Besides those created now; repeated requests for a list must not fill the database. */
 const maxOffers = 20_000
 const offerMillis = 60 * 60 * 1000
 

@@ -22,18 +22,21 @@ import type { Configuration } from '#sdk/module/configuration.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 
-/** What starts and stops with the process, and so outlives a configuration: the stores, the clock, the log, the keys. */
+/**
+ * What starts and stops with the process, and so outlives a configuration: the stores, the clock, the log, the
+ * keys.
+ */
 export interface RuntimeServices
   extends WorkflowRuntimeServices,
     LoginServices,
     Omit<HostServices, 'audit' | 'grants'>,
     Pick<IssuerServices, 'issuer'>,
     Pick<TokenServices, 'tokenKeys' | 'issuing' | 'countExchange'> {
-  /** How often sessions are checked against the directory; the default when absent. */
+  /** How often sessions are checked against the directory; the default if absent. */
   readonly renewalTimes?: RenewalTimes
   /** Whether the public listener is a loopback address. */
   readonly loopbackOnly?: boolean | undefined
-  /** Absent where no reports are served. */
+  /** Absent if no reports are served. */
   readonly reports?: Pick<ReportParts, 'store' | 'secrets' | 'meter'>
 }
 
@@ -48,7 +51,7 @@ export interface Runtime {
   /** Throws INTERNAL for an unknown name. */
   target(name: string): Target
   readonly workflows: WorkflowRuntime
-  /** Undefined where no token endpoint is configured. */
+  /** Undefined if no token endpoint is configured. */
   readonly tokens?: TokenIssuing | undefined
   close(): Promise<void>
 }
@@ -137,7 +140,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   return { handle, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
 }
 
-/** In parallel, since a plug-in takes a moment to start. Waits for all of them before it throws the first failure. */
+/** In parallel, since a plug-in takes time to start. Waits for all of them before it throws the first failure. */
 async function createTargets(
   { targets: configs }: Configuration,
   host: HostFor,

@@ -117,15 +117,15 @@ export class SecondFactors implements SecondFactorAccess {
 
 const ownerKey = ({ identity }: FactorOwner): string => secretHash(identity)
 
-/** Of bounded length, however long the name is. */
+/** Of bounded length for any name. */
 export const nameKey = ({ dn }: Pick<FactorOwner, 'dn'>): string => secretHash(dn.key)
 
 const howMany = 10
-/** Letters and digits that are not mistaken for one another: 32 of them, five bits each. */
+/** 32 letters and digits that are easy to distinguish, five bits each. */
 const alphabet = 'abcdefghjkmnpqrstuvwxyz023456789'
 const length = 16
 
-/** Codes of 80 bits, so that their hashes tell nothing, in groups that can be copied by hand. */
+/** Codes of 80 bits, so that their hashes reveal nothing, in groups that are easy to copy. */
 const newRecoveryCodes = (): readonly string[] => Array.from({ length: howMany }, newCode)
 
 function newCode(): string {
@@ -133,7 +133,7 @@ function newCode(): string {
   return letters.replaceAll(/(.{4})(?=.)/g, '$1-')
 }
 
-/** What is kept of a code; undefined for a text that cannot be one. */
+/** The stored form of a code; undefined for a text that can't be one. */
 function recoveryCodeHash(owner: string, written: string): string | undefined {
   if (written.length > 64) return undefined
   const code = written.toLowerCase().replaceAll(/[\s-]/g, '')

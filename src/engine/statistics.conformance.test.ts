@@ -17,7 +17,7 @@ const clock = () => now
 const log = silentLogger
 
 onEachDatabase('statistics of tokens and calls', (freshUrl) => {
-  test('what the token service and the issuers decide, and gateways answer, is counted at once', async () => {
+  test('decisions of the token service and the issuers, and responses of gateways, are counted at once', async () => {
     const storage = openStorage({ url: await freshUrl(), clock: systemClock, log })
     onTestFinished(() => storage.close())
     await storage.ready()

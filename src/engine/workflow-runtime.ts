@@ -27,7 +27,7 @@ import type { GrantStore } from '#storage/grant-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 
-/** What workflows, approvals and jobs of any configuration share. */
+/** What workflows, approvals and jobs of all configurations share. */
 export interface WorkflowRuntimeServices extends WorkflowServices {
   readonly audit: AuditStore
   readonly keys: KeySource
@@ -36,7 +36,7 @@ export interface WorkflowRuntimeServices extends WorkflowServices {
   readonly mails: MailStore
   readonly grants: GrantStore
   readonly sessionStore: SessionStore
-  /** Present where this process runs jobs. */
+  /** Present if this process runs jobs. */
   readonly jobs?: JobServices
 }
 
@@ -46,11 +46,11 @@ export interface WorkflowRuntimeParts {
   readonly directory: MemberDirectory
   readonly root: Dn
   readonly rules: RuleEvaluator
-  /** May still be filled when this is made. */
+  /** May be filled later. */
   readonly authorizations: ReadonlyMap<string, Authorization>
 }
 
-/** The workflows of one configuration, with what surrounds them. Modules may hold on to it before it is started. */
+/** The workflows of one configuration, with their approvals and jobs. Modules may refer to it before it is started. */
 export class WorkflowRuntime {
   readonly approvals: ApprovalDesk
   readonly runs: Runs
@@ -71,13 +71,13 @@ export class WorkflowRuntime {
     this.runs = new RunService(() => this.workflows, services)
   }
 
-  /** Throws INTERNAL before `start` has made them. */
+  /** Throws INTERNAL before `start`. */
   get workflows(): Workflows {
     if (this.#workflows === undefined) throw new GatewayError('INTERNAL', 'workflows are not ready yet')
     return this.#workflows
   }
 
-  /** Creates the tasks of every workflow; targets and authorizations are there by now. */
+  /** Creates the tasks of every workflow; targets and authorizations already exist. */
   async start(host: HostFor, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const hostFor = (name: string, at: string): TaskHost => host(name, 'workflow', at)
@@ -85,13 +85,13 @@ export class WorkflowRuntime {
     this.#workflows = scope.own(await createWorkflows(whole, hostFor, services, this.approvals))
   }
 
-  /** Starts the runs that take back access whose time has passed; how many. */
+  /** Starts the runs that remove expired access; returns how many. */
   revokeDue(signal?: AbortSignal): Promise<number> {
     const { grants, runs: store, log } = this.#parts.services
     return revokeDue({ grants, store, runs: this.runs, log }, signal)
   }
 
-  /** Jobs keep their time from now on, where this process runs any. */
+  /** Starts the jobs, if this process runs any. */
   async startJobs(hostFor: HostFor, scope: Scope): Promise<void> {
     const { configuration, services } = this.#parts
     const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services

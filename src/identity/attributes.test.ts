@@ -27,7 +27,7 @@ describe('Attributes', () => {
     expect(Attributes.from(pairs).values('a')).toEqual(['1', '2'])
   })
 
-  it('shares nothing with its clone, its picks or the lists it was given', () => {
+  it('shares nothing with its clone, its picks or the lists that it was created from', () => {
     const list = ['1']
     const original = Attributes.from({ a: list, b: ['2'] })
     const clone = original.clone()
@@ -73,7 +73,7 @@ test.each<Record<string, string[]>>([
   { pwdAccountLockedTime: ['000001010000Z'] },
   { userAccountControl: ['514'] },
   { userAccountControl: ['66050'] },
-])('%j is switched off', (attributes) => {
+])('%j is deactivated', (attributes) => {
   expect(isDeactivated(Attributes.from(attributes))).toBe(true)
 })
 
@@ -89,6 +89,6 @@ test.each<Record<string, string[]>>([
   { userAccountControl: ['0x2'] },
   { userAccountControl: ['-2'] },
   { userAccountControl: ['99999999999999999999'] },
-])('%j is not', (attributes) => {
+])('%j is not deactivated', (attributes) => {
   expect(isDeactivated(Attributes.from(attributes))).toBe(false)
 })

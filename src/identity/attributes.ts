@@ -1,6 +1,6 @@
 import { isSecretName } from '#kernel/redaction.ts'
 
-/** What a filter, a mapping or a template reads: the values of a named attribute, none when it is absent. */
+/** What a filter, a mapping or a template reads: the values of a named attribute, none if it is absent. */
 export interface AttributeSource {
   values(name: string): readonly string[]
   /** True where the values came from a token: letter case counts in them. */
@@ -13,13 +13,13 @@ export interface AttributeSource {
  * Values from a token are marked as claims: to a directory `idp` and `IDP` are the same, to an issuer they are not.
  */
 export class Attributes implements AttributeSource {
-  /** Given as they are and not yet indexed: much of what is read is only listed. */
+  /** The given entries. They are indexed on demand, because most attributes are only listed. */
   #adopted: readonly (readonly [string, readonly string[]])[] | undefined
   #index: Map<string, { name: string; values: readonly string[] }> | undefined
   /** Folded names of the attributes that are claims. */
   #claims: Set<string> | undefined
 
-  /** From pairs or a plain object; a name that repeats adds its values. */
+  /** From pairs or a plain object. Values of a repeated name are joined. */
   static from(
     source: Iterable<readonly [string, readonly string[]]> | Readonly<Record<string, readonly string[]>>,
   ): Attributes {
@@ -29,7 +29,7 @@ export class Attributes implements AttributeSource {
     return attributes
   }
 
-  /** Takes the lists over as they are. The names must differ, and no list be empty. */
+  /** Takes over the lists without copying. Names must be unique and lists not empty. */
   static adopt(pairs: readonly (readonly [string, readonly string[]])[]): Attributes {
     const attributes = new Attributes()
     attributes.#adopted = pairs
@@ -61,7 +61,7 @@ export class Attributes implements AttributeSource {
     return this.#claims?.has(name.toLowerCase()) ?? false
   }
 
-  /** Replaces all values by ones that aren't claims; with none, the attribute is removed. */
+  /** Replaces all values with ones that aren't claims. An empty list removes the attribute. */
   set(name: string, values: readonly string[]): void {
     const key = name.toLowerCase()
     this.#claims?.delete(key)
@@ -69,7 +69,7 @@ export class Attributes implements AttributeSource {
     else this.#entries.set(key, { name: this.#entries.get(key)?.name ?? name, values: [...values] })
   }
 
-  /** Replaces all values by those of a token. */
+  /** Replaces all values with claims. */
   setClaim(name: string, values: readonly string[]): void {
     this.set(name, values)
     if (values.length === 0) return
@@ -107,7 +107,7 @@ export class Attributes implements AttributeSource {
     return copy
   }
 
-  /** A copy, all of which came from a token. */
+  /** A copy in which all values are claims. */
   claimed(): Attributes {
     const copy = Attributes.from(this)
     copy.#claims = new Set(copy.#entries.keys())
@@ -140,7 +140,7 @@ export const isSecretAttribute = (name: string): boolean => isSecretName(name) |
 
 /** Of `userAccountControl`, as Active Directory has it. */
 const accountDisabled = 2
-/** By an administrator; any other time is that of wrong passwords, by which nobody is to lose a session. */
+/** Set by an administrator. Any other time is a lockout after wrong passwords, which must not end sessions. */
 const lockedForGood = '000001010000z'
 
 const signs: readonly (readonly [attribute: string, isOff: (value: string) => boolean])[] = [
@@ -152,8 +152,8 @@ const signs: readonly (readonly [attribute: string, isOff: (value: string) => bo
 ]
 
 /**
- * Whether an entry says of itself that its person may not log in: SCIM's `active`, or what directory servers have for it.
- * An entry that says nothing of the kind is not switched off.
+ * Whether an entry says that its user is deactivated: SCIM's `active`, or the equivalent of a directory server.
+ * Other entries are active.
  */
 export const isDeactivated = (attributes: AttributeSource): boolean =>
   signs.some(([attribute, isOff]) => attributes.values(attribute).some((value) => isOff(value.trim())))

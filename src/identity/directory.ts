@@ -3,16 +3,19 @@ import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Identity } from '#identity/identity.ts'
 
-/** An entry as the insert that holds it gives it. */
+/** An entry as its insert returns it. */
 export interface InsertEntry {
   readonly dn: Dn
   readonly attributes: Attributes
-  /** The entry's own identifier, which no other entry of the insert ever gets; absent where the system has none. */
+  /** The entry's own identifier, which the insert never gives to another entry; absent if the system has none. */
   readonly id?: string
 }
 
 export interface DirectoryEntry extends InsertEntry {
-  /** Stays the same when the entry is moved or renamed; made of the entry's name where its system has no identifiers. */
+  /**
+   * Stays the same when the entry is moved or renamed. Derived from the entry's name if its system has no
+   * identifiers.
+   */
   readonly identity: Identity
 }
 
@@ -20,64 +23,67 @@ export interface DirectorySearch {
   readonly base: Dn
   readonly scope: 'base' | 'one' | 'sub'
   readonly filter: Filter
-  /** At most this many entries come back. */
+  /** The maximum number of entries. */
   readonly limit: number
-  /** The attributes wanted; all when absent. More may come. */
+  /** The requested attributes, all if absent. The result may have more. */
   readonly attributes?: readonly string[]
 }
 
 export interface DirectoryPageSearch extends DirectorySearch {
-  /** The `next` of a page of the same search. BAD_REQUEST when no page gave it. */
+  /** The `next` of a page of the same search. Any other text is BAD_REQUEST. */
   readonly after?: string
-  /** Whether the page's `total` is wanted. */
+  /** Whether the page's `total` is requested. */
   readonly count?: boolean
 }
 
 export interface DirectoryPage<Entry extends InsertEntry = DirectoryEntry> {
   /** In a stable order. */
   readonly entries: readonly Entry[]
-  /** Where the following page starts; absent on the last one. */
+  /** Where the next page starts; absent on the last page. */
   readonly next?: string
-  /** How many entries match in all, where it was asked for and counting them costs little. */
+  /** How many entries match in total, if it was requested and counting is cheap. */
   readonly total?: number
 }
 
 /**
- * Who and what there is in one tree of people and groups, whatever systems they live in. When a system that a search concerns does not answer, the
- * search throws TARGET_UNREACHABLE: an answer without that system's entries would pass for the whole truth.
+ * One tree of users and groups over several systems. If a system that a search needs does not answer, the search
+ * throws TARGET_UNREACHABLE, because a result without that system's entries would look complete.
  */
 export interface EntryDirectory {
   search(search: DirectorySearch): Promise<readonly DirectoryEntry[]>
-  /** Whether the entry is a member of the static group. False when there is no such group. */
+  /** Whether the entry is a member of the static group. False if the group does not exist. */
   isMember(group: Dn, member: Dn): Promise<boolean>
 }
 
 export interface Directory extends EntryDirectory {
   page(search: DirectoryPageSearch): Promise<DirectoryPage>
-  /** The entry of this identity, even if it moved; undefined when it is gone, or the identity isn't that of an entry. */
+  /**
+   * The entry with this identity, even if it moved; undefined if it was deleted, or the identity isn't that of an
+   * entry.
+   */
   entry(identity: Identity): Promise<DirectoryEntry | undefined>
   /**
-   * Whether this is the entry's password; false for an empty one. NOT_SUPPORTED where the entry's system checks no
-   * passwords. `local: false` says that the caller is not on this machine, so demo passwords are rejected.
+   * Whether this is the entry's password; false for an empty one. Throws NOT_SUPPORTED if the entry's system checks
+   * no passwords. `local: false` means that the caller is not on this machine, so demo passwords are rejected.
    */
   bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean>
 }
 
 export interface MemberDirectory extends Directory {
-  /** The people in the static group, at most this many. None when there is no such group. */
+  /** At most this many users of the static group. None if the group does not exist. */
   members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]>
 }
 
-/** Where and how somebody was found in the directory, so that it can be asked about them again. */
+/** Where and how a user was found in the directory, to look them up again. */
 export interface DirectoryLink {
   readonly dn: Dn
-  /** What found the entry. One that it does not match any more would not be found by a login either. */
+  /** The filter that found the entry. A login would no longer find an entry that does not match it. */
   readonly filter: Filter
-  /** The entry's own identifier, where it has one: a name may come to be another person's. */
+  /** The entry's own identifier, if it has one: another user may get the name later. */
   readonly id: string | undefined
-  /** The attribute whose first value is the login; undefined where the filter holds it. */
+  /** The attribute whose first value is the login; undefined if the filter contains the login. */
   readonly uidAttr: string | undefined
-  /** What the credential said and the entry did not. */
+  /** Attributes of the credential that the entry does not have. */
   readonly added: Attributes
 }
 

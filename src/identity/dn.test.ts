@@ -39,12 +39,12 @@ describe('Dn.parse', () => {
     ['cn=#0', 4],
     ['cn=#0402486', 4],
     ['cn=#020101', 4],
-  ])('refuses %j at character %i', (text, position) => {
+  ])('rejects %j at character %i', (text, position) => {
     expect(() => Dn.parse(text)).toThrow(DnSyntaxError)
     expect(() => Dn.parse(text)).toThrow(new RegExp(`at character ${position}$`))
   })
 
-  it('is bounded', () => {
+  it('rejects names beyond its limits', () => {
     expect(() => Dn.parse(`cn=${'a'.repeat(9000)}`)).toThrow('longer than 8192')
     expect(() => Dn.parse(Array(200).fill('o=a').join(','))).toThrow('more than 100 parts')
   })
@@ -75,7 +75,7 @@ describe('comparison', () => {
     expect(Dn.of(['uid', 'x,ou=users,o=Tremolo']).isWithin(users)).toBe(false)
   })
 
-  it('refuses a type that would be text of its own', () => {
+  it('rejects an attribute type that is not one', () => {
     expect(() => users.child('uid=a,cn', 'x')).toThrow(RangeError)
   })
 
@@ -99,7 +99,7 @@ describe('any name', () => {
     )
   })
 
-  it('has a key that its own normal form has too', () => {
+  it('has the same key as its normal form', () => {
     fc.assert(
       fc.property(dn, (name) => {
         expect(Dn.parse(name.key).key).toBe(name.key)

@@ -1,7 +1,7 @@
 export interface Rdn {
   readonly type: string
   readonly value: string
-  /** The value came from a token: its letter case and white space count. */
+  /** The value is a claim of a token: its letter case and white space count. */
   readonly isClaim?: true
 }
 
@@ -21,17 +21,17 @@ export class Dn {
     return new Dn(readDn(text))
   }
 
-  /** From single-valued RDNs, most specific first. Values are taken as they are, never parsed. */
+  /** From single-valued RDNs, most specific first. Values are never parsed. */
   static of(...rdns: readonly (readonly [type: string, value: string])[]): Dn {
     return new Dn(rdns.map(([type, value]) => [checkedRdn(type, value)]))
   }
 
-  /** The name one level below. The value is taken as it is, never parsed; throws RangeError for an invalid attribute type. */
+  /** The name one level below. The value is never parsed; throws RangeError for an invalid attribute type. */
   child(type: string, value: string): Dn {
     return new Dn([[checkedRdn(type, value)], ...this.rdns])
   }
 
-  /** The same name, whose most specific value came from a token and is only equal to what is spelled like it. */
+  /** The same name with its most specific value marked as a claim, which is compared exactly. */
   claimed(): Dn {
     const [leaf = [], ...above] = this.rdns
     return new Dn([leaf.map((part) => ({ ...part, isClaim: true as const })), ...above])
@@ -47,9 +47,9 @@ export class Dn {
   }
 
   /**
-   * The same for equal names, whatever their letter case, order within an RDN and width of white space. Unambiguous,
-   * so it serves as a map key or a database key. Names that differ in a claim's letter case have the same, and are not
-   * equal.
+   * The key is the same for names that differ in letter case, order within an RDN or width of white space. It is
+   * unambiguous, so it serves as a map key or a database key. Names that differ in a claim's letter case have the
+   * same key, and are not equal.
    */
   get key(): string {
     this.#key ??= this.#rdnKeys().join(',')
@@ -60,7 +60,7 @@ export class Dn {
     return this.rdns.length === other.rdns.length && this.isWithin(other)
   }
 
-  /** True for the ancestor itself and all that is below it. Whole RDNs are compared, so no text can look like a suffix. */
+  /** True for the ancestor itself and everything below it. Compares whole RDNs, so a value can't pass for a suffix. */
   isWithin(ancestor: Dn): boolean {
     const own = this.#rdnKeys()
     const theirs = ancestor.#rdnKeys()
@@ -88,7 +88,7 @@ export class Dn {
   }
 }
 
-/** Of two RDNs that are alike but for letter case and white space. */
+/** Compares two RDNs that differ at most in letter case and white space. */
 function sameClaims(one: readonly Rdn[] = [], other: readonly Rdn[] = []): boolean {
   if (![...one, ...other].some(({ isClaim }) => isClaim === true)) return true
   const exact = (rdn: readonly Rdn[]) => rdn.map(({ value }) => value).sort()
@@ -193,7 +193,7 @@ class DnReader {
 
   #readPlain(): string {
     let value = ''
-    /** Spaces behind this length are padding, unless something follows them. */
+    /** Spaces after this length are padding, unless something follows them. */
     let kept = 0
     while (this.#at < this.#text.length) {
       const char = this.#text.charAt(this.#at)

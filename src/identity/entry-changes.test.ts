@@ -12,7 +12,7 @@ const user = (mail: readonly string[], groups: readonly string[] = []) => ({
   groups,
 })
 
-test('values are added and deleted, and one for one they are replaced', () => {
+test('values are added and deleted, and a single value is replaced', () => {
   expect(short(valueChanges('mail', ['a'], ['b']))).toEqual(['replace mail b'])
   expect(short(valueChanges('mail', ['a', 'b'], ['b', 'c', 'c']))).toEqual(['add mail c', 'delete mail a'])
   expect(short(valueChanges('mail', ['a'], ['b'], { addOnly: true }))).toEqual(['add mail b'])

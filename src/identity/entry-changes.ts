@@ -4,13 +4,13 @@ import type { User } from '#identity/user.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 
 export interface ValueOptions {
-  /** Nothing is removed. */
+  /** Removes nothing. */
   readonly addOnly?: boolean
-  /** Another order of the same values is a change too: it replaces each of them. */
+  /** The order counts: if it differs, every value is replaced. */
   readonly ordered?: boolean
 }
 
-/** What brings an attribute from the values `before` to the values `wanted`. Letter case counts. */
+/** The changes from the values `before` to the values `wanted`. Letter case counts. */
 export function valueChanges(
   attribute: string,
   before: readonly string[],
@@ -34,7 +34,7 @@ export interface UserChangeOptions extends ValueOptions {
   readonly foldGroups?: boolean
 }
 
-/** What brings a user from `before` to `wanted`; undefined for a user that doesn't exist yet. */
+/** The changes from the user `before` to `wanted`. `before` is undefined for a user that doesn't exist yet. */
 export function userChanges(before: User | undefined, wanted: User, options: UserChangeOptions): UserChange[] {
   const { attributes, addOnly = false, foldGroups = false } = options
   const missing = foldGroups ? missingNames : missingValues
@@ -50,7 +50,7 @@ export function userChanges(before: User | undefined, wanted: User, options: Use
   ]
 }
 
-/** What brings a group to this name and these attributes. Where the group's attributes are unknown, they are taken to fit. */
+/** The changes that give a group this name and these attributes. Unknown attributes of the group count as equal. */
 export function groupChanges(
   before: Group,
   name: string,
@@ -69,7 +69,7 @@ export function groupChanges(
   ]
 }
 
-/** What a new group changes. */
+/** The changes of creating a group. */
 export const newGroupChanges = (name: string, attributes: Attributes): UserChange[] => [
   entryChange('entry', 'add', 'name', name),
   ...[...attributes].flatMap(([attribute, values]) =>

@@ -1,9 +1,9 @@
 import { isoTime } from '#kernel/time.ts'
 
 /**
- * Attribute names that filters and sort orders reserve for the times of an entry itself. Their values are texts as
- * `timeValue` writes them, which compare by time. The system behind a target may store finer times: they count as the
- * millisecond that is shown.
+ * Attribute names that filters and sort orders reserve for the times of the entry itself. Their values are texts
+ * written by `timeValue`, which compare by time. A target's system may store finer times; they are cut to
+ * milliseconds.
  */
 export type TimeAttribute = 'meta.created' | 'meta.lastModified'
 
@@ -12,13 +12,13 @@ export const timeAttributes: readonly TimeAttribute[] = ['meta.created', 'meta.l
 const lastMillis = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 const firstMillis = Date.parse('0000-01-01T00:00:00.000Z')
 
-/** The reserved name, whatever its letter case; undefined for any other attribute. */
+/** The reserved name, in any letter case; undefined for any other attribute. */
 export function timeAttribute(name: string): TimeAttribute | undefined {
   const key = name.toLowerCase()
   return timeAttributes.find((attribute) => attribute.toLowerCase() === key)
 }
 
-/** A time as filters have it: in UTC, to the millisecond, within the years that have four digits. */
+/** A time as filters use it: in UTC, to the millisecond, with a four-digit year. */
 export const timeValue = (millis: number): string => isoTime(Math.min(lastMillis, Math.max(firstMillis, millis)))
 
 /** The milliseconds of a text that `timeValue` wrote; undefined for any other text. */
@@ -26,11 +26,11 @@ export function valueMillis(text: string): number | undefined {
   const written = text.toUpperCase()
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(written)) return undefined
   const millis = Date.parse(written)
-  // Date.parse takes 30 February for 2 March.
+  // Date.parse reads 30 February as 2 March.
   return !Number.isNaN(millis) && timeValue(millis) === written ? millis : undefined
 }
 
-/** An ISO 8601 date and time from outside, in UTC unless it has an offset; undefined for any other text. */
+/** Reads an ISO 8601 date and time from outside, in UTC unless it has an offset; undefined for any other text. */
 export function readTime(text: string): Date | undefined {
   const parts = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i.exec(text)
   if (parts === null) return undefined

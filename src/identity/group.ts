@@ -1,22 +1,22 @@
 import type { Attributes } from '#identity/attributes.ts'
 
-/** A group by its present name and the id that it keeps. */
+/** A group by its current name and its permanent id. */
 export interface NamedGroup {
   readonly name: string
   readonly id: string
 }
 
-/** A group as targets see it. Members are user logins, or ids where the target says so. */
+/** A group as targets see it. Members are logins, or ids if the target says so. */
 export interface Group {
   readonly id: string
   readonly name: string
   readonly description?: string
   readonly members: readonly string[]
-  /** The members' own ids, in the order of `members`, where the store read them along. */
+  /** The members' own ids, in the order of `members`, if the store read them. */
   readonly memberIds?: readonly string[]
-  /** The names that people know the members by, in the order of `members`, where they were asked for and read along. */
+  /** The members' display names, in the order of `members`, if they were requested and read. */
   readonly memberDisplays?: readonly (string | undefined)[]
-  /** The groups that are direct members, where the target nests groups. Read along with `members`. */
+  /** The groups that are direct members, if the target nests groups. Read together with `members`. */
   readonly memberGroups?: readonly MemberGroup[]
   readonly attributes?: Attributes
   readonly version?: string
@@ -25,6 +25,6 @@ export interface Group {
 }
 
 export interface MemberGroup extends NamedGroup {
-  /** The name that people know it by, where it was asked for and differs from `name`. */
+  /** The display name, if it was requested and differs from `name`. */
   readonly display?: string
 }

@@ -6,7 +6,7 @@ import { parseFilter } from '#identity/filter/filter-text.ts'
 import { callerRef } from '#identity/subject.ts'
 import { entryIdentity, formerIdentity, identitiesOf, issuerIdentity, isUser, ownIdentity } from './identity.ts'
 
-test('different parts make different identities, wherever a separator is in them', () => {
+test('different parts make different identities, even if they contain a separator', () => {
   const text = fc.string({ unit: fc.constantFrom(':', '%', 'a', 'é', '\0', '\ud800', ' '), maxLength: 4 })
   fc.assert(
     fc.property(text, text, text, text, (a, b, c, d) => {
@@ -23,7 +23,7 @@ test('a long identity is stored as a hash, and still differs from others', () =>
   expect(long('1')).not.toBe(long('2'))
 })
 
-test('letter case is part of an issuer’s subject, and not of a login from before identities', () => {
+test('letter case counts in an issuer’s subject, and not in a login from before identities', () => {
   expect(issuerIdentity('https://i', 'ADA')).not.toBe(issuerIdentity('https://i', 'ada'))
   expect(formerIdentity('ADA')).toBe(formerIdentity('ada'))
 })

@@ -4,20 +4,21 @@ import { foldValue } from '#identity/filter/compare-values.ts'
 declare const brand: unique symbol
 
 /**
- * Who a user or program is, the same whichever way they log in: a directory entry, or, for callers without one, an issuer
- * and its subject. Compared byte for byte. Logins are for display: two people may share one, and one person may have several.
+ * Who a user or program is, independent of how they log in: a directory entry, or, for callers without one, an
+ * issuer and its subject. Compared byte for byte. Logins are for display: two users may share one, and one user may
+ * have several.
  */
 export type Identity = string & { readonly [brand]: true }
 
-/** A user as others remember them: who it is, and the login to show. */
+/** A stored reference to a user: the identity, and the login to show. */
 export interface UserRef {
   readonly identity: Identity
   readonly login: string
-  /** A token says the login, and the user's entry does not. */
+  /** The login comes from a token, and the user's entry does not have it. */
   readonly isClaimed?: boolean
 }
 
-/** Longer identities are stored as a hash, so that any of them fits into an index. */
+/** Longer identities are stored as a hash, so that they fit into an index. */
 const maxLength = 300
 
 const identity = (...parts: readonly string[]): Identity => {
@@ -28,15 +29,15 @@ const identity = (...parts: readonly string[]): Identity => {
 /** An entry of the directory: the insert that holds it, and the entry's own identifier there. */
 export const entryIdentity = (insert: string, id: string): Identity => identity('entry', insert, id)
 
-/** A caller whom only a credential describes. */
+/** A caller that only a credential describes. */
 export const issuerIdentity = (issuer: string, subject: string): Identity => identity('issuer', issuer, subject)
 
 /** A part of the gateway that starts runs, such as a job. */
 export const ownIdentity = (part: string): Identity => identity('gatehouse', part)
 
 /**
- * What rows from before identities say: only a login. The migration to identities writes it into existing rows, and nothing
- * else does. `identitiesOf` says whose such a row is.
+ * The identity of rows from before identities, which have only a login. Only the migration to identities writes it.
+ * `identitiesOf` decides who owns such a row.
  */
 export const formerIdentity = (login: string): Identity => `${formerPrefix}${foldValue(login, false)}` as Identity
 
@@ -62,8 +63,8 @@ export interface RunIdentities {
 export const storedIdentity = (text: string): Identity => text as Identity
 
 /**
- * The identities that rows of this user are stored under: their own, and, for a directory entry, the one of rows from
- * before identities with the login of that entry. Other callers own no such row: it doesn't say which issuer its login
+ * The identities under which this user's rows are stored: their own, and, for a directory entry, that of rows from
+ * before identities with the entry's login. Other callers own no such row: it doesn't say which issuer its login
  * came from, and an issuer may give anyone the login of a directory user.
  */
 export const identitiesOf = ({ identity, login, isClaimed = false }: UserRef): readonly Identity[] =>

@@ -12,10 +12,10 @@ const nameAttributes: ReadonlySet<string> = new Set([
   'roleoccupant',
 ])
 
-/** True for attributes whose values are names of entries. */
+/** True for attributes whose values are distinguished names. */
 export const holdsNames = (attribute: string): boolean => nameAttributes.has(attribute.toLowerCase())
 
-/** The filter with every name that it compares with changed; what is no name stays as it is. */
+/** The filter with every distinguished name in it changed; other values stay the same. */
 export function withNames(filter: Filter, change: (dn: Dn) => Dn): Filter {
   switch (filter.kind) {
     case 'and':
@@ -30,7 +30,7 @@ export function withNames(filter: Filter, change: (dn: Dn) => Dn): Filter {
   }
 }
 
-/** Names in the filter written as Gatehouse writes them, so that they can be compared as texts. */
+/** The filter with distinguished names in normal form, so that they can be compared as texts. */
 export const withPlainNames = (filter: Filter): Filter => withNames(filter, (dn) => dn)
 
 export function changedName(text: string, change: (dn: Dn) => Dn): string {

@@ -31,7 +31,7 @@ const items = fc
   })
   .map((pairs) => pairs.map(([key, sn]) => item(key, ...sn)))
 
-test('a page goes on behind an entry whose key is too long to stand in a position', () => {
+test('a page continues after an entry whose key is too long for a position', () => {
   const long = ['a', 'b'].map((end) => item(`${'\0'.repeat(20_000)}${end}`))
   const seen: string[] = []
   let after: string | undefined
@@ -48,7 +48,7 @@ test('a page goes on behind an entry whose key is too long to stand in a positio
 })
 
 describe('sort keys', () => {
-  test('are in one order, whatever they are compared with', () => {
+  test('have one consistent order', () => {
     const any = fc.tuple(fc.option(texts, { nil: undefined }), fc.boolean())
     fc.assert(
       fc.property(fc.boolean(), fc.array(any, { minLength: 3, maxLength: 3 }), (caseExact, values) => {
@@ -79,14 +79,14 @@ describe('sort keys', () => {
 })
 
 describe('pages', () => {
-  test('those without a value are last, in descending order first, and ties go by key', () => {
+  test('entries without a value are last, or first in descending order, and ties are ordered by key', () => {
     const all = [item('4'), item('1', 'b'), item('3', 'B'), item('2', 'a', 'z')]
     expect(keys(all, { sort: order() })).toEqual(['2', '1', '3', '4'])
     expect(keys(all, { sort: order({ descending: true }) })).toEqual(['4', '3', '1', '2'])
     expect(keys(all, {})).toEqual(['1', '2', '3', '4'])
   })
 
-  test('followed by position they are all there is, once, in the order of one large page', () => {
+  test('followed by position, they return every entry once, in the order of one large page', () => {
     fc.assert(
       fc.property(
         items,
@@ -119,7 +119,7 @@ describe('pages', () => {
 describe('positions', () => {
   const scope = { of: 'users', filter: undefined, sort: order() }
 
-  test('read as they were written, for the same search alone', () => {
+  test('are valid for the same search only', () => {
     const positions = fc.record({
       entry: texts,
       folded: fc.option(texts, { nil: undefined }),
@@ -142,7 +142,7 @@ describe('positions', () => {
     )
   })
 
-  test('nothing else is one', () => {
+  test('any other text is invalid', () => {
     fc.assert(
       fc.property(
         fc.oneof(

@@ -7,12 +7,12 @@ import { printFilter } from '#identity/filter/filter-text.ts'
 import type { Page, SortOrder, UserSearch } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
-/** How a collection in memory is read. */
+/** How a collection in memory is paged. */
 export interface Collection<T> {
-  /** In any words that tell it from others. */
+  /** Identifies the collection; any text that is different for others. */
   readonly of: string
   source(item: T): AttributeSource
-  /** Unique; what the order is made of where nothing else decides. */
+  /** Unique. The order of entries that are otherwise equal. */
   key(item: T): string
 }
 
@@ -21,13 +21,13 @@ interface Placed {
   readonly key: string
 }
 
-/** The items that match, in order; what pages are cut from. */
+/** The matching items, in order. */
 export interface Ordered<T> {
   readonly scope: PageScope
   readonly all: readonly (Placed & { readonly item: T })[]
 }
 
-/** The page that is asked for, the order of the items' keys taken for that of their creation. */
+/** Returns a page. The order of the items' keys counts as the order of creation. */
 export function pageInMemory<T>(items: readonly T[], search: UserSearch, collection: Collection<T>): Page<T> {
   return pageOf(orderInMemory(items, search, collection), search)
 }
@@ -77,7 +77,7 @@ function firstBehind(all: readonly Placed[], after: Placed, compare: (a: Placed,
   return found < 0 ? all.length : found
 }
 
-/** As unique, and short enough to stand in a position, whatever the length of the key. */
+/** Also unique, and short enough for a position. */
 function boundedKey(key: string): string {
   if (key.length <= keyLength) return key
   return `${key.slice(0, keyLength)}${createHash('sha256').update(JSON.stringify(key)).digest('base64url')}`
@@ -93,13 +93,13 @@ export interface SortKey {
   readonly exact: string
 }
 
-/** UTF-16 units of a folded value that count. */
+/** How many UTF-16 units of a folded value count. */
 export const keyLength = 200
 
-/** Code points of the value itself that count where letter case does. */
+/** How many code points of the value itself count where letter case does. */
 export const exactLength = 200
 
-/** A folded text as it is compared: the whole text, or the start of a long one, which is longer than any whole text. */
+/** A folded text for comparison: the whole text, or the start of a long one, which is longer than any whole text. */
 export function cutKey(folded: string): string {
   if (folded.length <= keyLength) return folded
   const unit = folded.charCodeAt(keyLength)
@@ -118,7 +118,7 @@ const exactKey = (value: string): string =>
         .slice(0, exactLength)
         .join('')
 
-/** Ascending. Zero where only the keys of the entries decide. */
+/** Ascending. Zero if only the keys of the entries decide. */
 export function compareSortKeys(a: SortKey, b: SortKey): number {
   if (a.folded === undefined || b.folded === undefined) {
     return Number(a.folded === undefined) - Number(b.folded === undefined)
@@ -134,18 +134,21 @@ export interface PageScope {
   readonly sort: SortOrder | undefined
 }
 
-/** The last entry of a page. It holds all values of the order, so that it works even after the entry is deleted. */
+/**
+ * The position of the last entry of a page. It has all values of the order, so that it works even after the entry
+ * is deleted.
+ */
 interface PagePosition {
   /** The entry's own key. */
   readonly entry: string
   /** The value that the search sorts by; undefined without a value or without sorting. */
   readonly folded?: string | undefined
   readonly exact?: string | undefined
-  /** How many entries the first page counted, where counting them again would cost too much. */
+  /** How many entries the first page counted, if counting them again would cost too much. */
   readonly total?: number | undefined
 }
 
-/** Longer than any position that is returned. */
+/** Longer than any valid position. */
 const maxLength = 8192
 
 /** The position as a text that is safe in a URL. */

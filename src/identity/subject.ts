@@ -3,24 +3,24 @@ import type { DirectoryLink } from '#identity/directory.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { Identity, UserRef } from '#identity/identity.ts'
 
-/** Who makes a request, after its authentication chain ran. Rules are evaluated on this and on nothing else. */
+/** The caller of a request, after its authentication chain ran. Rules see only this. */
 export interface Subject {
   readonly dn: Dn
   /** Other names of the same entry that a dn rule may use. */
   readonly otherNames?: readonly Dn[]
-  /** Who it is, by which people are compared and remembered. */
+  /** Who it is. Users are compared and stored by it. */
   readonly identity: Identity
-  /** The login or identifier to show, in logs and in the audit. */
+  /** The login or identifier for logs and the audit. */
   readonly uid: string
   readonly attributes: Attributes
-  /** Present when the directory has an entry of them. */
+  /** Present if the directory has an entry of the caller. */
   readonly link?: DirectoryLink
-  /** 0 is anonymous; a chain gives its own level. */
+  /** 0 is anonymous; a chain sets its own level. */
   readonly level: number
   readonly chain: string
 }
 
-/** The caller as others remember them, with the first value of the attribute, if there is one, as the login. */
+/** The stored reference to the caller, with the first value of the attribute, if there is one, as the login. */
 export function callerRef(
   { identity, uid, attributes, link }: Pick<Subject, 'identity' | 'uid' | 'attributes' | 'link'>,
   loginAttribute?: string,

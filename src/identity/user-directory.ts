@@ -84,7 +84,7 @@ export interface NestingChange {
   readonly groupId?: string
 }
 
-/** What is read with a group. `display` names the attributes whose first values are read with the members. */
+/** What is read with a group. `display` names the attributes whose first values are read for each member. */
 export interface GroupReading {
   readonly members: boolean
   readonly display?: { readonly users: string; readonly groups: string }
@@ -100,29 +100,30 @@ export const directoryLimits = {
   attributes: 1000,
   /** Memberships of a user, and members added or removed in one call. */
   memberships: 10_000,
-  /** Items of a page, at most. */
+  /** The maximum number of items in a page. */
   page: 1000,
 } as const
 
 /**
- * Users, groups and memberships in a database. Logins and group names are unique without regard to letter case, and keep
- * the case in which they were written. The store creates ids and never reuses them. Every method is one transaction.
+ * Users, groups and memberships in a database. Logins and group names are unique without regard to letter case, and
+ * keep the case in which they were written. The store creates ids and never reuses them. Every method is one
+ * transaction.
  *
- * Filters work on any attribute, and an index serves equality and prefixes. In filters, `id` and `userID` (of users) or
- * `name` (of groups) are the entry's own; filters do not see a stored attribute of that name.
+ * Filters work on any attribute, and an index serves equality and prefixes. In filters, `id` and `userID` (of
+ * users) or `name` (of groups) mean the entry itself; filters do not see a stored attribute of that name.
  *
- * When the database does not answer, every method throws TARGET_UNREACHABLE and changes nothing.
+ * If the database does not answer, every method throws TARGET_UNREACHABLE and changes nothing.
  */
 export interface UserDirectory {
   findByLogin(userID: string): Promise<User | undefined>
   findById(id: string): Promise<User | undefined>
   /** In the order of creation. */
   searchUsers(search: UserSearch): Promise<Page<User>>
-  /** Throws CONFLICT when the login is taken. Groups that do not exist are created. */
+  /** Throws CONFLICT if the login is taken. Creates groups that do not exist. */
   create(user: User, record?: ChangeRecorder): Promise<readonly UserChange[]>
   /**
-   * Returns no changes, and gives no new version, when the user already is as wanted. Throws NOT_FOUND for an unknown user,
-   * VERSION_MISMATCH when the user has another version, CONFLICT when the new login is taken.
+   * Returns no changes, and keeps the version, if the user already is as requested. Throws NOT_FOUND for an unknown
+   * user, VERSION_MISMATCH if the user has another version, CONFLICT if the new login is taken.
    */
   sync(change: UserSync, record?: ChangeRecorder): Promise<readonly UserChange[]>
   /**
@@ -143,9 +144,9 @@ export interface UserDirectory {
   /** Throws CONFLICT when the name is taken. */
   createGroup(name: string, attributes: ReadonlyMap<string, readonly string[]>): Promise<Group>
   /**
-   * Returns no changes when the group already is as wanted. With an expected version the group gets a new one even then, so
-   * that only one of many callers that expect the same version succeeds. Throws NOT_FOUND, VERSION_MISMATCH, and CONFLICT
-   * when the new name is taken.
+   * Returns no changes if the group already is as requested. With an expected version the group gets a new one even
+   * then, so that only one of many callers that expect the same version succeeds. Throws NOT_FOUND,
+   * VERSION_MISMATCH, and CONFLICT if the new name is taken.
    */
   updateGroup(name: string, update: GroupUpdate, record?: ChangeRecorder): Promise<readonly UserChange[]>
   /** False for an unknown group. Throws VERSION_MISMATCH when the group has another version. */
@@ -161,7 +162,7 @@ export interface UserDirectory {
    * transactions nest groups at the same time.
    */
   changeMemberGroups(group: string, change: NestingChange, record?: ChangeRecorder): Promise<readonly UserChange[]>
-  /** For each of these groups, by id: the groups that contain it, each once. The result omits groups that none contains. */
+  /** By group id: the groups that contain it, each once. Groups without one are left out. */
   containingGroups(
     ids: readonly string[],
   ): Promise<ReadonlyMap<string, readonly (NamedGroup & { readonly direct: boolean })[]>>

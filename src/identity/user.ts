@@ -1,17 +1,17 @@
 import type { Attributes } from '#identity/attributes.ts'
 
-/** A person or account as workflows and targets see it. `userID` is the login; groups are names. */
+/** A user or account as workflows and targets see it. `userID` is the login; groups are names. */
 export interface User {
   readonly userID: string
   readonly attributes: Attributes
   readonly groups: readonly string[]
-  /** The groups' own ids, in the order of `groups`, where the store read them along. */
+  /** The groups' own ids, in the order of `groups`, if the store read them. */
   readonly groupIds?: readonly string[]
-  /** False where the store knows that none of the groups is a member of another group. */
+  /** False if the store knows that none of the groups is a member of another group. */
   readonly groupsAreNested?: boolean
-  /** The store's own identifier, where it has one beside the login. */
+  /** The store's own identifier, if it has one besides the login. */
   readonly id?: string
-  /** Changes with every change to the user, where the store keeps versions. */
+  /** Changes with every change to the user, if the store keeps versions. */
   readonly version?: string
   readonly created?: Date
   readonly modified?: Date

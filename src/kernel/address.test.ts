@@ -16,7 +16,7 @@ test.each([
   '127.0.0.1.example.com',
   'localhost.example.com',
   '*',
-])('"%s" is not', (host) => expect(isLoopbackHost(host)).toBe(false))
+])('"%s" is not this machine', (host) => expect(isLoopbackHost(host)).toBe(false))
 
 test.each([
   ['192.0.2.1', '192.0.2.1'],
@@ -56,7 +56,7 @@ describe('parseIssuerUrl', () => {
     ['https://issuer.example.com/?a=b', /query/],
     ['https://issuer.example.com/?', /query/],
     ['https://issuer.example.com/#a', /fragment/],
-  ])('refuses %s', (text, reason) => {
+  ])('rejects %s', (text, reason) => {
     expect(() => parseIssuerUrl(text)).toThrow(reason)
   })
 })

@@ -4,7 +4,7 @@ const loopback = new BlockList()
 loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
-/** Whether a host name or an address, with or without brackets, is this machine itself. */
+/** Whether a host name or an address, with or without brackets, is this machine. */
 export function isLoopbackHost(host: string): boolean {
   const plain = host
     .replace(/^\[|\]$/g, '')
@@ -15,7 +15,7 @@ export function isLoopbackHost(host: string): boolean {
   return loopback.check(plain, family === 4 ? 'ipv4' : 'ipv6')
 }
 
-/** `127.0.0.1:8080`, `[::1]:0`, `localhost:80`. Throws an Error that says what is wrong with anything else. */
+/** `127.0.0.1:8080`, `[::1]:0`, `localhost:80`. Throws an Error with the reason for anything else. */
 export function parseHostPort(text: string): { host: string; port: number } {
   const match = /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/.exec(text)
   const port = Number(match?.[2])
@@ -23,7 +23,10 @@ export function parseHostPort(text: string): { host: string; port: number } {
   return { host: match[1].replace(/^\[|\]$/g, ''), port }
 }
 
-/** What a limit counts as one caller: an IPv4 address, or of IPv6 the network of 64 bits, since one subscriber has all of it. */
+/**
+ * What rate limits count as one caller: an IPv4 address, or the /64 network of an IPv6 address, since one
+ * subscriber has all of it.
+ */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined || !isIPv6(address)) return mapped ?? address
@@ -45,8 +48,8 @@ export function isLoopback(url: URL): boolean {
 }
 
 /**
- * An address whose answers are trusted: `https:`, or `http:` on this machine only.
- * Throws a plain Error that says what is wrong.
+ * A URL whose responses are trusted: `https:`, or `http:` on this machine only. Throws a plain Error with the
+ * reason.
  */
 export function parseTrustedUrl(text: string): URL {
   if (!URL.canParse(text)) throw new Error(`"${text}" is not an absolute URL`)

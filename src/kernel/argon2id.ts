@@ -1,7 +1,7 @@
 import { argon2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** What making one hash costs: kibibytes of memory, passes over them, and lanes. */
+/** The cost of one hash: kibibytes of memory, passes over them, and lanes. */
 export interface Argon2Cost {
   readonly memory: number
   readonly passes: number
@@ -13,7 +13,7 @@ export const derive = promisify(argon2)
 export const saltBytes = 16
 export const tagBytes = 32
 
-/** The argon2id hash of a password as a PHC string, which says by itself how it was made. The salt is part of it. */
+/** The argon2id hash of a password as a PHC string, which includes the parameters and the salt. */
 export async function argon2idHash(password: string, { memory, passes, parallelism }: Argon2Cost): Promise<string> {
   const nonce = randomBytes(saltBytes)
   const made = { message: password, nonce, memory, passes, parallelism, tagLength: tagBytes }
@@ -21,5 +21,5 @@ export async function argon2idHash(password: string, { memory, passes, paralleli
   return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(nonce)}$${unpadded(tag)}`
 }
 
-/** Base64 without padding, as PHC strings have it. */
+/** Base64 without padding, as in PHC strings. */
 export const unpadded = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')

@@ -3,7 +3,7 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 
 const at = (millis: number): Date => new Date(millis)
 
-test('a value is there until it expires, and not at that moment any more', () => {
+test('a value is available until its expiry, exclusive', () => {
   let now = 0
   const cache = new BoundedCache<string>(10, () => at(now))
   cache.set('a', 'x', at(100))
@@ -15,7 +15,7 @@ test('a value is there until it expires, and not at that moment any more', () =>
   expect(cache.get('a')).toBeUndefined()
 })
 
-test('at the limit the least recently used goes', () => {
+test('at the limit the least recently used value is removed', () => {
   const cache = new BoundedCache<string>(2, () => at(0))
   cache.set('a', '1', at(1))
   cache.set('b', '2', at(1))
@@ -24,7 +24,7 @@ test('at the limit the least recently used goes', () => {
   expect(['a', 'b', 'c'].map((key) => cache.get(key))).toEqual(['1', undefined, '3'])
 })
 
-test('a value that is set again or deleted takes no room twice', () => {
+test('a value that is set again or deleted does not count twice', () => {
   const cache = new BoundedCache<string>(2, () => at(0))
   cache.set('a', '1', at(1))
   cache.set('b', '2', at(1))

@@ -1,8 +1,8 @@
 import type { Clock } from '#kernel/clock.ts'
 
 /**
- * Keeps at most `limit` values, each until its own expiry; the least recently used goes first.
- * Expired values are never returned.
+ * Keeps at most `limit` values, each until its own expiry; removes the least recently used first. Never returns
+ * expired values.
  */
 export class BoundedCache<V> {
   readonly #entries = new Map<string, { value: V; expires: number }>()
@@ -36,7 +36,7 @@ export class BoundedCache<V> {
     this.#entries.delete(key)
   }
 
-  /** Forgets what is expired; true when something is left. */
+  /** Removes expired values; true if any are left. */
   sweep(): boolean {
     const now = this.#clock().getTime()
     for (const [key, { expires }] of this.#entries) if (expires <= now) this.#entries.delete(key)

@@ -17,7 +17,7 @@ describe('bounds', () => {
     ' [ 1 , 2 ] ',
     '""',
     '12',
-  ])('%s is within them', (text) => {
+  ])('%s is within the limits', (text) => {
     expect(parse(text)).toEqual(JSON.parse(text))
   })
 
@@ -28,7 +28,7 @@ describe('bounds', () => {
     ['{"a":1,"a":2,"a":3,"a":4}', 'The request body has an object of more than 3 members.'],
     ['[{"a":[1,2,3,4,5]}]', 'The request body has a list of more than 4 elements.'],
     ['[[1,2,3],[1,2,3],[1,2,3,4]]', 'The request body has more than 12 values.'],
-    // What is not JSON is refused as well, without reading all of it.
+    // Text that is not JSON is rejected too, without reading all of it.
     ['['.repeat(1_000_000), 'The request body is nested deeper than 3 levels.'],
     [`[${'"\\u0041",'.repeat(100_000)}`, 'The request body has a list of more than 4 elements.'],
     [`"${'\\"'.repeat(100_000)}`, 'The request body is not valid JSON: it ends too early, at line 1, column 200002.'],
@@ -43,11 +43,11 @@ describe('bounds', () => {
     ['{"a": "b\nc"}', 'The request body is not valid JSON: unexpected character at line 1, column 9.'],
     [`${']'.repeat(100)}1,2,3,4,5,6`, 'The request body is not valid JSON: unexpected character at line 1, column 1.'],
     ['"\\', 'The request body is not valid JSON: unexpected character at line 1, column 2.'],
-  ])('%.60s is refused', (text, publicText) => {
+  ])('%.60s is rejected', (text, publicText) => {
     expect(() => parse(text)).toThrow(refused(publicText))
   })
 
-  test('nothing is built of a text beyond them', () => {
+  test('nothing is built from a text beyond the limits', () => {
     const parsed: string[] = []
     const { parse: original } = JSON
     JSON.parse = (text: string) => {
@@ -62,7 +62,7 @@ describe('bounds', () => {
     expect(parsed).toEqual([])
   })
 
-  test('any value that they allow is read, and any other is refused', () => {
+  test('every value within the limits is read, and every other is rejected', () => {
     const size = (value: unknown): { depth: number; members: number; elements: number; values: number } => {
       if (typeof value !== 'object' || value === null) return { depth: 0, members: 0, elements: 0, values: 0 }
       const inner = Object.values(value).map(size)
@@ -108,7 +108,7 @@ describe('bounds', () => {
     },
   )
 
-  test('other encodings than UTF-8 are refused', () => {
+  test('encodings other than UTF-8 are rejected', () => {
     expect(() => parseBoundedJson(Buffer.from([0x22, 0xe9, 0x22]), bounds)).toThrow(
       refused('The request body is not valid JSON: it is not UTF-8.'),
     )
@@ -130,7 +130,7 @@ describe('members that appear twice', () => {
     expect(duplicateMember(text)).toBe(name)
   })
 
-  test('serialized values have none', () => {
+  test('serialized values have no member twice', () => {
     fc.assert(fc.property(fc.jsonValue(), (value) => duplicateMember(JSON.stringify(value)) === undefined))
   })
 })

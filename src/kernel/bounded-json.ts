@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
-/** What a JSON text may contain at most. It also bounds the code that reads the value member by member or recursively. */
+/** The limits of a JSON text. They also bound the code that reads the value member by member or recursively. */
 export interface JsonBounds {
   /** Levels of objects and lists. */
   readonly depth: number
@@ -24,8 +24,8 @@ const openObject = 0x7b
 const closeObject = 0x7d
 
 /**
- * The value of a JSON text in UTF-8. Throws INVALID_JSON when it isn't JSON, or when it exceeds a bound, which the public text
- * names. Bounds are checked in one pass over the bytes, before anything is built of them.
+ * The value of a JSON text in UTF-8. Throws INVALID_JSON if it isn't JSON, or if it exceeds a limit, which the
+ * public text names. Checks the limits in one pass over the bytes, before it builds anything.
  */
 export function parseBoundedJson(
   bytes: Buffer,
@@ -40,7 +40,7 @@ export function parseBoundedJson(
   try {
     return { value: JSON.parse(text) as JsonValue, text }
   } catch {
-    // The parser's own message quotes what it could not read, which may be a password.
+    // The parser's own message quotes the text, which may be a password.
     const problem = jsonProblem(text)
     const publicText = `The request body is not valid JSON: ${problem}.`
     throw new GatewayError('INVALID_JSON', `the body does not parse: ${problem}`, { publicText })
@@ -56,7 +56,7 @@ function decoded(bytes: Buffer): string {
   }
 }
 
-/** Where a text stops being JSON, in words that repeat nothing of it. */
+/** Where a text stops being JSON, without quoting it. */
 function jsonProblem(text: string): string {
   if (text.trim() === '') return 'it is empty'
   const at = invalidAt(text)
@@ -67,7 +67,7 @@ function jsonProblem(text: string): string {
 
 const literal = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
 
-/** The offset of the first character that cannot be part of a JSON text; its length where the text ends too early. */
+/** The offset of the first character that can't be part of a JSON text; its length if the text ends too early. */
 function invalidAt(text: string): number {
   const open: string[] = []
   let want: 'value' | 'value or ]' | 'name' | 'name or }' | ':' | 'next' = 'value'
@@ -106,7 +106,7 @@ function invalidAt(text: string): number {
   }
 }
 
-/** The offset behind the closing quote, or of what cannot be in a text. */
+/** The offset after the closing quote, or of a character that can't be in a string. */
 function textEnd(text: string, start: number): { readonly at: number; readonly closed: boolean } {
   for (let at = start + 1; at < text.length; at++) {
     const char = text[at] ?? ''
@@ -120,9 +120,9 @@ function textEnd(text: string, start: number): { readonly at: number; readonly c
   return { at: text.length, closed: false }
 }
 
-/** Undefined where the text is within its bounds, or is not JSON in a way that the parser finds sooner. */
+/** Undefined if the text is within its limits, or is not JSON in a way that the parser finds sooner. */
 function exceededBound(bytes: Buffer, { depth: deepest, members, elements, values }: JsonBounds): string | undefined {
-  /** Of each level: how many values it has so far, one more than commas; and whether it is a list. */
+  /** For each level: the number of values so far, one more than commas, and whether it is a list. */
   const counts = new Uint32Array(deepest + 1)
   const isList = new Uint8Array(deepest + 1)
   let depth = 0
@@ -157,7 +157,7 @@ function exceededBound(bytes: Buffer, { depth: deepest, members, elements, value
   return undefined
 }
 
-/** Where the text that begins at a quote ends. */
+/** The offset at which the string that begins at a quote ends. */
 function endOfText(bytes: Buffer, start: number): number {
   let at = start + 1
   while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
@@ -168,8 +168,8 @@ const tooMany = (values: number): string => `has more than ${shown(values)} valu
 const shown = (count: number): string => count.toLocaleString('en-US')
 
 /**
- * The name of a member that appears twice in one object; undefined when there is none. JSON.parse silently takes the last of
- * them, and other readers the first. The text must be JSON.
+ * The name of a member that appears twice in one object; undefined if there is none. JSON.parse silently takes the
+ * last of them, and other readers the first. The text must be JSON.
  */
 export function duplicateMember(text: string): string | undefined {
   const open: (Set<string> | undefined)[] = []

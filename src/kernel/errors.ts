@@ -1,6 +1,6 @@
 /**
- * Every failure a client can see: a stable code, the HTTP status and the text that may leave the process.
- * What went wrong in detail goes to the log only.
+ * Every failure a client can see: a stable code, the HTTP status and the text that may leave the process. Details
+ * go to the log only.
  */
 export const errorCodes = {
   BAD_REQUEST: { status: 400, text: 'The request is malformed.' },
@@ -39,7 +39,7 @@ export type ErrorCode = keyof typeof errorCodes
 
 export interface GatewayErrorOptions {
   readonly cause?: unknown
-  /** Replaces the catalogue's text. It reaches the client, so it holds nothing the client did not send or may not know. */
+  /** Replaces the catalogue's text. The client sees it, so it may contain only what the client sent or may know. */
   readonly publicText?: string
   /** Seconds after which a retry may succeed; sent as Retry-After. */
   readonly retryAfter?: number
@@ -47,17 +47,17 @@ export interface GatewayErrorOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** A protocol's own keyword for the error, such as SCIM's scimType. */
   readonly keyword?: string
-  /** What is wrong with the parts of what the client sent. It reaches the client. */
+  /** What is wrong with the parts of the request. The client sees it. */
   readonly problems?: readonly FieldProblem[]
 }
 
 export interface FieldProblem {
-  /** A JSON Pointer (RFC 6901) into the body; empty for the whole of it. */
+  /** A JSON Pointer (RFC 6901) into the body; empty for the whole body. */
   readonly pointer: string
   readonly detail: string
 }
 
-/** `message` is for the log and never sent; `publicText` and `status` are what the client sees. */
+/** `message` is for the log and never sent; clients see `publicText` and `status`. */
 export class GatewayError extends Error {
   readonly code: ErrorCode
   readonly status: number
@@ -79,13 +79,13 @@ export class GatewayError extends Error {
     this.problems = options.problems ?? []
   }
 
-  /** The caller asked for something it cannot have; nothing here is out of order. Decides how loudly it is logged. */
+  /** The caller's request was refused, and the gateway works as it should. Decides the log level. */
   get isRefusal(): boolean {
     return this.status < 500 || this.code === 'NOT_SUPPORTED'
   }
 }
 
-/** Anything thrown becomes a GatewayError; what was not one is INTERNAL, with the original as its cause. */
+/** Turns anything thrown into a GatewayError. Anything else becomes INTERNAL, with the original as its cause. */
 export function asGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown
   const message = thrown instanceof Error ? thrown.message : String(thrown)

@@ -6,6 +6,6 @@ const replacements: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** The text as it may stand in HTML, between tags as well as in a quoted attribute. */
+/** Escapes text for HTML, between tags and in quoted attributes. */
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => replacements[character] ?? '')

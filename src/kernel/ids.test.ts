@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { idTime, newId } from '#kernel/ids.ts'
 
-test('an id tells when it was made', () => {
+test('an id contains its creation time', () => {
   const before = Date.now()
   const made = idTime(newId()).getTime()
   expect(made).toBeGreaterThanOrEqual(before)

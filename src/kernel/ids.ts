@@ -19,14 +19,14 @@ export function newId(): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-${middle}-${tail.slice(0, 4)}-${tail.slice(4)}`
 }
 
-/** When the id was made. */
+/** The creation time of an id. */
 export const idTime = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) || 0)
 
-/** Asking the system for randomness costs more than the bytes do, so many are asked for at a time. Not for secrets. */
+/** A call for randomness costs more than the bytes, so one call fills this buffer. Not for secrets. */
 const pool = Buffer.alloc(8192)
 let taken = pool.length
 
-/** Where the next random bytes stand. */
+/** The offset of the next random bytes. */
 function take(bytes: number): number {
   if (taken + bytes > pool.length) {
     randomFillSync(pool)
@@ -36,7 +36,7 @@ function take(bytes: number): number {
   return taken - bytes
 }
 
-/** 62 random bits behind the variant's two, as 16 hexadecimal digits. */
+/** 62 random bits after the variant's two, as 16 hexadecimal digits. */
 function randomTail(): string {
   const start = take(8)
   pool[start] = ((pool[start] ?? 0) & 0x3f) | 0x80
@@ -48,7 +48,7 @@ export function newSecret(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** SHA-256, base64url: what is stored or used as a cache key in place of a bearer secret. */
+/** SHA-256, base64url: stored, or used as a cache key, instead of a bearer secret. */
 export function secretHash(secret: string): string {
   return hash('sha256', secret, 'base64url')
 }

@@ -15,7 +15,7 @@ test('keeps the order of the results and the width', async () => {
   expect([results, most]).toEqual([[30, 10, 20, 50, 40], 2])
 })
 
-test('after a failure nothing is started, and nothing is left running', async () => {
+test('after a failure no call is started, and no call is left running', async () => {
   const started: number[] = []
   const ended: number[] = []
   const work = inParallel([0, 1, 2, 3, 4], 2, async (n) => {

@@ -1,6 +1,6 @@
 /**
- * Maps with at most `width` calls under way. After the first failure no further call is started; what is under way is
- * waited for, and then the failure is thrown.
+ * Maps with at most `width` concurrent calls. After the first failure it starts no further call, waits for the
+ * running ones, and then throws the failure.
  */
 export async function inParallel<T, R>(
   items: readonly T[],

@@ -1,4 +1,4 @@
-/** Where in a document something stands: keys and list positions from the document's root. */
+/** A place in a document: keys and list positions from the document's root. */
 export type Path = readonly (string | number)[]
 
 export type IssueLevel = 'error' | 'warning'
@@ -11,7 +11,7 @@ export interface Issue {
   readonly document: object | undefined
 }
 
-/** Problems are collected, never thrown one by one, so that a person can mend all of them at once. */
+/** Collects problems instead of throwing the first, so that a person can fix all of them at once. */
 export class Issues {
   readonly list: Issue[]
   readonly #document: object | undefined
@@ -21,7 +21,7 @@ export class Issues {
     this.list = list
   }
 
-  /** A view that files its issues under another document but into the same list. */
+  /** A view that adds its issues to the same list, under another document. */
   for(document: object): Issues {
     return new Issues(document, this.list)
   }
@@ -34,7 +34,7 @@ export class Issues {
     this.list.push({ level: 'warning', path, message, document: this.#document })
   }
 
-  /** False as soon as one error was filed; warnings do not count. */
+  /** False after the first error; warnings do not count. */
   get ok(): boolean {
     return !this.list.some((issue) => issue.level === 'error')
   }

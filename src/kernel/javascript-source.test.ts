@@ -9,7 +9,7 @@ test('plain functions are a script, text with import or export is a module', () 
   expect(checkJavaScript('const x = await 1').form).toBe('module')
 })
 
-test('types are taken out without moving anything', () => {
+test('types are removed without moving anything', () => {
   const { form, text } = checkJavaScript('function f(a: string) {\n  return a\n}')
   expect(form).toBe('module')
   expect(text).toBe('function f(a        ) {\n  return a\n}')
@@ -21,11 +21,11 @@ test.each([
   ['export const a = 1\nexport function b( {', /line 2: /],
   ['function f() {}\n)', /line 2: /],
   ['// fine\nenum A { x }', /line 2: /],
-])('a syntax error is told with its line: %s', (source, message) => {
+])('a syntax error has its line: %s', (source, message) => {
   expect(() => checkJavaScript(source)).toThrow(message)
 })
 
-test('nothing of the text runs while it is checked', () => {
+test('checking runs nothing of the text', () => {
   checkJavaScript('globalThis.ranWhileChecked = true')
   checkJavaScript('globalThis.ranWhileChecked = true; export {}')
   expect('ranWhileChecked' in globalThis).toBe(false)
@@ -36,7 +36,7 @@ test('a file is a module even without import and export', () => {
   expect(() => checkJavaScriptModule('function f() {', 'a.js')).toThrow()
 })
 
-test('types are taken out of every file that has them, and only there', () => {
+test('types are removed from files that have them, and only there', () => {
   const typed = 'export const f = (a: string) => a'
   expect(checkJavaScriptModule(typed, 'a.js').text).toBe('export const f = (a        ) => a')
   expect(checkJavaScriptModule(typed, 'a.ts').text).toBe('export const f = (a        ) => a')
@@ -45,6 +45,6 @@ test('types are taken out of every file that has them, and only there', () => {
   expect(checkJavaScriptModule(ambiguous, 'a.ts').text).toBe('export default f   (b)')
 })
 
-test('the length is bounded', () => {
+test('rejects text beyond the maximum length', () => {
   expect(() => checkJavaScript('x'.repeat(1_000_001))).toThrow(/longer/)
 })

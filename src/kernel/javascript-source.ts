@@ -8,7 +8,7 @@ import { parse } from 'acorn'
  */
 export interface JavaScriptCode {
   readonly form: 'script' | 'module'
-  /** Without types. Lines and columns are those of the source. */
+  /** Without types. Lines and columns match the source. */
   readonly text: string
 }
 
@@ -31,8 +31,8 @@ export function checkJavaScript(source: string): JavaScriptCode {
 }
 
 /**
- * As checkJavaScript, for the file of that name, which is a module whatever it contains. What takes types out is large, so a file
- * that is JavaScript already, by its name and as it stands, goes without.
+ * Like checkJavaScript, for the file of that name, which is always a module. The code that removes types is large,
+ * so it is not loaded for a file whose name and content are JavaScript already.
  */
 export function checkJavaScriptModule(source: string, name: string): JavaScriptCode {
   refuseTooLong(source)
@@ -75,8 +75,8 @@ function described(error: unknown): Error {
 }
 
 /**
- * The names that code declares at its top level, and of a module those that it exports; undefined where that can't be
- * known without running it.
+ * The names that code declares at its top level, and the exports of a module; undefined if that can't be known
+ * without running it.
  */
 export function declaredNames({ form, text }: JavaScriptCode): ReadonlySet<string> | undefined {
   const names = new Set<string>()

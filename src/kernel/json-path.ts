@@ -2,12 +2,12 @@ import { type FilterFunction, FunctionExpressionType, JSONPathEnvironment, type 
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
 
-/** Gives the values that a path finds, in order. */
+/** Returns the values that a path finds, in order. */
 export type JsonPath = (document: JsonValue) => readonly JsonValue[]
 
 /**
- * Compiles an RFC 9535 query; throws an Error with the reason. A path without `$` starts at the root, as older
- * dialects have it. The two forms that nearly every configuration uses are read without the general machinery.
+ * Compiles an RFC 9535 query; throws an Error with the reason. A path without `$` starts at the root, as in older
+ * dialects. The two forms that nearly every configuration uses skip the general implementation.
  */
 export function compileJsonPath(text: string): JsonPath {
   const path = text.startsWith('$') ? text : text.startsWith('[') ? `$${text}` : `$.${text}`
@@ -34,7 +34,7 @@ function childrenOf(value: JsonValue): readonly JsonValue[] {
   return isJsonObject(value) ? Object.values(value) : nothing
 }
 
-/** `match` and `search` in linear time, since the texts they see come from outside. */
+/** `match` and `search` in linear time, since their texts come from outside. */
 function patternFunction(test: (text: string, pattern: string) => boolean): FilterFunction {
   return {
     argTypes: [FunctionExpressionType.ValueType, FunctionExpressionType.ValueType],
@@ -47,7 +47,7 @@ function patternFunction(test: (text: string, pattern: string) => boolean): Filt
 const maxPatterns = 100
 const patterns = new Map<string, SafePattern | undefined>()
 
-/** Undefined for what is no pattern; RFC 9535 lets that match nothing. */
+/** Undefined for an invalid pattern; RFC 9535 lets that match nothing. */
 function patternOf(source: string): SafePattern | undefined {
   if (patterns.has(source)) return patterns.get(source)
   let pattern: SafePattern | undefined

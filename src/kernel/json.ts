@@ -8,5 +8,5 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
 
 const forbiddenKeys = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** True for property names that reach into JavaScript's own machinery; they are refused wherever input names a property. */
+/** True for property names that reach JavaScript's own properties. Input must not use them as names. */
 export const isForbiddenKey = (name: string): boolean => forbiddenKeys.has(name)

@@ -40,7 +40,7 @@ describe('KeyedQueue', () => {
     await first
   })
 
-  test('work beyond the limit of a key is refused, and what waits still gets its turn', async () => {
+  test('work beyond the limit of a key is refused, and waiting work still gets its turn', async () => {
     const queue = new KeyedQueue({ maxPerKey: 2 })
     const blocked = Promise.withResolvers<void>()
     const first = queue.run('ann', () => blocked.promise)
@@ -53,7 +53,7 @@ describe('KeyedQueue', () => {
     expect(await queue.run('ann', async () => 'later')).toBe('later')
   })
 
-  test('work beyond the limit of all keys is refused, but for a part of work that runs', async () => {
+  test('work beyond the limit of all keys is refused, except for a part of running work', async () => {
     const queue = new KeyedQueue({ maxPending: 2, refuse: (reason) => new Error(reason) })
     const blocked = Promise.withResolvers<void>()
     const running = ['ann', 'bob'].map((key) => queue.run(key, () => blocked.promise))
@@ -66,7 +66,7 @@ describe('KeyedQueue', () => {
     expect(await queue.run('alan', async () => 'later')).toBe('later')
   })
 
-  test('a part of work that runs does not count as pending', async () => {
+  test('a part of running work does not count as pending', async () => {
     const queue = new KeyedQueue({ maxPending: 2 })
     const blocked = Promise.withResolvers<void>()
     const running = queue.run('group', () => queue.runWithin('user', () => blocked.promise))
@@ -90,7 +90,7 @@ describe('KeyedQueue', () => {
     expect([started, queue.size]).toEqual([false, 0])
   })
 
-  test('a turn ends once', async () => {
+  test('a turn ends only once', async () => {
     const queue = new KeyedQueue({ width: 2, maxPerKey: 2 })
     const leave = await queue.enter('ann')
     await queue.enter('ann')

@@ -22,8 +22,8 @@ interface Line {
 const tooMany = (reason: string): Error => new GatewayError('TOO_MANY_REQUESTS', reason, { retryAfter: 1 })
 
 /**
- * Runs the work on one key in the order it came, `width` pieces at a time; work on different keys doesn't wait for each
- * other. Refuses work beyond its limits instead of starting it.
+ * Runs the work on one key in order of arrival, `width` pieces at a time; work on different keys doesn't wait for
+ * each other. Refuses work beyond its limits instead of starting it.
  */
 export class KeyedQueue {
   readonly #limits: QueueLimits
@@ -46,8 +46,8 @@ export class KeyedQueue {
   }
 
   /**
-   * For a part of work that already runs under another key: never refused, because that would leave half of it done, and
-   * not counted by `maxPending`.
+   * For a part of work that already runs under another key. It is never refused, because that would leave half of
+   * the work done, and `maxPending` does not count it.
    */
   async runWithin<T>(key: string, work: () => Promise<T>): Promise<T> {
     const leave = await this.#join(key, undefined)
@@ -58,7 +58,7 @@ export class KeyedQueue {
     }
   }
 
-  /** Waits for a turn. The caller ends it with the function that is returned, once or more often. */
+  /** Waits for a turn. The caller ends it with the returned function; further calls have no effect. */
   async enter(key: string): Promise<() => void> {
     const { maxPending = Number.POSITIVE_INFINITY, maxPerKey = Number.POSITIVE_INFINITY } = this.#limits
     const line = this.#lines.get(key)
@@ -115,7 +115,7 @@ export class KeyedQueue {
     return promise
   }
 
-  /** The next one takes the place over, so that no one comes in between. */
+  /** The next one takes over the turn, so that no other gets in between. */
   #leave(key: string, line: Line): void {
     const [next] = line.waiting
     if (next !== undefined) {

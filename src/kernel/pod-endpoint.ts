@@ -1,37 +1,37 @@
 import type { JsonObject } from '#kernel/json.ts'
 import type { Template } from '#kernel/template.ts'
 
-/** An endpoint of the token service, as far as the pods of a cluster are concerned. */
+/** An endpoint of the token service, as the pods of a cluster use it. */
 export interface PodEndpoint {
   readonly name: string
   /** Below the token service's address. */
   readonly path: string
   /** Of the tokens it issues. */
   readonly audience: string
-  /** Of the service-account tokens it takes. */
+  /** Of the service-account tokens it accepts. */
   readonly incomingAudience: string
   /** A label's suffix after `tremolo.io/`, or a whole label name. */
   readonly label: string
-  /** Gets the path of the token file. */
+  /** The variable with the path of the token file. */
   readonly tokenVariable: string
-  /** Gets the value of the pod's annotation; pods need no annotation where it is absent. */
+  /** The variable with the value of the pod's annotation. If absent, pods need no annotation. */
   readonly valueVariable?: string | undefined
   /** The service's certificate is not signed by a public authority. */
   readonly explicitTrust: boolean
-  /** Values that annotations and the configuration give. */
+  /** Values from annotations and the configuration. */
   readonly settings: readonly PodSetting[]
-  /** Besides the token's variable and that of the annotation's value. */
+  /** Variables besides those of the token and of the annotation. */
   readonly variables: readonly PodVariable[]
   readonly file?: PodFile | undefined
 }
 
 export interface PodSetting {
   readonly name: string
-  /** The annotation named like the label gives it, too. */
+  /** The annotation named like the label also sets it. */
   readonly main: boolean
   readonly form: RegExp
   readonly example: string
-  /** Without it, and without the variables that hold it, there is no token. */
+  /** Without it, the variables that use it and the token are left out. */
   readonly needed: boolean
   /** With attributes of the workload. */
   readonly fallback?: Template | undefined
@@ -39,28 +39,28 @@ export interface PodSetting {
 
 export interface PodVariable {
   readonly name: string
-  /** With attributes of the workload and settings; the variable is left out where one has no value. */
+  /** With attributes of the workload and settings; the variable is left out if one has no value. */
   readonly text: Template
-  /** Those of an endpoint come together or not at all; others give way to a container's own. */
+  /** The variables of an endpoint are set together or not at all; others yield to a container's own. */
   readonly identity: boolean
 }
 
 export interface PodFile {
   readonly name: string
-  /** Gets the path of the file. */
+  /** The variable with the path of the file. */
   readonly variable: string
-  /** Settings without which there is no file. */
+  /** Settings without which the file is not written. */
   readonly needs: readonly string[]
   content(read: (name: string) => string | undefined): JsonObject
 }
 
-/** Labels and annotations of pods that concern the injector begin so. */
+/** The prefix of labels and annotations that the injector reads. */
 export const annotationDomain = 'tremolo.io/'
 
 const labelForm = /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 
-/** The label and the annotation of an endpoint; one that has a domain already is taken as it is. */
+/** The label and the annotation of an endpoint; one that already has a domain stays unchanged. */
 export const labelName = (label: string): string => (label.includes('/') ? label : `${annotationDomain}${label}`)
 
-/** True for what Kubernetes takes as the name of a label. */
+/** True for a valid Kubernetes label name. */
 export const isLabelName = (name: string): boolean => labelForm.test(name)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { RateLimit } from '#kernel/rate-limit.ts'
 
 describe('a rate limit', () => {
-  it('never lets more through than the burst and the rate allow, whenever the calls come', () => {
+  it('never lets more calls through than the burst and the rate allow', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20 }),
@@ -23,7 +23,7 @@ describe('a rate limit', () => {
     )
   })
 
-  it('lets a call through after the seconds that it told', () => {
+  it('lets a call through after the seconds that it returned', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 600 }), (burst, perMinute) => {
         let now = 1e12
@@ -37,7 +37,7 @@ describe('a rate limit', () => {
     )
   })
 
-  it('remembers a bounded number of callers, and does not starve one when the clock is set back', () => {
+  it('remembers a bounded number of callers, and does not block one when the clock is set back', () => {
     let now = 1e12
     const limit = new RateLimit(100, () => new Date(now))
     for (let i = 0; i < 10_000; i++) limit.take(`caller ${i}`, { burst: 1, perMinute: 1 })

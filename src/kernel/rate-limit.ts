@@ -11,8 +11,8 @@ interface Bucket {
 }
 
 /**
- * A token bucket per key. At most `limit` keys are remembered; the one that was not used for the longest goes first, and
- * starts full when it comes back.
+ * A token bucket per key. Remembers at most `limit` keys; it forgets the least recently used first, which then
+ * starts full again.
  */
 export class RateLimit {
   readonly #buckets = new Map<string, Bucket>()
@@ -24,7 +24,7 @@ export class RateLimit {
     this.#clock = clock
   }
 
-  /** Undefined when this call may go on; otherwise after how many seconds one may. */
+  /** Undefined if this call may continue; otherwise the seconds until a call may. */
   take(key: string, { burst, perMinute }: Rate): number | undefined {
     const now = this.#clock().getTime()
     const perMilli = perMinute / 60_000

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { isSecretName, redact, withoutTokens } from '#kernel/redaction.ts'
 
 describe('redact', () => {
-  test('replaces secrets by their names, however deep they stand', () => {
+  test('replaces secrets by their names, at any depth', () => {
     const secret = 'hunter2'
     const fields = {
       password: secret,
@@ -17,11 +17,11 @@ describe('redact', () => {
     expect(fields.headers.cookie).toBe(secret)
   })
 
-  test('a name that is a secret hides whatever it holds', () => {
+  test('a secret name hides any value', () => {
     expect(redact({ tokens: ['a', { b: 'c' }] })).toEqual({ tokens: '[redacted]' })
   })
 
-  test('ends, also where a value holds itself, and leaves dates as they are', () => {
+  test('ends even if a value contains itself, and keeps dates', () => {
     const loop: Record<string, unknown> = {}
     loop['loop'] = loop
     expect(JSON.stringify(redact({ loop }))).toContain('[too deep]')
@@ -42,7 +42,7 @@ describe('redact', () => {
     ['cut off in its header', `Bearer ${jwt.slice(0, 20)}`, 'Bearer [token]'],
     ['cut off in its claims', `${jwt.slice(0, 200)}...`, '[token]'],
     ['not at all', 'a key eyJ and monkeyJumps', 'a key eyJ and monkeyJumps'],
-  ])('a token that a text holds %s', (_, text, shown) => {
+  ])('a token within a text %s', (_, text, shown) => {
     expect(withoutTokens(text)).toBe(shown)
   })
 
@@ -53,7 +53,7 @@ describe('redact', () => {
     expect(shown).toContain('bad [token]')
   })
 
-  test.each(['status', 'path', 'requestId', 'subject', 'workflow'])('%s is no secret', (name) => {
+  test.each(['status', 'path', 'requestId', 'subject', 'workflow'])('%s is not a secret', (name) => {
     expect(isSecretName(name)).toBe(false)
   })
 })

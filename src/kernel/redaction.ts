@@ -5,7 +5,7 @@ import type { LogFields } from '#kernel/logger.ts'
 const secretName =
   /pass(?:word|wd|phrase)?|secret|token|authorization|cookie|credential|private|apikey|api_key|assertion/i
 
-/** Names of fields are few and written in the code, so what was found out about one is kept; bounded all the same. */
+/** Field names are few and written in the code, so results are cached; the cache is bounded anyway. */
 const knownNames = new Map<string, boolean>()
 const maxKnownNames = 1000
 
@@ -33,7 +33,7 @@ const maxMessage = 2000
 const maxStack = 4000
 
 /**
- * The fields with every secret-looking one and every token in a text replaced, however deep they are. An error, under any
+ * The fields with every secret-looking one, and every token in a text, replaced at any depth. An error, under any
  * name, becomes an object with its type, message, code and cause; the one under `err` also has its stack.
  */
 export function redact(fields: LogFields): Record<string, unknown> {
@@ -60,7 +60,7 @@ function redactValue(value: unknown, depth: number): unknown {
   return isPlainObject(value) ? redactFields(value, depth + 1) : value
 }
 
-/** Also those of scripts, whose `Error` is another one. */
+/** Also errors of scripts, which have another `Error` class. */
 const isError = (value: unknown): value is Error => value instanceof Error || types.isNativeError(value)
 
 /** Bounded, because a cause can be anything. A refusal has no stack, since any client can cause one. */

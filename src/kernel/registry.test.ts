@@ -13,7 +13,7 @@ test('a definition is found by its names, and by their last segment', () => {
   expect(registry.find('JsonPathMapping')).toBe(json)
 })
 
-test('a segment that two definitions have, and a name of another package, find none', () => {
+test('a segment of two definitions, and a name of another package, find none', () => {
   expect(registry.find('Twin')).toBeUndefined()
   expect(registry.find('a.Twin')).toBe(one)
   expect(registry.find('org.other.ScimGateway')).toBeUndefined()
@@ -25,10 +25,10 @@ test.each([
   ['org.other.ScimGateway', 'filters.ScimGateway'],
   ['JsonPathMapper', 'filters.JsonPathMapping'],
   ['com.example.mappers.JsonPathMapper', 'com.example.mappers.JsonPathMapping'],
-])('"%s" is unknown, and near to "%s"', (name, near) => {
+])('"%s" is unknown, and close to "%s"', (name, near) => {
   expect(registry.unknown(name)).toBe(`no filter named "${name}" (did you mean "${near}"?)`)
 })
 
-test('nothing is suggested for a name that is near to none', () => {
+test('a name that is close to no other gets no suggestion', () => {
   expect(registry.unknown('com.example.Unheard')).toBe('no filter named "com.example.Unheard"')
 })

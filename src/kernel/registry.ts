@@ -8,7 +8,7 @@ export interface Named {
 
 export interface Registry<D extends Named> {
   readonly slot: string
-  /** By a whole name, or by the last segment of one, such as `ScimGateway`, where only one definition has it. */
+  /** By a whole name, or by its last segment, such as `ScimGateway`, if only one definition has it. */
   find(name: string): D | undefined
   /** The definitions' own names, sorted, without aliases. */
   names(): string[]
@@ -17,7 +17,7 @@ export interface Registry<D extends Named> {
   unknown(name: string): string
 }
 
-/** Throws when two definitions claim one name: that is a mistake in the catalogue, found at start. */
+/** Throws if two definitions have one name: that is a mistake in the catalogue, found at start. */
 export function createRegistry<D extends Named>(slot: string, definitions: readonly D[]): Registry<D> {
   const byName = new Map<string, D>()
   for (const definition of definitions) {
@@ -41,7 +41,7 @@ export function createRegistry<D extends Named>(slot: string, definitions: reado
 
 const lastSegment = (name: string): string => name.slice(name.lastIndexOf('.') + 1)
 
-/** The last segments that mean one definition. */
+/** The last segments that belong to one definition only. */
 function lastSegments<D extends Named>(byName: ReadonlyMap<string, D>): ReadonlyMap<string, D> {
   const bySegment = new Map<string, D>()
   const ambiguous = new Set<string>()
@@ -55,7 +55,7 @@ function lastSegments<D extends Named>(byName: ReadonlyMap<string, D>): Readonly
   return bySegment
 }
 
-/** For names of another package, or without one: `com.example.JsonPathMapper` is near to `mappers.JsonPathMapping`. */
+/** For names of another package, or without one: `com.example.JsonPathMapper` is close to `mappers.JsonPathMapping`. */
 function nearestBySegment(name: string, bySegment: ReadonlyMap<string, Named>): string | undefined {
   const segment = nearestName(lastSegment(name), bySegment.keys())
   return segment === undefined ? undefined : bySegment.get(segment)?.className

@@ -1,13 +1,13 @@
 import { RE2JS } from 're2js'
 
-/** A regular expression from configuration, matched in linear time whatever the input (RE2). */
+/** A regular expression from configuration, matched in linear time for any input (RE2). */
 export interface SafePattern {
   readonly source: string
   /** True when the whole text matches. */
   matches(text: string): boolean
   /** True when the text starts with a match. */
   matchesStart(text: string): boolean
-  /** What the named group took of a text that matches whole; undefined where it has no part in the match. */
+  /** The text of the named group if the whole text matches; undefined if the group has no part in the match. */
   group(text: string, name: string): string | undefined
 }
 

@@ -99,7 +99,7 @@ test.each<[string, Partial<ScheduleFields>, string[]]>([
   expect(after(fields)).toEqual(expected)
 })
 
-test('the latest due time is the one of this second too', () => {
+test('the latest due time includes this second', () => {
   const made = schedule({ hours: '12' })
   const at = (text: string): string | undefined => made.latest(new Date(text))?.toISOString()
   expect(at('2025-03-10T12:00:00.000Z')).toBe('2025-03-10T12:00:00.000Z')
@@ -108,7 +108,7 @@ test('the latest due time is the one of this second too', () => {
   expect(schedule({ year: '2030' }).latest(monday)).toBeUndefined()
 })
 
-test('hours are those of the time zone, and each day has its one through the changes of the clocks', () => {
+test('hours follow the time zone, and each day has its hour through changes of the clocks', () => {
   const made = schedule({ minutes: '30' }, 'Europe/Berlin')
   const days = ['2025-03-28', '2025-10-24']
   for (const day of days) {
@@ -124,7 +124,7 @@ test('hours are those of the time zone, and each day has its one through the cha
   }
 })
 
-describe('what cannot be honoured', () => {
+describe('unsupported schedules', () => {
   test.each<[string, Partial<ScheduleFields>, string]>([
     [
       'days before the last',
@@ -163,7 +163,7 @@ describe('what cannot be honoured', () => {
     expect(problems(fields)).toEqual([expected])
   })
 
-  test('a time zone that is none, beside all the rest', () => {
+  test('an unknown time zone is reported together with all other problems', () => {
     expect(problems({ hours: 'x' }, 'Mars/Olympus')).toEqual([
       'hours: "X" is none of its values, 0 to 23',
       'timeZone: "Mars/Olympus" is not a time zone such as Europe/Berlin or UTC',
@@ -171,7 +171,7 @@ describe('what cannot be honoured', () => {
   })
 })
 
-test('whatever is written, a field is read or refused with a sentence, and lists hold its values only', () => {
+test('any field is read or rejected with a message, and lists contain only its values', () => {
   const letters = fc.string({ unit: fc.constantFrom(...'0123456789*?/-,LW#MONJAN'), minLength: 1, maxLength: 12 })
   const fields = fc.constantFrom(...(Object.keys(cronFields) as CronField[]))
   fc.assert(
@@ -190,7 +190,7 @@ test('whatever is written, a field is read or refused with a sentence, and lists
   )
 })
 
-test('between a due time and the next there is none', () => {
+test('there is no due time between one and the next', () => {
   const at = fc.date({ min: new Date('2024-01-01'), max: new Date('2027-01-01'), noInvalidDate: true })
   fc.assert(
     fc.property(at, fc.integer({ min: 0, max: 59 }), fc.constantFrom('UTC', 'Europe/Berlin'), (time, minute, zone) => {

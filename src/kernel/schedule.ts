@@ -23,13 +23,13 @@ export const cronFields = {
 
 export type CronField = keyof typeof cronFields
 
-/** Stands for every value. */
+/** Means every value. */
 const everyValue = '*'
 const maxItems = 60
 
 /**
- * A field as a cron line without names, steps or ranges that wrap has it: `*`, or a list of values, with Sunday as 0.
- * Throws an Error that says what is wrong with it, or what of Quartz cannot be honoured.
+ * A field as a cron line without names, steps or wrapping ranges: `*`, or a list of values, with Sunday as 0.
+ * Throws an Error that says what is wrong with it, or which part of Quartz is not supported.
  */
 export function readCronField(field: CronField, written: string): string {
   const text = written.trim().toUpperCase()
@@ -51,7 +51,7 @@ export function readCronField(field: CronField, written: string): string {
     .join(',')
 }
 
-/** Days that depend on the month. They stand alone. */
+/** Days that depend on the month. They can't be combined with others. */
 function specialDay(field: CronField, text: string): string | undefined {
   if (field === 'dayOfMonth') {
     if (text === 'L' || text === 'LW') return text
@@ -60,7 +60,7 @@ function specialDay(field: CronField, text: string): string | undefined {
     if (/^L-\d+$/.test(text)) throw new Error(`"${text}", days before the last of the month, cannot be honoured`)
   }
   if (field === 'dayOfWeek') {
-    // Alone, it is the last day of the week.
+    // On its own it is the last day of the week.
     if (text === 'L') return '6'
     const [, last] = /^(\w+?)L$/.exec(text) ?? []
     if (last !== undefined) return `${readValue(field, last) - 1}#L`
@@ -73,7 +73,7 @@ function specialDay(field: CronField, text: string): string | undefined {
   return undefined
 }
 
-/** `a`, `a-b`, `*`, each with a step: `a/n` goes on to the field's end, and `a-b` may pass over it. */
+/** `a`, `a-b`, `*`, each with a step: `a/n` continues to the field's end, and `a-b` may wrap around it. */
 function readItem(field: CronField, item: string): number[] {
   const { min, max } = cronFields[field]
   const [, base = '', step] = /^([^/]*)(?:\/(\d{1,4}))?$/.exec(item) ?? []
@@ -115,23 +115,23 @@ function steps(first: number, last: number, by: number): number[] {
 
 /** Due times, to the second. */
 export interface Schedule {
-  /** The first one behind that time; undefined when there is none any more. */
+  /** The first one after that time; undefined if there is none. */
   next(after: Date): Date | undefined
-  /** The last one up to and including that time; undefined when there was none. */
+  /** The last one up to and including that time; undefined if there was none. */
   latest(upTo: Date): Date | undefined
 }
 
 export type ScheduleFields = Readonly<Record<CronField, string>>
 
-/** Told what is wrong with a field. */
+/** Called with what is wrong with a field. */
 export type ReportField = (field: CronField | 'timeZone', message: string) => void
 
 const names = Object.keys(cronFields) as CronField[]
 
 /**
- * A schedule in the form of Quartz, by the clocks of a time zone. An hour that is left out in spring is made up for at its
- * end, and one that comes twice in autumn counts once for a schedule that names the hour. Undefined, with everything
- * reported, when it is not one that can be honoured.
+ * A Quartz schedule in a time zone. An hour that clocks skip in spring is made up for at its end, and one that they
+ * repeat in autumn counts once for a schedule that names the hour. Undefined, with every problem reported, if it is
+ * not supported.
  */
 export function readSchedule(fields: ScheduleFields, timeZone: string, report: ReportField): Schedule | undefined {
   let sound = true
@@ -167,7 +167,7 @@ export function readSchedule(fields: ScheduleFields, timeZone: string, report: R
   }
   return {
     next: (after) => cron.nextRun(after) ?? undefined,
-    // The library leaves out the second it is asked for.
+    // The library excludes the second that it starts from.
     latest: (upTo) => cron.previousRuns(2, new Date(upTo.getTime() + 1000)).find((due) => due <= upTo),
   }
 }

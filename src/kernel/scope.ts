@@ -2,7 +2,7 @@ export interface Closable {
   close?(): Promise<void> | void
 }
 
-/** Holds what was opened, and closes it in reverse order, once. */
+/** Owns what was opened, and closes it in reverse order, once. */
 export class Scope {
   readonly #stack = new AsyncDisposableStack()
 
@@ -24,7 +24,7 @@ export class Scope {
   }
 }
 
-/** Runs `build` with a scope; when it throws, everything the scope owns is closed before the error goes on. */
+/** Runs `build` with a scope. If it throws, everything that the scope owns is closed before the error is rethrown. */
 export async function buildScoped<T>(build: (scope: Scope) => Promise<T>): Promise<{ value: T; scope: Scope }> {
   const scope = new Scope()
   try {

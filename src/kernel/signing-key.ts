@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 
-/** What tokens can be signed with, the one that every consumer accepts first. */
+/** The algorithms that sign tokens; every consumer accepts the first. */
 export const tokenAlgorithms = ['RS256', 'ES256', 'ES384', 'EdDSA'] as const
 export type TokenAlgorithm = (typeof tokenAlgorithms)[number]
 
@@ -9,22 +9,25 @@ const mostRsaBits = 8192
 const mostCharacters = 64 * 1024
 const keyName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
-/** Whether a key can have this name. It becomes part of a file name, so it has no separators and starts no path. */
+/**
+ * Whether a key can have this name. It becomes part of a file name, so it has no separators and doesn't start a
+ * path.
+ */
 export const isKeyName = (name: string): boolean => keyName.test(name)
 
-/** Endings of files with private keys, in the order in which they are looked for. */
+/** Extensions of files with private keys, in search order. */
 export const privateKeyEndings = ['.key', '.pem'] as const
 
 /**
- * Whether the text is meant to be a private key. A key file may hold a certificate or a public key instead, which
- * something else of the same name uses; a text that is none of these is meant to be one, and is damaged.
+ * Whether the text should be a private key. A key file may contain a certificate or a public key instead, which
+ * something else of the same name uses. Any other text counts as a damaged private key.
  */
 export const isMeantAsPrivateKey = (text: string): boolean =>
   text.includes('PRIVATE KEY-----') || !/-----BEGIN (?:CERTIFICATE|[A-Z ]*PUBLIC KEY)-----/.test(text)
 
 /**
- * The private key of a PEM text, which signs with this algorithm. Throws an Error for people that continues the name of
- * the place, such as "holds an RSA key of 1024 bits; …", and shows nothing of the text.
+ * The private key of a PEM text, which signs with this algorithm. Throws an Error for people that continues the
+ * name of the place, such as "holds an RSA key of 1024 bits; …", and quotes nothing of the text.
  */
 export function readSigningKey(text: string, algorithm: TokenAlgorithm): KeyObject {
   const key = readPrivateKey(text)
@@ -45,7 +48,7 @@ function readPrivateKey(text: string): KeyObject {
   }
 }
 
-/** The algorithm that a key signs with. Throws an Error as `readSigningKey` does for a key that signs with none of ours. */
+/** The algorithm of a key. Throws an Error as `readSigningKey` does for a key with an unsupported algorithm. */
 export function signingAlgorithm({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): TokenAlgorithm {
   switch (asymmetricKeyType) {
     case 'rsa': {
@@ -75,11 +78,11 @@ const neededKey: Readonly<Record<TokenAlgorithm, string>> = {
   EdDSA: 'an Ed25519 key',
 }
 
-/** What crypto takes as the digest of an algorithm; Ed25519 has its own. */
+/** The digest of an algorithm for node:crypto; Ed25519 has its own. */
 export const digestOf = (algorithm: TokenAlgorithm): 'sha256' | 'sha384' | null =>
   algorithm === 'EdDSA' ? null : algorithm === 'ES384' ? 'sha384' : 'sha256'
 
-/** A file that was put together from two keys can be read, and signs what no one can verify. */
+/** A file that mixes two keys can be read, and makes signatures that no one can verify. */
 function matchesItself(key: KeyObject): boolean {
   const content = Buffer.from('gatehouse')
   const digest = digestOf(signingAlgorithm(key))

@@ -6,7 +6,7 @@ const withoutBlocking = constants.O_RDONLY | constants.O_NONBLOCK
 
 /**
  * Returns the text of a regular file of at most 1 MiB, such as a key, a certificate or a token. Opens it without
- * blocking: a named pipe without a writer would occupy a thread, and delay the end of the process, forever.
+ * blocking: a named pipe without a writer would occupy a thread forever and delay the end of the process.
  */
 export async function readSmallFile(path: string): Promise<string> {
   const handle = await open(path, withoutBlocking)
@@ -18,7 +18,7 @@ export async function readSmallFile(path: string): Promise<string> {
   }
 }
 
-/** Like `readSmallFile`, but undefined where there is no file of that name. */
+/** Like `readSmallFile`, but undefined if there is no file of that name. */
 export async function readSmallFileIfPresent(path: string): Promise<string | undefined> {
   try {
     return await readSmallFile(path)

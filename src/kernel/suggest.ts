@@ -1,4 +1,4 @@
-/** The known name nearest to a mistyped one, or undefined when none is near enough to be worth saying. */
+/** The known name closest to a mistyped one, or undefined if none is close enough. */
 export function nearestName(given: string, known: Iterable<string>): string | undefined {
   const limit = Math.max(1, Math.floor(given.length / 3))
   let best: string | undefined
@@ -14,7 +14,7 @@ export function nearestName(given: string, known: Iterable<string>): string | un
   return best
 }
 
-/** ` (did you mean "x"?)`, or nothing: to be put behind a message about an unknown name. */
+/** ` (did you mean "x"?)`, or nothing: the end of a message about an unknown name. */
 export function suggestion(given: string, known: Iterable<string>): string {
   const name = nearestName(given, known)
   return name === undefined ? '' : ` (did you mean "${name}"?)`

@@ -40,29 +40,29 @@ describe('parseTemplate', () => {
     expect(render(text)).toBe(expected)
   })
 
-  it('never looks at a value again', () => {
+  it('never parses a value', () => {
     expect(render('$tricky$')).toBe('${mail} $a$')
     expect(render('${evil}')).toBe('$a$ ${mail}')
   })
 
-  it('leaves alone what the options do not name', () => {
+  it('keeps placeholders that the options do not name', () => {
     expect(render('$a$ ${mail}', { keys: false, attributes: true })).toBe('$a$ m@x')
     expect(render('$a$ ${mail}', { keys: true, attributes: false })).toBe('A ${mail}')
   })
 
-  it('tells which names it reads, once each', () => {
+  it('returns the names it reads, once each', () => {
     const template = parseTemplate('$a$ ${b} $a$ ${c}', both)
     expect(template.keys).toEqual(['a'])
     expect(template.attributes).toEqual(['b', 'c'])
   })
 
-  it('is bounded', () => {
+  it('rejects texts beyond its limits', () => {
     expect(() => parseTemplate('x'.repeat(65_537), both)).toThrow('at most 65536')
     const flood = parseTemplate('$a$'.repeat(20), both)
     expect(() => flood.render({ key: () => 'x'.repeat(100_000) })).toThrow(GatewayError)
   })
 
-  it('keeps every text without a place as it is', () => {
+  it('keeps every text without a placeholder', () => {
     const text = fc.string({ unit: fc.constantFrom('$', '{', '}', ' ', '1') })
     fc.assert(
       fc.property(text, (sample) => {

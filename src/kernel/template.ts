@@ -3,13 +3,13 @@ import { GatewayError } from '#kernel/errors.ts'
 const maxTextLength = 64 * 1024
 const maxOutputLength = 1024 * 1024
 
-/** What a template asks for while it is rendered; undefined is the empty text. */
+/** Looks up a name during rendering; undefined is the empty text. */
 export interface TemplateValues {
   key?(name: string): string | undefined
   attribute?(name: string): string | undefined
 }
 
-/** A text with places for values, parsed once. Values are put in and never looked at again. */
+/** A text with placeholders, parsed once. Values are inserted and never parsed. */
 export interface Template {
   readonly text: string
   /** Names read as `$name$`. */
@@ -24,7 +24,7 @@ export type TemplatePart =
   | { readonly kind: 'key' | 'attribute'; readonly name: string }
 
 /**
- * `$key$` and `${attribute}` are places for values where the options say so; everything else is text, a lone `$` too.
+ * `$key$` and `${attribute}` are placeholders if the options say so; everything else is text, even a lone `$`.
  * Throws an Error for a text longer than 64 KiB; rendering more than 1 MiB throws BAD_REQUEST.
  */
 export function parseTemplate(text: string, options: { keys: boolean; attributes: boolean }): Template {
@@ -39,13 +39,13 @@ export function parseTemplate(text: string, options: { keys: boolean; attributes
   return { text, keys, attributes, render: (values) => render(parts, values) }
 }
 
-/** The texts and the places of `${attribute}` in a template, in their order. */
+/** The texts and the `${attribute}` placeholders in a template, in order. */
 export const attributeParts = (text: string): readonly TemplatePart[] =>
   readParts(text, { keys: false, attributes: true })
 
 /**
- * The value of a request map by a template's name. Names in templates have no dots, so `a_b` stands for the key `a.b`
- * where there is no key `a_b`.
+ * The value of a request map by a template's name. Names in templates have no dots, so `a_b` also finds the key
+ * `a.b` if there is no key `a_b`.
  */
 export function findTemplateKey<V>(map: ReadonlyMap<string, V>, name: string): V | undefined {
   if (map.has(name) || !name.includes('_')) return map.get(name)

@@ -22,7 +22,7 @@ describe('parsing', () => {
   })
 
   test.each(['', 'P', 'PT', 'P1DT', '8', 'h', '-8h', '8 h', '1.5h', '8H', 'P1H', 'PT1D', '9999999d', 'P30D '])(
-    '"%s" is none',
+    '"%s" is not a time span',
     (text) => {
       expect(parseTimeSpan(text)).toBeUndefined()
     },
@@ -40,7 +40,7 @@ describe('adding', () => {
     expect(addSpan(new Date(start), parseTimeSpan(span) ?? { months: 0, millis: 0 })?.toISOString()).toBe(end)
   })
 
-  test('two months from the start are not one month twice', () => {
+  test('two months from the start differ from one month twice', () => {
     const month = { months: 1, millis: 0 }
     const start = new Date('2026-01-31T00:00:00Z')
     expect(addSpan(start, sumOfSpans([month, month]))?.toISOString()).toBe('2026-03-31T00:00:00.000Z')
@@ -61,7 +61,7 @@ describe('adding', () => {
     )
   })
 
-  test('more than 100 years is no span', () => {
+  test('rejects a span of more than 100 years', () => {
     const start = new Date('2026-01-01T00:00:00Z')
     expect(spanMillis(start, { months: 1200, millis: 0 })).toBeGreaterThan(0)
     expect(spanMillis(start, { months: 9999 * 12 + 9999, millis: 0 })).toBeUndefined()
@@ -79,18 +79,18 @@ test.each([
   ['2030-01-01', '2030-01-01T00:00:00.000Z'],
   ['2030-01-01T12:00:00.5Z', '2030-01-01T12:00:00.500Z'],
   ['2030-01-01T12:00+02:00', '2030-01-01T10:00:00.000Z'],
-])('%s is a moment', (text, iso) => {
+])('%s is a time', (text, iso) => {
   expect(parseTime(text, now)?.toISOString()).toBe(iso)
 })
 
 test.each(['', '1', '1w', '-1h', '1h ', '9999999h', 'yesterday', '2030', '2030-13-01', '2030-01-01T99:99:99Z'])(
-  '"%s" is none',
+  '"%s" is not a time',
   (text) => {
     expect(parseTime(text, now)).toBeUndefined()
   },
 )
 
-test('is what Date says of any moment', () => {
+test('equals Date for any time', () => {
   fc.assert(
     fc.property(fc.integer({ min: -8_640_000_000_000_000, max: 8_640_000_000_000_000 }), (millis) => {
       expect(isoTime(millis)).toBe(new Date(millis).toISOString())
@@ -110,6 +110,6 @@ test.each([0, 999, 86_399_999, 86_400_000, 951_782_399_999, 253_402_300_799_999,
   },
 )
 
-test('refuses what is no moment', () => {
+test('rejects what is not a time', () => {
   expect(() => isoTime(Number.NaN)).toThrow(RangeError)
 })

@@ -1,4 +1,4 @@
-/** A length of time as people mean it: months are those of the calendar, everything else is exact. */
+/** A length of time as people understand it: months follow the calendar, everything else is exact. */
 export interface TimeSpan {
   readonly months: number
   readonly millis: number
@@ -34,7 +34,7 @@ export const sumOfSpans = (spans: readonly TimeSpan[]): TimeSpan => ({
   millis: spans.reduce((sum, { millis }) => sum + millis, 0),
 })
 
-/** By the calendar of UTC: where the month has no such day, its last one. Undefined for a time that no Date can hold. */
+/** By the UTC calendar; if the month has no such day, its last one. Undefined for a time that no Date can represent. */
 export function addSpan(start: Date, { months, millis }: TimeSpan): Date | undefined {
   const date = new Date(start)
   if (months > 0) {
@@ -48,7 +48,7 @@ export function addSpan(start: Date, { months, millis }: TimeSpan): Date | undef
   return Number.isNaN(end.getTime()) ? undefined : end
 }
 
-/** How long the span is when it begins then; undefined when it is longer than 100 years. */
+/** The length of the span if it begins then; undefined if it is longer than 100 years. */
 export function spanMillis(start: Date, span: TimeSpan): number | undefined {
   const end = addSpan(start, span)
   const millis = end === undefined ? Number.POSITIVE_INFINITY : end.getTime() - start.getTime()
@@ -72,7 +72,7 @@ const three = Array.from({ length: 1000 }, (_, n) => String(n).padStart(3, '0'))
 let knownDay = -1
 let knownDate = ''
 
-/** The same text as `Date.toISOString`, in a fraction of its time, since a page of users needs it hundreds of times. */
+/** The same text as `Date.toISOString`, in a fraction of the time: a page of users needs it hundreds of times. */
 export function isoTime(millis: number): string {
   if (!Number.isInteger(millis) || millis < 0 || millis >= lastMillis) return new Date(millis).toISOString()
   const today = Math.floor(millis / day)

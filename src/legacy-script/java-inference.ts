@@ -20,7 +20,7 @@ const filters = 'net.sourceforge.myvd.types'
 const builds = (type: string, ...names: string[]): Record<string, string> =>
   Object.fromEntries(names.map((name) => [name, type]))
 
-/** The types of what members give, where a script that uses them can be checked further. */
+/** The result types of members, for further checks of a script that uses them. */
 const returns: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   [list]: { iterator, subList: list },
   [set]: { iterator },
@@ -70,7 +70,7 @@ const same: Readonly<Record<string, string>> = {
   'java.lang.StringBuilder': buffer,
 }
 
-/** Undefined when it is not known, or not an object of Java. */
+/** Undefined if it is not known, or not a Java object. */
 export function returnedType(type: string, member: string): string | undefined {
   const members = returns[same[type] ?? type] ?? {}
   return Object.hasOwn(members, member) ? members[member] : undefined
@@ -79,7 +79,7 @@ export function returnedType(type: string, member: string): string | undefined {
 /** What is known of a value before the script runs. */
 export interface JavaFact {
   readonly is: 'class' | 'instance' | 'package' | 'unserved'
-  /** Of the type or the package. */
+  /** The name of the type or the package. */
   readonly name: string
 }
 
@@ -88,7 +88,7 @@ type Infer = (node: AnyNode, scope: Scope) => JavaFact | undefined
 const maxRounds = 6
 const maxDepth = 500
 
-/** The type of Java that a parameter of the gateway's making has. */
+/** The Java type of a parameter that the gateway creates. */
 const parameterTypes: Readonly<Partial<Record<LegacyParameter['kind'], string>>> = {
   user: 'com.tremolosecurity.provisioning.core.User',
   requestor: 'com.tremolosecurity.provisioning.core.User',
@@ -102,7 +102,7 @@ const parameterTypes: Readonly<Partial<Record<LegacyParameter['kind'], string>>>
   task: 'com.tremolosecurity.provisioning.core.WorkflowTask',
 }
 
-/** A variable has a type when everything that is ever assigned to it has that one. */
+/** A variable has a type if every value assigned to it has that type. */
 export function inferJava(nodes: readonly ScopedNode[], signatures: LegacySignatures): Infer {
   const scopes = new Set(nodes.map(({ scope }) => scope))
   let facts = new Map<Variable, JavaFact>()
@@ -126,7 +126,7 @@ export function inferJava(nodes: readonly ScopedNode[], signatures: LegacySignat
   return infer
 }
 
-/** Parameters of the functions that the gateway calls, where nothing is assigned to them. */
+/** Parameters of the functions that the gateway calls, if nothing is assigned to them. */
 function parameterFacts(scopes: Iterable<Scope>, signatures: LegacySignatures): Map<Variable, JavaFact> {
   const facts = new Map<Variable, JavaFact>()
   for (const { node, parent, variables } of scopes) {
@@ -181,7 +181,7 @@ function factOf(
   }
 }
 
-/** The name in `Java.type('name')`; undefined when it is another call or its name is computed. */
+/** The name in `Java.type('name')`; undefined for another call or a computed name. */
 export function loadedType(node: AnyNode, scope: Scope): string | undefined {
   if (node.type !== 'CallExpression' || javaMember(node.callee, scope) !== 'type') return undefined
   const [name] = node.arguments
@@ -201,7 +201,7 @@ export function memberName(node: Extract<AnyNode, { type: 'MemberExpression' }>)
   return property.type === 'Literal' && typeof property.value === 'string' ? property.value : undefined
 }
 
-/** What a member gives, called or not. */
+/** The result of a member, called or not. */
 function memberFact({ is, name }: JavaFact, member: string): JavaFact | undefined {
   if (is === 'package') {
     const path = name === '' ? member : `${name}.${member}`
@@ -226,11 +226,11 @@ export interface ServedType {
   readonly constructs: boolean
   readonly statics: readonly string[]
   readonly methods: readonly string[]
-  /** Its lists can be used like arrays as well. */
+  /** Its lists also work like arrays. */
   readonly isArray: boolean
 }
 
-/** Of JavaScript's or the runtime's own making. */
+/** Members of JavaScript or of the runtime. */
 const hiddenStatics = new Set(['length', 'name', 'prototype', 'javaName'])
 const hiddenMethods = new Set(['constructor', 'toJSON', 'removeItem', 'javaName'])
 const ends: ReadonlySet<object> = new Set([Function.prototype, Object.prototype, Error, Error.prototype])
@@ -245,7 +245,7 @@ function describe([name, { value, constructs }]: readonly [string, JavaType]): S
   }
 }
 
-/** The object's own names and those it inherits, down to what JavaScript gives to all. */
+/** The object's own and inherited names, except those that JavaScript gives to all. */
 function namesOf(object: object, hidden: ReadonlySet<string>): string[] {
   const names: string[] = []
   for (let at: object | null = object; at !== null && !ends.has(at); at = Object.getPrototypeOf(at)) {
@@ -256,13 +256,13 @@ function namesOf(object: object, hidden: ReadonlySet<string>): string[] {
 
 const all = new Map([...javaTypes, ...namelessTypes].map((entry) => [entry[0], describe(entry)]))
 
-/** The types that scripts may name, in the order of their names. */
+/** The types that scripts may name, sorted by name. */
 export const servedTypes: readonly ServedType[] = [...javaTypes.keys()].sort().flatMap((name) => all.get(name) ?? [])
 
-/** The types of what methods give. */
+/** The result types of methods. */
 export const givenTypes: readonly ServedType[] = [...namelessTypes.keys()].sort().flatMap((name) => all.get(name) ?? [])
 
-/** Also those that no script can name. */
+/** Includes those that no script can name. */
 export const servedType = (name: string): ServedType | undefined => all.get(name)
 
 const canBeNamed = (name: string): boolean => javaTypes.has(name)

@@ -11,13 +11,13 @@ const row = ({ name, constructs, statics, methods }: ServedType): string => {
   return `| \`${name}\` | ${constructs ? 'yes' : ''} | ${members} |`
 }
 
-test('the guide lists exactly the types and members that are served', () => {
+test('the guide lists exactly the supported types and members', () => {
   const rows = guide.split('\n').filter((line) => /^\| `[\w.$]+` \|/.test(line))
   expect(rows).toEqual(all.map(row))
   for (const member of javaMembers) expect(guide).toContain(`\`${member}\``)
 })
 
-test('every type that the predecessor’s scripts are known to use is served', () => {
+test('every type that OpenUnison’s scripts are known to use is supported', () => {
   const known = [
     ...['HashMap', 'HashSet', 'ArrayList', 'Base64', 'UUID'].map((name) => `java.util.${name}`),
     ...['System', 'String', 'StringBuffer', 'Integer'].map((name) => `java.lang.${name}`),
@@ -35,7 +35,7 @@ test('every type that the predecessor’s scripts are known to use is served', (
   expect(known.filter((name) => !names.includes(name))).toEqual([])
 })
 
-test('what members are said to give is a type that is there', () => {
+test('the result type of each member exists', () => {
   const names = all.map(({ name }) => name)
   const given = all.flatMap(({ name, statics, methods }) =>
     [...statics, ...methods].flatMap((member) => returnedType(name, member) ?? []),

@@ -28,7 +28,7 @@ export function legacyRealm(signatures: LegacySignatures): LegacyRealm {
   return { modules, entry, signatures }
 }
 
-/** The entry and everything it imports, read once. */
+/** The entry and everything that it imports, read once. */
 function readModules(): RuntimeModule[] {
   const found = new Map<string, RuntimeModule>()
   const queue = [entry]
@@ -54,6 +54,6 @@ function importsOf(text: string): string[] {
 
 const root = dirname(findPackageJSON(import.meta.url) ?? '')
 
-/** `./x.ts` beside the importer, or `#layer/x.ts`. */
+/** `./x.ts` relative to the importer, or `#layer/x.ts`. */
 const resolved = (specifier: string, from: string): string =>
   specifier.startsWith('#') ? pathToFileURL(join(root, 'src', specifier.slice(1))).href : new URL(specifier, from).href

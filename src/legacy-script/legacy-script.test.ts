@@ -27,7 +27,7 @@ describe('a script is legacy', () => {
   })
 })
 
-describe('a script is not', () => {
+describe('a script is not legacy', () => {
   test.each([
     '// Java.type("x")\nvar s = "Java.type(1)", t = `Java.type(2)`, r = /Java.type(3)/',
     'var Java = { type: (x) => x }; Java.type("x")',
@@ -42,7 +42,7 @@ describe('a script is not', () => {
   })
 })
 
-describe('what is not served is told with its line', () => {
+describe('unsupported use is reported with its line', () => {
   test.each([
     [
       '\nvar C = Java.type("java.sql.Connection")',
@@ -94,7 +94,7 @@ describe('what is not served is told with its line', () => {
     expect(findings(`${source}\n;java.util.UUID.randomUUID()`)).toEqual(expected)
   })
 
-  test('nothing is told of what is served, or of what is not known', () => {
+  test('supported and unknown use is not reported', () => {
     expect(
       findings(`
         HashMap = Java.type("java.util.HashMap"); HttpRequest = Java.type("java.net.http.HttpRequest");
@@ -109,7 +109,7 @@ describe('what is not served is told with its line', () => {
   })
 })
 
-test('modules, and scripts where Java is not served, are refused', () => {
+test('modules, and scripts without Java support, are rejected', () => {
   expect(() => checkScript('\nexport const f = () => Java.type("x")', signatures)).toThrow(
     /^line 2: modules are given no/,
   )
@@ -118,12 +118,12 @@ test('modules, and scripts where Java is not served, are refused', () => {
   expect(checkModule('const a: string = "Java.type(1)"', 'a.js').form).toBe('module')
 })
 
-test('a long text is no trouble', () => {
+test('a long text is accepted', () => {
   const source = `java.util.UUID.randomUUID(); var table = [${'1,'.repeat(150_000)}]; ${'table[0] = table[1];'.repeat(10_000)}`
   expect(checkScript(source, signatures)).toMatchObject({ legacy: true, findings: [] })
 }, 30_000)
 
-test('a text that goes too deep is refused and not run into', () => {
+test('deeply nested text is rejected, not parsed', () => {
   expect(() => checkScript(`${'('.repeat(200_000)}1${')'.repeat(200_000)}`, signatures)).toThrow()
   expect(() => checkScript(`java.util.UUID${'.a'.repeat(100_000)}`, signatures)).toThrow(/too deep|call stack/)
 })

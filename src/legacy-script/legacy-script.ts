@@ -19,7 +19,7 @@ import {
   variableOf,
 } from '#legacy-script/script-scopes.ts'
 
-/** Something that a legacy script asks for and does not get. */
+/** An unsupported use in a legacy script. */
 export interface LegacyFinding {
   readonly level: 'error' | 'warning'
   /** Begins with the line. */
@@ -28,14 +28,14 @@ export interface LegacyFinding {
 
 export interface CheckedScript {
   readonly code: JavaScriptCode
-  /** Written for the predecessor: it is given objects of Java. */
+  /** Written for OpenUnison: it gets Java objects. */
   readonly legacy: boolean
   readonly findings: readonly LegacyFinding[]
 }
 
 type Infer = (node: AnyNode, scope: Scope) => JavaFact | undefined
 
-/** Undefined signatures: where the code runs, Java is not served. Throws an Error whose message says the line. */
+/** Undefined signatures: Java is not supported there. Throws an Error whose message has the line. */
 export function checkScript(source: string, signatures: LegacySignatures | undefined): CheckedScript {
   const code = checkJavaScript(source)
   const nodes = scopedNodes(parseScript(code.text, code.form))
@@ -50,7 +50,7 @@ export function checkScript(source: string, signatures: LegacySignatures | undef
   return { code, legacy: true, findings: findingsOf(nodes, infer, code.text) }
 }
 
-/** As checkScript, for the file of that name, which is a module whatever it contains. */
+/** Like checkScript, for the file of that name, which is always a module. */
 export function checkModule(source: string, name: string): JavaScriptCode {
   const code = checkJavaScriptModule(source, name)
   if (code.text === source && !source.includes('Java')) return code
@@ -60,7 +60,7 @@ export function checkModule(source: string, name: string): JavaScriptCode {
   return code
 }
 
-/** Names Java, or calls a method of Java of what the gateway gives. */
+/** Names Java, or calls a Java method of an argument. */
 function usesJava({ node, scope }: ScopedNode, infer: Infer): boolean {
   if (javaMember(node, scope) !== undefined) return true
   if (node.type === 'NewExpression') return ['class', 'unserved'].includes(infer(node.callee, scope)?.is ?? '')
@@ -105,7 +105,7 @@ function findingsOf(nodes: readonly ScopedNode[], infer: Infer, script: string):
 
 interface Problem {
   readonly text: string
-  /** The type that is not served. */
+  /** The unsupported type. */
   readonly type?: string
 }
 

@@ -1,11 +1,11 @@
 import type { ScriptParameter } from '#legacy-script/java/script-value.ts'
 
-/** How the predecessor calls each function of a script, made of the arguments that the gateway gives it. */
+/** How OpenUnison calls each function of a script, built from the gateway's arguments. */
 export type LegacySignatures = Readonly<Record<string, readonly LegacyParameter[]>>
 
 export type LegacyParameter = ScriptParameter
 
-/** The argument at that place, as it is. */
+/** The argument at that position, unchanged. */
 export const value = (from: number): LegacyParameter => ({ kind: 'value', from })
 
 /** Of the function in a JavaScriptMapping. */

@@ -1,12 +1,12 @@
 import { type AnyNode, getLineInfo, type Identifier, type Node, type Pattern, type Program, parse } from 'acorn'
 
 /**
- * A variable. Those of the blocks of one function that share a name count as one, so what is known of such a variable
- * is known of all of them, or nothing is.
+ * A variable. Variables of the same name in the blocks of one function count as one, so knowledge applies to all of
+ * them or to none.
  */
 export interface Variable {
   readonly name: string
-  /** What is assigned to it, anywhere. Undefined for what cannot be told. */
+  /** The values assigned to it. Undefined if unknown. */
   readonly values: (AnyNode | undefined)[]
 }
 
@@ -16,7 +16,7 @@ export interface Scope {
   readonly variables: Map<string, Variable>
 }
 
-/** Every node with the scope it stands in. */
+/** Every node with its scope. */
 export interface ScopedNode {
   readonly node: AnyNode
   readonly scope: Scope
@@ -31,7 +31,7 @@ export function variableOf(name: string, scope: Scope | undefined): Variable | u
   return undefined
 }
 
-/** The nodes of the whole script. What is assigned without a declaration is a variable of the script. */
+/** The nodes of the whole script. An assignment without a declaration creates a variable of the script. */
 export function scopedNodes(program: Program): ScopedNode[] {
   const root: Scope = { node: program, parent: undefined, variables: new Map() }
   const nodes: ScopedNode[] = []
@@ -82,7 +82,7 @@ function assign(node: AnyNode, scope: Scope, root: Scope): void {
   }
 }
 
-/** A pattern that takes a value apart tells nothing of its parts. */
+/** The parts of a destructuring pattern are unknown. */
 function add(scope: Scope, pattern: Pattern, value: AnyNode | undefined): void {
   const known = pattern.type === 'Identifier' ? value : undefined
   for (const { name } of namesIn(pattern)) variable(scope, name).values.push(known)
@@ -109,7 +109,7 @@ function namesIn(pattern: AnyNode): Identifier[] {
   }
 }
 
-/** Throws an Error with the line when the text is no JavaScript of that form. */
+/** Throws an Error with the line for invalid JavaScript. */
 export function parseScript(text: string, form: 'script' | 'module'): Program {
   try {
     return parse(text, { ecmaVersion: 'latest', sourceType: form, allowHashBang: true })
@@ -119,10 +119,10 @@ export function parseScript(text: string, form: 'script' | 'module'): Program {
   }
 }
 
-/** Where the node stands in the text it was parsed from. */
+/** The position of the node in its text. */
 export const lineOf = (node: Node, text: string): number => getLineInfo(text, node.start).line
 
-/** The nodes directly below, in the order of the text. */
+/** The direct child nodes, in the order of the text. */
 function childrenOf(node: AnyNode): AnyNode[] {
   const children: AnyNode[] = []
   for (const field of Object.values(node) as unknown[]) {

@@ -87,7 +87,7 @@ export const applicationSchema = z.strictObject({
   cookieConfig: cookieConfigSchema.optional(),
 })
 
-/** The same with its URLs left alone, so that each can be read by itself and one bad URL does not hide another. */
+/** The same with unparsed URLs, so that each is read separately and one invalid URL does not hide another. */
 export const applicationFrameSchema = applicationSchema.extend({ urls: z.array(z.unknown()) })
 export type ApplicationFrame = z.infer<typeof applicationFrameSchema>
 export type UrlSpec = z.infer<typeof urlSchema>

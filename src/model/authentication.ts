@@ -4,7 +4,7 @@ import { paramsSchema, secretParamsSchema } from '#model/envelope.ts'
 export const authenticationChainSchema = z.strictObject({
   level: z.int().min(0),
   root: z.string().optional(),
-  /** The predecessor's spelling; both are read. */
+  /** OpenUnison's spelling; both are read. */
   finishOnRequiredSucess: z.boolean().optional(),
   finishOnRequiredSuccess: z.boolean().optional(),
   compliance: z

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** Parameters are texts; YAML people also write `true`, `15` or nothing, which count as their text. */
+/** Parameters are texts; in YAML people also write `true`, `15` or nothing, which become texts. */
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null(), z.undefined()])
 export const paramValueSchema = z.union([scalar, z.array(z.union([z.string(), z.number(), z.boolean()]))])
 
@@ -15,7 +15,7 @@ export const secretParamsSchema = z.array(
 )
 export type SecretParamsSpec = z.infer<typeof secretParamsSchema>
 
-/** One authorization rule as written; any rule that passes is enough, and none denies. */
+/** One authorization rule as written. One rule that passes is enough; without rules access is denied. */
 const azRuleSchema = z.strictObject({
   scope: z.enum(['dn', 'filter', 'group', 'dynamicGroup', 'custom']),
   constraint: z.string().min(1),
@@ -24,7 +24,7 @@ const azRuleSchema = z.strictObject({
 export const azRulesSchema = z.array(azRuleSchema)
 export type AzRulesSpec = z.infer<typeof azRulesSchema>
 
-/** What the API server of a cluster adds to an object; read and not used. */
+/** Fields that the API server of a cluster adds to an object; accepted and ignored. */
 const serverFields = {
   uid: z.unknown().optional(),
   resourceVersion: z.unknown().optional(),

@@ -15,9 +15,9 @@ export const ouJobSchema = z.strictObject({
     dayOfWeek: field,
     year: field,
   }),
-  /** Of the schedule. UTC when absent, so that all processes mean the same. */
+  /** The time zone of the schedule. UTC if absent, so that all processes use the same. */
   timeZone: z.string().min(1).optional(),
-  /** How long one run may take. */
+  /** The maximum duration of one run. */
   timeoutSeconds: z.int().min(1).max(86_400).optional(),
   params: paramsSchema.optional(),
   secretParams: secretParamsSchema.optional(),

@@ -24,12 +24,12 @@ export const directoryInsertSchema = z.strictObject({
   order: z.int().min(0).max(1_000_000).optional(),
   params: paramsSchema.optional(),
   secretParams: secretParamsSchema.optional(),
-  /** Names of attributes in the directory, and what the system calls them. */
+  /** Attribute names of the directory, and their names in the system. */
   mapping: z.record(z.string().min(1), z.string().min(1)).optional(),
 })
 export type DirectoryInsertSpec = z.infer<typeof directoryInsertSchema>
 
-/** Both versions have the same fields. What a task may hold is its module's business. */
+/** Both versions have the same fields. Each task's module validates its content. */
 export const workflowSchema = z.strictObject({
   label: z.string().optional(),
   description: z.string().optional(),
@@ -45,13 +45,13 @@ export const workflowSchema = z.strictObject({
         .optional(),
     })
     .optional(),
-  /** Request parameters that tasks read otherwise than as `$name$`. */
+  /** Request parameters that tasks read other than as `$name$`. */
   parameters: z.array(z.string()).optional(),
-  /** Whoever asks for it chooses when the access ends; `longest` is a length of time. */
+  /** The requester chooses the expiry date; `longest` is a length of time. */
   accessEnds: z
     .strictObject({ choose: z.enum(['optional', 'required']).optional(), longest: z.string().optional() })
     .optional(),
-  /** How long a run may take, from its start; a length of time. */
+  /** The maximum duration of a run, from its start. */
   deadline: z.string().optional(),
   /** A list, or the YAML text of one. */
   tasks: z.union([z.string(), z.array(z.unknown())]),

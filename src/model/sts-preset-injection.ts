@@ -1,7 +1,7 @@
 import type { JsonObject } from '#kernel/json.ts'
 import type { StsPreset } from '#model/sts.ts'
 
-/** A value that an SDK needs besides the token. Annotations and `injector.settings` give it, under this name. */
+/** A value that an SDK needs besides the token. Annotations and `injector.settings` set it under this name. */
 export interface PresetSetting {
   readonly name: string
   readonly form: RegExp
@@ -15,23 +15,26 @@ export interface PresetSetting {
 export interface PresetFile {
   /** In the folder of the endpoint's token. */
   readonly name: string
-  /** Gets the path of the file. */
+  /** The variable with the path of the file. */
   readonly variable: string
-  /** Settings without which there is no file. */
+  /** Settings without which the file is not written. */
   readonly needs: readonly string[]
   content(read: (name: string) => string | undefined): JsonObject
 }
 
-/** What the SDK of a consumer reads in a container. Texts have `${name}` for settings and attributes of the workload. */
+/**
+ * What the SDK of a consumer reads in a container. Texts have `${name}` for settings and attributes of the
+ * workload.
+ */
 export interface PresetInjection {
-  /** Gets the path of the token. */
+  /** The variable with the path of the token. */
   readonly tokenVariable: string
-  /** The setting that the annotation named like the label gives. */
+  /** The setting that the annotation named like the label sets. */
   readonly main?: string
   readonly settings: readonly PresetSetting[]
-  /** They come together or not at all: half of them would pass one identity off as another. */
+  /** They are set together or not at all: half of them would present one identity as another. */
   readonly identity: Readonly<Record<string, string>>
-  /** Each is set where the container does not set it itself. */
+  /** Each is set unless the container sets it. */
   readonly other: Readonly<Record<string, string>>
   readonly file?: PresetFile
 }
@@ -135,7 +138,7 @@ const injections: Readonly<Record<StsPreset, PresetInjection>> = {
       { name: 'vault-namespace', form: word, example: 'shop' },
     ],
     identity: { VAULT_ROLE: '${role}' },
-    // OpenBao reads the names with BAO_ first, and those with VAULT_ where they are absent.
+    // OpenBao reads the names with BAO_ first, then those with VAULT_.
     other: { VAULT_ADDR: '${address}', VAULT_AUTH_PATH: '${auth-path}', VAULT_NAMESPACE: '${vault-namespace}' },
   },
   kubernetes: {
@@ -179,6 +182,6 @@ const injections: Readonly<Record<StsPreset, PresetInjection>> = {
 
 export const presetInjection = (preset: StsPreset): PresetInjection => injections[preset]
 
-/** The provider that a token's audience names, where that is the default audience of a provider. */
+/** The provider whose default audience is the token's audience. */
 export const providerOf = (audience: string): string | undefined =>
   /^(?:https:)?\/\/iam\.googleapis\.com\/(projects\/.+)$/.exec(audience)?.[1]

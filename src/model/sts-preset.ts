@@ -1,22 +1,22 @@
 import { type TokenAlgorithm, tokenAlgorithms } from '#kernel/signing-key.ts'
 import type { StsPreset } from '#model/sts.ts'
 
-/** What a consumer of tokens takes. */
+/** What a consumer of tokens accepts. */
 export interface ConsumerLimits {
   readonly algorithms: readonly TokenAlgorithm[]
-  /** The longest life it takes, and at most a day. */
+  /** The longest lifetime it accepts, at most a day. */
   readonly ttlSeconds: number
   /** In bytes; subjects are ASCII everywhere. */
   readonly leastSubject: number
   readonly mostSubject: number
   readonly mostAudience: number
   readonly mostIssuer: number
-  /** It refuses an issuer with a port. */
+  /** It rejects an issuer with a port. */
   readonly noPort: boolean
   readonly mostTokenBytes: number
-  /** A `jti` unless the endpoint says otherwise. */
+  /** Tokens have a `jti` unless the endpoint says otherwise. */
   readonly jti: boolean
-  /** The audience that it takes where nobody configured another. */
+  /** The audience that it accepts by default. */
   readonly usualAudience: string | undefined
 }
 
@@ -26,7 +26,7 @@ const day = 24 * hour
 /** AWS, Anthropic and API servers verify RSA and ECDSA only. */
 const withoutEdDsa: readonly TokenAlgorithm[] = ['RS256', 'ES256', 'ES384']
 
-/** OpenID Connect Core 2 for the subject; otherwise what all consumers take. */
+/** OpenID Connect Core 2 for the subject; otherwise what all consumers accept. */
 const anybody: ConsumerLimits = {
   algorithms: tokenAlgorithms,
   ttlSeconds: hour,
@@ -54,7 +54,7 @@ const limits: Readonly<Record<StsPreset, ConsumerLimits>> = {
   gcp: { ...anybody, algorithms: ['RS256', 'ES256'], ttlSeconds: 6 * hour, mostSubject: 127, mostAudience: 256 },
   vault: { ...anybody, ttlSeconds: day },
   kubernetes: { ...anybody, algorithms: withoutEdDsa, ttlSeconds: day },
-  // A file is read by several processes, and a `jti` may be good for one use only.
+  // Several processes read a file, and a consumer may accept a `jti` only once.
   anthropic: { ...anybody, algorithms: withoutEdDsa, noPort: true, jti: false },
 }
 

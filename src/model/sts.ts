@@ -4,7 +4,7 @@ import { azRulesSchema, paramValueSchema } from '#model/envelope.ts'
 
 const url = z.url({ protocol: /^https?$/, error: 'is not a URL that starts with https://' })
 const bucket = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
-/** Parts of an object's name: no empty ones, no leading slash, nothing that a server would fold. */
+/** Parts of an object's name: no empty ones, no leading slash, nothing that a server would normalize. */
 const prefix = /^(?!.*(?:^|\/)\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*)?$/
 const objectName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
 
@@ -56,7 +56,7 @@ const configMap = z.strictObject({
   invalidate: invalidate.optional(),
 })
 
-/** One place where both documents of an issuer are put. */
+/** One place to which both documents of an issuer are written. */
 const stsDestinationSchema = z.discriminatedUnion('type', [folder, s3, configMap], {
   error: 'must be one of folder, s3, configmap',
 })
@@ -66,30 +66,30 @@ const stsPublishSchema = z.array(stsDestinationSchema).max(8)
 
 const mountPath = /^[A-Za-z0-9_.-]{1,128}(?:\/[A-Za-z0-9_.-]{1,128}){0,4}$/
 
-/** A key in the Transit engine of OpenBao or Vault, which signs and never hands out the private key. */
+/** A key in the Transit engine of OpenBao or Vault, which signs and never reveals the private key. */
 const transit = z.strictObject({
   type: z.literal('transit'),
   /** Such as `https://openbao.example.com:8200`. */
   address: url,
   namespace: z.string().min(1).max(256).optional(),
-  /** Where the engine is mounted; `transit` when absent. */
+  /** Where the engine is mounted; `transit` if absent. */
   mount: z.string().regex(mountPath, 'is not a path such as transit, without a slash at either end').optional(),
-  /** The endpoint's name when absent; created where there is none, if the policy allows it. */
+  /** The endpoint's name if absent. The key is created if it does not exist and the policy allows it. */
   key: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,128}$/, 'is not the name of a key: letters, digits, dots, hyphens and underscores')
     .optional(),
-  /** The certificate of the authority of `address`, in PEM; the authorities of the runtime when absent. */
+  /** The CA certificate of `address`, in PEM; the CAs of the runtime if absent. */
   ca: z.union([z.string().startsWith('-----BEGIN CERTIFICATE-----').max(65_536), secretReference]).optional(),
   /** A token of the service; or `login`. */
   token: secretReference.optional(),
-  /** Logs in with a JWT: the methods `kubernetes` and `jwt` of the service take it the same way. */
+  /** Logs in with a JWT. The `kubernetes` and `jwt` methods of the service accept it in the same way. */
   login: z
     .strictObject({
-      /** Where the method is mounted; `kubernetes` when absent. */
+      /** Where the method is mounted; `kubernetes` if absent. */
       mount: z.string().regex(mountPath, 'is not a path such as kubernetes, without a slash at either end').optional(),
       role: z.string().min(1).max(256),
-      /** The token of the pod's service account when absent. */
+      /** The token of the pod's service account if absent. */
       jwtFile: z.string().min(1).max(4096).optional(),
     })
     .optional(),
@@ -100,13 +100,13 @@ export type StsCustodySpec = z.infer<typeof transit>
 
 /** How the keys of an endpoint are replaced. */
 const stsKeysSchema = z.strictObject({
-  /** A made key is replaced after so many days; 0 never. */
+  /** A generated key is replaced after this many days; 0 never. */
   rotateDays: z.int().min(0).max(3650).optional(),
   /** `issuer` reads the documents back from the issuer URL before a key signs; `written` trusts what was written. */
   readBack: z.enum(['issuer', 'written']).optional(),
   /** How long caches in front of the issuer's host may keep the documents. */
   cdnSeconds: z.int().min(0).max(2_592_000).optional(),
-  /** The service that keeps the private keys; the gateway's database when absent. */
+  /** The service that stores the private keys; the gateway's database if absent. */
   custody: transit.optional(),
 })
 
@@ -124,21 +124,21 @@ const additionalAttribute = z.union([
 ])
 
 const awsTags = z.strictObject({
-  /** By tag name: a text in which `${attribute}` stands for an attribute of the workload. */
+  /** By tag name: a text with `${attribute}` for attributes of the workload. */
   principal: z.record(z.string().min(1).max(128), z.string().min(1).max(256)),
   /** Names of tags that later sessions keep. */
   transitive: z.array(z.string().min(1).max(128)).max(50).optional(),
 })
 
 const rateLimit = z.strictObject({
-  /** How many tokens one pod may have at once, after a pause. */
+  /** How many tokens one pod may get at once, after a pause. */
   burst: z.int().min(1).max(1000).optional(),
   perMinute: z.int().min(1).max(60_000).optional(),
 })
 
-/** An OpenID Connect issuer whose tokens are subjects of the exchange: a CI system, or a cluster without API access. */
+/** An OpenID Connect issuer whose tokens can be exchanged: a CI system, or a cluster without API access. */
 export const stsSubjectIssuerSchema = z.strictObject({
-  /** What subjects, rules and the audit call it. */
+  /** Its name in subjects, rules and the audit. */
   name: z
     .string()
     .regex(/^[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?$/, 'may have lowercase letters, digits, dots and hyphens only'),
@@ -146,16 +146,16 @@ export const stsSubjectIssuerSchema = z.strictObject({
   issuer: z.string().min(1).max(1024),
   /** The `aud` that its tokens must have. */
   audience: z.string().min(1).max(1024),
-  /** Where its keys are; found by its discovery document when absent. */
+  /** The URL of its keys; taken from its discovery document if absent. */
   jwksUri: z.string().min(1).max(2048).optional(),
-  /** A PEM file, relative to the configuration: the only authorities of its certificate. */
+  /** A PEM file, relative to the configuration: the only CAs that its certificate may come from. */
   ca: z.string().min(1).optional(),
   algorithms: z
     .array(z.enum(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']))
     .min(1)
     .max(10)
     .optional(),
-  /** Claims that become attributes, beside `sub`. */
+  /** Claims that become attributes, besides `sub`. */
   claims: z.array(z.string().min(1).max(128)).max(50).optional(),
   /** Its tokens are those of service accounts. */
   kubernetes: z.boolean().optional(),
@@ -170,20 +170,20 @@ export const stsEndpointSchema = z.strictObject({
   azRules: azRulesSchema.optional(),
   issuer: z.strictObject({
     host: z.string().min(1),
-    /** The endpoint's own name when absent. */
+    /** The endpoint's own name if absent. */
     keypair: z.string().min(1).optional(),
-    /** Where on the host the documents stand; the host itself when absent. */
+    /** The path of the documents on the host; the root if absent. */
     path: z.string().startsWith('/').optional(),
   }),
   injector: z
     .strictObject({
       label: z.string().min(1),
-      /** The preset's own when absent. */
+      /** The preset's own if absent. */
       token_environment_variable_name: z.string().min(1).optional(),
       label_value_environment_variable_name: z.string().optional(),
-      /** Values of the preset's settings where no annotation has others; `${attribute}` as in `environment`. */
+      /** Values of the preset's settings unless an annotation has others; `${attribute}` as in `environment`. */
       settings: z.record(z.string().min(1).max(64), z.string().min(1).max(32_768)).optional(),
-      /** More variables: texts in which `${name}` stands for an attribute of the workload or a setting. */
+      /** More variables: texts with `${name}` for an attribute of the workload or a setting. */
       environment: z.record(z.string().min(1).max(253), z.string().min(1).max(4096)).optional(),
     })
     .optional(),
@@ -191,27 +191,27 @@ export const stsEndpointSchema = z.strictObject({
   host_in_openunison: z.boolean().optional(),
   additionalAttributes: z.array(additionalAttribute).max(50).optional(),
 
-  /** The consumer whose limits the tokens must keep. */
+  /** The consumer whose limits apply to the tokens. */
   preset: z.enum(stsPresets).optional(),
   ttlSeconds: z.int().min(60).max(86_400).optional(),
   algorithm: z.enum(tokenAlgorithms).optional(),
-  /** A `jti` in each token. The audit has one either way. */
+  /** Adds a `jti` to each token. The audit has one in any case. */
   jti: z.boolean().optional(),
   /** The `sub` of the tokens, with `${attribute}` for attributes of the workload. */
   subject: z.string().min(1).max(1024).optional(),
-  /** Several workloads are meant to have one subject. */
+  /** Several workloads may have one subject. */
   sharedSubject: z.boolean().optional(),
-  /** Names of Kubernetes targets; may be left out where there is only one. */
+  /** Names of Kubernetes targets; optional if there is only one. */
   clusters: z.array(z.string().min(1)).min(1).max(64).optional(),
   /** Names of `issuers` of the block. */
   subjectIssuers: z.array(z.string().min(1)).min(1).max(20).optional(),
   incomingAudience: z.string().min(1).max(256).optional(),
-  /** Also accept tokens made for the API server, as the predecessor's sidecars send. */
+  /** Also accept tokens made for the API server, as OpenUnison's sidecars send. */
   acceptApiServerAudience: z.boolean().optional(),
   /** Also accept tokens that are not bound to a pod. */
   acceptTokensWithoutPod: z.boolean().optional(),
   whenApiServerIsAway: z.enum(['required', 'offline-ok']).optional(),
-  /** How long after its last answer an API server may be away, where `offline-ok`. */
+  /** How long the API server may be unreachable after its last response, with `offline-ok`. */
   offlineSeconds: z.int().min(1).max(3600).optional(),
   rateLimit: rateLimit.optional(),
   awsTags: awsTags.optional(),
@@ -222,18 +222,18 @@ export const stsEndpointSchema = z.strictObject({
 })
 export type StsEndpointSpec = z.infer<typeof stsEndpointSchema>
 
-/** The `sts` block of a values document, with its endpoints left alone, to be read one by one. */
+/** The `sts` block of a values document. Endpoints are read one by one later. */
 export const stsFrameSchema = z.strictObject({
   endpoints: z.array(z.unknown()).max(200),
-  /** Outside issuers, left alone like the endpoints. */
+  /** External issuers, read later like the endpoints. */
   issuers: z.array(z.unknown()).max(50).optional(),
-  /** The hosts that the token endpoints answer on; all when absent. */
+  /** The hosts of the token endpoints; all if absent. */
   hosts: z.array(z.string().min(1)).min(1).max(50).optional(),
-  /** The audience of the service-account tokens that every endpoint takes, unless it names another. */
+  /** The audience of the service-account tokens that every endpoint accepts, unless it names another. */
   incomingAudience: z.string().min(1).max(256).optional(),
   /** Parameters of filters.StsInjector, which then answers at /sts/inject; `webhook` gives it a listener of its own. */
   injector: z.object({ webhook: z.unknown().optional() }).catchall(paramValueSchema).optional(),
-  /** For every endpoint that does not say otherwise. */
+  /** For every endpoint without its own value. */
   keys: stsKeysSchema.optional(),
   publish: stsPublishSchema.optional(),
 })
@@ -246,7 +246,7 @@ const kubernetesName = z
     'is not a name in Kubernetes: small letters, digits, dots and hyphens',
   )
 
-/** How an API server reaches the injector: by a listener of its own, with a certificate that is given or made. */
+/** How an API server reaches the injector: by a separate listener, with a configured or generated certificate. */
 export const stsWebhookSchema = z.strictObject({
   /** HOST:PORT */
   listen: z.string().min(1).max(300),
@@ -256,16 +256,16 @@ export const stsWebhookSchema = z.strictObject({
   /** PEM files, relative to the configuration. */
   certFile: z.string().min(1).optional(),
   keyFile: z.string().min(1).optional(),
-  /** A PEM file: only callers with a certificate of these authorities are heard. */
+  /** A PEM file: only callers with a certificate of these CAs are accepted. */
   clientAuthorities: z.string().min(1).optional(),
 
-  /** The Kubernetes target whose API server calls; may be left out where there is only one. */
+  /** The Kubernetes target whose API server calls; optional if there is only one. */
   cluster: z.string().min(1).optional(),
-  /** The Service by which it calls. */
+  /** The Service that it calls. */
   service: z
     .strictObject({ namespace: kubernetesName, name: kubernetesName, port: z.int().min(1).max(65_535).optional() })
     .optional(),
-  /** The address by which it calls where that is no Service, without a path. */
+  /** The URL that it calls if that is not a Service, without a path. */
   url: z.string().min(1).max(2048).optional(),
   /** The name of the MutatingWebhookConfiguration. */
   configuration: kubernetesName.optional(),

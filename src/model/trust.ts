@@ -17,7 +17,7 @@ export const trustSchema = z.strictObject({
   accessTokenSkewMillis: millis.optional(),
   signedUserInfo: z.boolean().optional(),
   verifyRedirect: z.boolean().optional(),
-  /** Devices may log in by a code that a person types (RFC 8628). */
+  /** Devices may log in with a code that a person types (RFC 8628). */
   enableDeviceGrant: z.boolean().optional(),
 })
 export type TrustSpec = z.infer<typeof trustSchema>

@@ -27,7 +27,7 @@ import { rawRequest } from '#testing/raw-request.ts'
 const everyone: Rule = { scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }
 const results = { auSuccess: undefined, auFail: undefined, azSuccess: undefined, azFail: undefined }
 
-/** Answers with what it saw of the request. */
+/** Answers with the request that it received. */
 const echo: Filter = {
   handle: async ({ request, pathInfo }) => {
     const body = await request.body()
@@ -107,7 +107,7 @@ async function start(
 }
 
 describe('the public listener', () => {
-  test('brings a request to its filter, with body and an id of its own', async () => {
+  test('passes a request to its filter, with body and its own id', async () => {
     const { url } = await start()
     const response = await fetch(`${url}/api/Users?x=1`, { method: 'POST', body: 'hello' })
     expect(response.status).toBe(200)
@@ -130,13 +130,13 @@ describe('the public listener', () => {
     expect(await Promise.all(lengths)).toEqual(['17', null, expect.stringMatching(/^[1-9]\d+$/)])
   })
 
-  test('does not take the request id from the client', async () => {
+  test('does not accept a request id from the client', async () => {
     const { url } = await start()
     const response = await fetch(`${url}/api`, { headers: { 'x-request-id': 'forged', 'request-id': 'forged' } })
     expect(response.headers.get('x-request-id')).not.toBe('forged')
   })
 
-  test('answers health without a host of its own', async () => {
+  test('answers health checks for any host', async () => {
     const { url } = await start()
     expect(await (await fetch(`${url}/check_alive`)).text()).toBe('alive\n')
     expect((await fetch(`${url}/ready`)).status).toBe(200)
@@ -182,7 +182,7 @@ describe('the public listener', () => {
       414,
     ],
     ['headers of 20,000 characters', `GET /api HTTP/1.1\r\nHost: app.test\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
-  ])('%s is refused', async (_what, text, status) => {
+  ])('%s is rejected', async (_what, text, status) => {
     const { port } = await start()
     const answer = await rawRequest(port, text)
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
@@ -194,7 +194,7 @@ describe('the public listener', () => {
     ['dot segments', '/api/../api', '', 400],
     ['a long path', `/api/${'a'.repeat(9000)}`, '', 414],
     ['two credentials', '/api', 'Authorization: Bearer a\r\nAuthorization: Bearer b\r\n', 400],
-  ])('%s is refused in the format of the API', async (_what, path, headers, status) => {
+  ])('%s is rejected in the format of the API', async (_what, path, headers, status) => {
     const { port } = await start()
     const answer = await rawRequest(
       port,
@@ -225,7 +225,7 @@ describe('the public listener', () => {
     expect(answer).toMatch(/^HTTP\/1.1 408 [\s\S]*connection: close[\s\S]*scim 408$/i)
   })
 
-  test('a client that sends all of a body that is too large before it reads gets its answer', async () => {
+  test('a client that sends an oversized body before it reads gets the response', async () => {
     const { url } = await start()
     const request = http.request(`${url}/api`, { method: 'POST', agent: false })
     request.end(Buffer.alloc(10 * 1024 * 1024))
@@ -233,7 +233,7 @@ describe('the public listener', () => {
     expect([response.statusCode, await text(response)]).toEqual([413, 'scim 413'])
   })
 
-  test('a connection does not remember the requests that it carried', async () => {
+  test('a connection does not retain its requests', async () => {
     const { url } = await start({
       handle: async ({ request }) => ({ status: 200, headers: {}, body: String(request.signal.aborted) }),
     })
@@ -245,7 +245,7 @@ describe('the public listener', () => {
     expect(warnings).toEqual([])
   })
 
-  test('a compressed body is 415, and so is a content type that cannot be parsed', async () => {
+  test("a compressed body is 415, and so is a content type that can't be parsed", async () => {
     const { url } = await start()
     const zipped = await fetch(`${url}/api`, { method: 'POST', body: 'x', headers: { 'content-encoding': 'gzip' } })
     expect([zipped.status, await zipped.text()]).toEqual([415, 'scim 415'])
@@ -253,7 +253,7 @@ describe('the public listener', () => {
     expect([odd.status, await odd.text()]).toEqual([415, 'scim 415'])
   })
 
-  test('forwarded headers are believed from trusted peers only', async () => {
+  test('forwarded headers are accepted from trusted peers only', async () => {
     const headers = {
       'x-forwarded-proto': 'https',
       'x-forwarded-host': 'app.test',
@@ -269,7 +269,7 @@ describe('the public listener', () => {
     expect(seen).toMatchObject({ origin: 'https://app.test', remote: '9.9.9.9' })
   })
 
-  test('what a filter throws is a 500 without details, and is counted', async () => {
+  test('an error of a filter is a 500 without details, and is counted', async () => {
     const { url, metrics } = await start({ handle: () => Promise.reject(new Error('secret detail')) })
     const response = await fetch(`${url}/api`)
     expect([response.status, await response.text()]).toEqual([500, 'scim 500'])
@@ -314,7 +314,7 @@ describe('the public listener', () => {
     expect(traced.map(({ level }) => level)).toEqual([50])
   })
 
-  test('a request under way keeps its configuration open when another takes over', async () => {
+  test('a running request keeps its configuration open after a reload', async () => {
     let release: () => void = () => {}
     let closed = false
     let enter: () => void = () => {}
@@ -346,7 +346,7 @@ describe('the public listener', () => {
   })
 })
 
-test('TrustedProxies refuses what is not an address', () => {
+test('TrustedProxies rejects what is not an address', () => {
   expect(() => new TrustedProxies(['example.com'])).toThrow('not an address')
   expect(() => new TrustedProxies(['10.0.0.0/x'])).toThrow('not an address')
   expect(new TrustedProxies(['10.0.0.0/8', '::1']).trusts('::ffff:10.1.2.3')).toBe(true)

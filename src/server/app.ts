@@ -25,13 +25,13 @@ export interface AppParts {
   readonly proxies: TrustedProxies
   readonly limits: ConnectionLimits
   readonly tls: ListenerTls | undefined
-  /** For a listener with a single path, which is configured under a host of its own. */
+  /** For a listener with a single path, which is configured under its own host. */
   readonly only?: { readonly host: string; readonly path: string }
-  /** Resolves when requests can be served; rejects with the reason when not. */
+  /** Resolves when requests can be served; otherwise rejects with the reason. */
   ready(): Promise<void>
 }
 
-/** The public listener: health answers, and everything else through the pipeline of the running configuration. */
+/** The public listener: answers health checks, and everything else by the pipeline of the running configuration. */
 export function createApp(parts: AppParts): FastifyInstance {
   const app = Fastify({
     logger: false,
@@ -104,7 +104,7 @@ function inTime(runtime: Runtime, request: HttpRequest): Promise<PipelineAnswer>
   })
 }
 
-/** Writes to the socket itself: there are no hooks or serialisers of the framework to run, and they cost as much again. */
+/** Writes to the socket directly: the hooks and serializers of the framework would cost as much again. */
 function send(
   reply: FastifyReply,
   request: { readonly id: string; readonly origin?: string },
@@ -121,17 +121,17 @@ function send(
     pipeline(body, raw, () => {})
     return reply
   }
-  // Of an answer to HEAD, a length would be that of the body that GET has.
+  // In a response to HEAD, a length would be that of the body of GET.
   const lacksLength = status === 204 || status === 304 || (body === undefined && reply.request.method === 'HEAD')
   const length = body === undefined ? 0 : Buffer.byteLength(body)
   if (!lacksLength) head['content-length'] = length
-  // A text of as many bytes as characters is ASCII, which is written as Latin-1 in half the time.
+  // A text with as many bytes as characters is ASCII, and writing it as Latin-1 takes half the time.
   if (typeof body === 'string' && length === body.length) raw.writeHead(status, head).end(body, 'latin1')
   else raw.writeHead(status, head).end(body)
   return reply
 }
 
-/** An answer to a request that never reached the pipeline, in the format of the API it was meant for. */
+/** The response to a request that never reached the pipeline, in the format of the addressed API. */
 function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = fromFastify(thrown)
   const { host, path } = meant(parts, fastifyRequest)
@@ -142,7 +142,7 @@ function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest
   return send(reply, request, errorResponse(error, { errors, request }))
 }
 
-/** Of a malformed request: its Host header, and its path as far as that is sound. */
+/** Of a malformed request: its Host header, and the valid part of its path. */
 function meant({ proxies, only }: AppParts, { raw, id }: FastifyRequest): Pick<HttpRequest, 'host' | 'path'> {
   try {
     return new HttpRequest(raw, id, proxies, only?.host)
@@ -186,7 +186,10 @@ function record(parts: AppParts, request: HttpRequest, { response, error, contex
   else logFailure(parts.log, error, fields)
 }
 
-/** A refused request isn't a fault of the gateway, so its reason is enough. Any other failure is logged with its stack. */
+/**
+ * A refused request isn't a fault of the gateway, so its reason is enough. Any other failure is logged with its
+ * stack.
+ */
 function logFailure(log: Logger, error: GatewayError, fields: LogFields): void {
   if (!error.isRefusal) {
     log.error('request failed', { ...fields, err: error })
@@ -205,7 +208,7 @@ const plain: Readonly<Record<string, string>> = {
   'referrer-policy': 'same-origin',
 }
 
-/** Browsers use only TLS for a year; subdomains decide for themselves. */
+/** Browsers use only TLS for a year; subdomains are not included. */
 const secure: Readonly<Record<string, string>> = { ...plain, 'strict-transport-security': 'max-age=31536000' }
 
 /** Headers of every response, unless it sets them. `origin` is that of the request, if known. */

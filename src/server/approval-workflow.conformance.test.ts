@@ -83,7 +83,7 @@ spec:
       attributes: [vaultUser]
 `
 
-/** One process: what is waiting is handled when the test says so. */
+/** One process: the test decides when waiting work is handled. */
 async function start(url: string) {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'all.yaml'), configuration)
@@ -166,7 +166,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     expect((await storage.audit.verify()).problems).toEqual([])
   })
 
-  test('a denial runs onFailure and nothing behind it, and mails the requester', async () => {
+  test('a denial runs onFailure and nothing after it, and mails the requester', async () => {
     const { storage, directory, ask, boss, desk } = await start(await freshUrl())
     const { id } = await ask({ for: '8h', what: 'vault' })
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals

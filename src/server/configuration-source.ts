@@ -10,16 +10,16 @@ export interface SourceListener {
   onError(error: unknown): void
 }
 
-/** `refused` for its errors, `failed` though it has none. */
+/** `refused` because of errors, `failed` without any. */
 export type LoadOutcome = 'applied' | 'refused' | 'failed'
 
 /** Where a configuration comes from: a folder, or a namespace of a cluster. */
 export interface ConfigurationSource {
-  /** What relative names of files start at. */
+  /** The base of relative file names. */
   readonly folder: string
-  /** For keys that are looked for while the gateway runs. */
+  /** For keys that are looked up while the gateway runs. */
   readonly secrets: SecretSource
-  /** Reads everything again. Throws if the source cannot be reached, never for its content. */
+  /** Reads everything again. Throws if the source can't be reached, never for its content. */
   load(): Promise<LoadResult>
   watch(listener: SourceListener): ConfigWatch
   /** Reports the outcome of a loaded configuration. Never throws. */

@@ -90,7 +90,7 @@ test.each([
   ['half a header', 'GET / HTTP/1.1\r\nHos'],
   ['half a body', 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf'],
   ['half a second header', `${get('/first')}GET / HTTP/1.1\r\nHos`],
-])('a connection that sent %s is answered 408 and destroyed, though the client holds on', async (_what, text) => {
+])('a connection that sent %s gets 408 and is destroyed, even if the client keeps it open', async (_what, text) => {
   const limits = { headerSeconds: 1, requestSeconds: 1 }
   const { port, open, metric } = await listen({
     limits,
@@ -113,7 +113,7 @@ test('a request that is completed after its 408 is not executed', async () => {
   expect(seen).toEqual([])
 })
 
-test('what is not HTTP is answered 400 and destroyed', async () => {
+test('text that is not HTTP gets 400, and the connection is destroyed', async () => {
   const { port, open } = await listen()
   const { answer, ended } = client(port, 'hello\r\n\r\n')
   await until(async () => ended(), long)
@@ -121,7 +121,7 @@ test('what is not HTTP is answered 400 and destroyed', async () => {
   await until(async () => (await open()) === 0, long)
 })
 
-test('a body that breaks its chunks after the answer began ends with a destroyed socket, not with a second answer', async () => {
+test('a body with broken chunks after the response began ends with a destroyed socket, not with a second response', async () => {
   const { port, open } = await listen({ handler: (_request, response) => void response.write('begun') })
   const { answer, socket } = client(port, 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n')
   await until(async () => answer().includes('begun'), long)
@@ -130,7 +130,7 @@ test('a body that breaks its chunks after the answer began ends with a destroyed
   expect(answer().match(/HTTP\/1.1/g)).toHaveLength(1)
 })
 
-test('at the limit, a new connection takes the place of the oldest that sent no request', async () => {
+test('at the limit, a new connection replaces the oldest that sent no request', async () => {
   const { port, open, warnings, metric } = await listen({ limits: { total: 3 } })
   const oldest = client(port)
   await until(async () => (await open()) === 1, long)
@@ -150,7 +150,7 @@ test('at the limit, a new connection takes the place of the oldest that sent no 
   expect(warnings).toEqual([expect.objectContaining({ listener: 'public', refusedByTotal: 1, openLimit: 3 })])
 })
 
-test('an idle connection makes room before one that is at work, and does not count as refused', async () => {
+test('an idle connection is closed before an active one, and does not count as refused', async () => {
   const { port, open, pending, warnings } = await listen({ limits: { total: 2 } })
   const idle = client(port, get('/done'))
   await until(async () => idle.answer().includes('saw /done'), long)
@@ -165,14 +165,14 @@ test('an idle connection makes room before one that is at work, and does not cou
   expect(warnings).toEqual([])
 })
 
-test('where all are at work, others get 503 and health answers, and the work is done', async () => {
+test('if all are active, others get 503, health checks are answered, and the work is done', async () => {
   const { port, pending, seen, metric } = await listen({ limits: { total: 2 } })
   const working = [client(port, get('/hold')), client(port, get('/hold'))]
   await until(async () => pending.length === 2, long)
   const other = client(port, get('/other'))
   await until(async () => other.ended(), long)
   expect(other.answer()).toMatch(/^HTTP\/1.1 503 [\s\S]*retry-after: 1[\s\S]*"TOO_MANY_CONNECTIONS"/)
-  // Half-open connections beyond the limit do not keep health checks out either.
+  // Half-open connections beyond the limit do not block health checks either.
   for (let i = 0; i < 100; i++) client(port)
   for (const path of ['/check_alive', '/ready?x=1']) {
     const probe = client(port, get(path))
@@ -185,7 +185,7 @@ test('where all are at work, others get 503 and health answers, and the work is 
   await metric('gatehouse_connections_refused_total{listener="public",reason="total"}')
 })
 
-test('one address cannot take the places of others, and a trusted proxy has no limit of its own', async () => {
+test("one address can't use up the connections of others, and a trusted proxy has no limit of its own", async () => {
   const { port, open, pending, metric } = await listen({ limits: { total: 10, perAddress: 2 }, proxies: ['127.0.0.9'] })
   const other = client(port, '', '127.0.0.2')
   await until(async () => (await open()) === 1, long)
@@ -198,7 +198,7 @@ test('one address cannot take the places of others, and a trusted proxy has no l
   await metric('gatehouse_connections_refused_total{listener="public",reason="address"} 18')
 })
 
-test('a handshake that stalls is ended, by time or to make room', async () => {
+test('a stalled handshake is ended, by time or to make room', async () => {
   const { port, open, seen } = await listen({ tls: true, limits: { total: 2, headerSeconds: 1 } })
   const silent = [client(port), client(port, '\x16\x03\x01')]
   await until(async () => (await open()) === 2, long)
@@ -216,7 +216,7 @@ test('a handshake that stalls is ended, by time or to make room', async () => {
   expect(await open()).toBe(1)
 })
 
-test('half a header over TLS is answered 408 and destroyed', async () => {
+test('half a header over TLS gets 408, and the connection is destroyed', async () => {
   const { port, open } = await listen({ tls: true, limits: { headerSeconds: 1 } })
   const secure = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
   onTestFinished(() => void secure.destroy())
@@ -229,7 +229,7 @@ test('half a header over TLS is answered 408 and destroyed', async () => {
   await until(async () => (await open()) === 0, long)
 })
 
-test('more than 100 headers are refused, not dropped', async () => {
+test('more than 100 headers are rejected, not dropped', async () => {
   const { port, seen } = await listen()
   const headers = (count: number) =>
     `GET / HTTP/1.1\r\nHost: a\r\n${Array.from({ length: count - 1 }, (_, i) => `x${i}: y\r\n`).join('')}\r\n`
@@ -240,7 +240,7 @@ test('more than 100 headers are refused, not dropped', async () => {
   expect(seen).toEqual(['/'])
 })
 
-test('the operators’ listener closes half-open connections, too', async () => {
+test('the operators’ listener also closes half-open connections', async () => {
   const limits = { ...defaultConnectionLimits, headerSeconds: 1 }
   const app = createOperationsApp({ metrics: createMetrics(), log: silentLogger, limits, ready: async () => {} })
   await app.listen({ host: '127.0.0.1', port: 0 })

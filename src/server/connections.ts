@@ -4,7 +4,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
-/** Why a connection was closed or turned away: the limit in total, the one of its address, or a time limit. */
+/** Why a connection was closed or rejected: the limit in total, the one of its address, or a time limit. */
 export type RefusalReason = 'total' | 'address' | 'timeout'
 
 export interface ConnectionMeter {
@@ -35,20 +35,20 @@ interface Connection {
   readonly key: string
   /** Absent for a trusted proxy. */
   readonly ofAddress: Pool | undefined
-  /** Beyond the limits: gets health answers only. */
+  /** Beyond the limits: only health checks are answered. */
   readonly beyond: Exclude<RefusalReason, 'timeout'> | undefined
   /** The TLS socket once its handshake is done; without TLS, the raw one. */
   socket: Socket
   state: State
   stateSince: number
-  /** Requests that have arrived and are not answered. */
+  /** Requests that have arrived and have no response yet. */
   unanswered: number
   latest: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined
-  /** Nothing that arrives from now on is a request. */
+  /** Everything that arrives from now on is ignored. */
   closing: boolean
 }
 
-/** What became of a request before any application saw it. */
+/** The outcome of a request before any application saw it. */
 export type Admission = 'admitted' | 'admitted-once' | 'over-limit' | 'closing'
 
 const healthPath = /^\/(?:check_alive|ready)(?:\?|$)/
@@ -80,7 +80,7 @@ class Pool {
 
   /**
    * The connection to close first: the oldest that has sent no request, else the slowest body, else the one that is
-   * idle longest; a new one only as a last resort. Undefined where all are at work.
+   * idle longest; a new one only as a last resort. Undefined if all are active.
    */
   leastMissed(now: number): Connection | undefined {
     const [waiting] = this.#states.waiting
@@ -95,9 +95,9 @@ class Pool {
 }
 
 /**
- * The open connections of a listener. Where a limit is reached, a new connection takes the place of one that does no
- * work, so that half-open and slow connections cannot keep others out. Where all are at work, the new one only gets
- * health answers, and 503 for the rest.
+ * The open connections of a listener. At a limit, a new connection replaces an inactive one, so that half-open and
+ * slow connections can't keep others out. If all are active, the new one gets only health checks answered, and 503
+ * for the rest.
  */
 export class Connections {
   readonly #parts: ConnectionsParts
@@ -113,7 +113,7 @@ export class Connections {
     this.#parts = parts
   }
 
-  /** For each socket that was accepted, before TLS. */
+  /** For each accepted socket, before TLS. */
   open(raw: Socket): void {
     const address = raw.remoteAddress
     if (address === undefined) {
@@ -171,7 +171,7 @@ export class Connections {
     this.#bySocket.set(socket, connection)
   }
 
-  /** The headers of a request are there. */
+  /** The headers of a request have arrived. */
   request(request: IncomingMessage, response: ServerResponse): Admission {
     const connection = this.#bySocket.get(request.socket)
     if (connection === undefined || connection.closing) return 'closing'
@@ -194,8 +194,8 @@ export class Connections {
   }
 
   /**
-   * What arrived is not HTTP, or did not arrive in time. Returns who can answer: the application that waits for the body,
-   * this caller, or no one, because the answer that is under way is another.
+   * The input is not HTTP, or did not arrive in time. Returns who can answer: the application that waits for the
+   * body, this caller, or no one, because another response is being sent.
    */
   failed(socket: Socket, isTimeout: boolean): 'application' | 'listener' | 'no-one' {
     const connection = this.#bySocket.get(socket)
@@ -207,12 +207,12 @@ export class Connections {
     return isTimeout && latest.request.emit(bodyTimeout) ? 'application' : 'listener'
   }
 
-  /** Whether text can be written to it: its TLS handshake, where there is one, is done. */
+  /** Whether text can be written to it: its TLS handshake, if any, is done. */
   isOpen(socket: Socket): boolean {
     return this.#bySocket.get(socket)?.socket === socket && socket.writable
   }
 
-  /** Ignores what else arrives, and destroys the socket once the client took the answer, or after a short time. */
+  /** Ignores further input, and destroys the socket once the client received the response, or after a short time. */
   closeSoon(socket: Socket): void {
     const connection = this.#bySocket.get(socket)
     if (connection !== undefined) {
@@ -238,7 +238,7 @@ export class Connections {
     return pool
   }
 
-  /** Keeps no pool of an address that has no connection. */
+  /** Removes the pool of an address without connections. */
   #forget(network: string | undefined): void {
     if (network !== undefined && this.#byAddress.get(network)?.size === 0) this.#byAddress.delete(network)
   }
@@ -249,7 +249,7 @@ export class Connections {
     connection.stateSince = performance.now()
   }
 
-  /** Closes a connection that does no work. False where there is none. */
+  /** Closes an inactive connection. False if there is none. */
   #makeRoom(pool: Pool, reason: 'total' | 'address'): boolean {
     const connection = pool.leastMissed(performance.now())
     if (connection === undefined) return false
@@ -267,7 +267,7 @@ export class Connections {
     if (this.#reported === undefined) this.#report()
   }
 
-  /** Logs one line, with the counts since the one before. */
+  /** Logs one line, with the counts since the previous one. */
   #report(): void {
     const { listener, limits, log } = this.#parts
     const { total, address } = this.#unreported
@@ -288,7 +288,7 @@ export const bodyTimeout = 'gatehouse:bodyTimeout'
 const keyOf = ({ remoteAddress, remotePort, localAddress }: Socket): string =>
   `${remoteAddress} ${remotePort} ${localAddress}`
 
-/** An IPv4 address, or the /64 network of an IPv6 one, which is what one client is given at least. */
+/** An IPv4 address, or the /64 network of an IPv6 one, the smallest range that one client gets. */
 export function networkOf(address: string): string {
   const plain = address.startsWith('::ffff:') ? address.slice(7) : address
   if (!isIPv6(plain)) return plain

@@ -29,14 +29,14 @@ test('an unknown path lists the paths of its host, an unknown host the hosts', a
   )
 })
 
-test('what callers of workflows may ask for is shown', async () => {
+test('what callers of workflows may request is shown', async () => {
   const shown = await explain('POST', 'http://127.0.0.1:8080/call-workflow', '--as', 'uid=ada')
   for (const line of ['workflow: crm-sync', 'for the user: caller', 'groups: none', 'requestor: caller']) {
     expect(shown).toMatch(new RegExp(`^ +${line}$`, 'm'))
   }
 })
 
-test('a chain that asks people says so, and where', async () => {
+test('a chain that asks the user for input says so, and where', async () => {
   const text = await explainIn('examples/login', 'GET', 'http://127.0.0.1:8080/hello')
   expect(text).toMatch(/^chain +login, level 10$/m)
   expect(text).toMatch(/^ +login-form, required, asks people at \/auth\/formLogin$/m)

@@ -69,7 +69,7 @@ export async function explainRequest(
   return { allowed, deniedByName: !allowed && verdicts.some(({ rule }) => rule.scope === 'dn'), lines }
 }
 
-/** The paths of the host, or, for a host that is not served, the hosts that are. */
+/** The paths of the host, or, for an unknown host, the hosts. */
 function whatIsServed(runtime: Runtime, host: string): string {
   const urls = runtime.configuration.applications.flatMap((app) => app.urls)
   const here = urls.filter(({ hosts }) => hosts.includes(host) || hosts.includes('*'))

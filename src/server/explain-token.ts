@@ -14,7 +14,7 @@ import { workloadAttributes } from '#sdk/target/service-account.ts'
 import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
 import type { Explanation } from '#server/explain-request.ts'
 
-/** Whose token is explained: one that is shown, or a workload that is only described. */
+/** The explained token: an actual one, or that of a described workload. */
 export type ExplainedWorkload =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'described'; readonly attributes: DescribedAttributes }
@@ -33,7 +33,7 @@ export interface TokenDecision {
   readonly refusal?: GatewayError
 }
 
-/** A described workload has a token that does not run out. */
+/** A described workload has a token that does not expire. */
 const far = new Date(8.64e15)
 
 /** Signs, audits and counts nothing. */
@@ -57,8 +57,8 @@ export const verdictText = ({ rule, passed, reason }: RuleVerdict): string =>
   `${passed ? 'pass' : 'fail'}  ${rule.scope} ${rule.constraint}: ${reason}`
 
 /**
- * What a token endpoint would do for this workload, in words. A shown token is verified and reviewed as the endpoint does
- * it. Throws a plain Error for a workload that is described wrongly.
+ * What a token endpoint would do for this workload, in words. An actual token is verified and reviewed as the
+ * endpoint does it. Throws a plain Error for a wrong description of a workload.
  */
 export async function explainToken(
   tokens: Pick<TokenIssuing, 'validate' | 'preview'>,
@@ -113,7 +113,10 @@ function proofOf({ byIssuer, offline }: Workload): string {
   return offline ? ' by its signature alone: the API server is away' : ''
 }
 
-/** The workload that a token with these attributes would prove. Throws a plain Error where something is missing or unknown. */
+/**
+ * The workload that a token with these attributes would prove. Throws a plain Error if something is missing or
+ * unknown.
+ */
 export function describeWorkload(given: DescribedAttributes, endpoint: TokenEndpoint): Workload {
   const { clusters, subjectIssuers } = endpoint
   const outside = subjectIssuers.filter(({ kubernetes }) => !kubernetes)
@@ -158,7 +161,7 @@ export function describeWorkload(given: DescribedAttributes, endpoint: TokenEndp
   return { ...proof, username, namespace, account, podUid: one('pod-uid'), attributes: all }
 }
 
-/** What can be said of a service account; the rest follows from it. */
+/** What can be described of a service account; the rest is derived. */
 const describable = [
   ...['namespace', 'saname', 'cluster', 'uid', 'groups'],
   ...['pod-name', 'pod-uid', 'node-name', 'node-uid', 'credential-id'],
@@ -176,8 +179,8 @@ function requireKnown(given: DescribedAttributes, known: readonly string[]): voi
 const kubernetesClass = 'targets.Kubernetes'
 
 /**
- * The same configuration without clusters, and without targets that cannot be created here. Calls to such a target fail
- * with TARGET_UNREACHABLE and the reason.
+ * The same configuration without clusters, and without targets that can't be created here. Calls to such a target
+ * fail with TARGET_UNREACHABLE and the reason.
  */
 export function withoutClusters(configuration: Configuration): Configuration {
   const targets = Array.from(configuration.targets, ([name, config]): [string, TargetConfig] => {

@@ -32,7 +32,7 @@ test('each file of the gateway is found where Node.js finds it', () => {
 test.each([
   ['zod', 'node_modules/zod/v4'],
   ['jose', 'node_modules/jose/dist/webapi'],
-])('each file of %s is an ES module, and there', (_, folder) => {
+])('each file of %s is an ES module, and exists', (_, folder) => {
   const files = globSync(`${folder}/**/*.js`)
   expect(files.length).toBeGreaterThan(20)
   const wrong: string[] = []

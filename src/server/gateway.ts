@@ -51,7 +51,7 @@ export interface Faults {
 
 /** Limits of the stored runs that this process executes. */
 export interface WorkflowLimits {
-  /** Attempts of one step, the first included. */
+  /** Attempts of one step, including the first. */
   readonly attempts: number
   readonly leaseMillis: number
   /** Time limit of a step. */

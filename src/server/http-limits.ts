@@ -1,27 +1,27 @@
 import { readFileSync } from 'node:fs'
 import type { Logger } from '#kernel/logger.ts'
 
-/** The bounds on everything a client can send or hold open. */
+/** The limits of everything that a client can send or keep open. */
 export const httpLimits = {
   bodyBytes: 1024 * 1024,
-  /** How long a body that is refused for its length may be, to be received and thrown away before the answer. */
+  /** The longest oversized body that is received and discarded before the response. */
   discardedBytes: 16 * 1024 * 1024,
   headerBytes: 16 * 1024,
   headerCount: 100,
   pathCharacters: 8 * 1024,
-  /** For the whole answer to be made. */
+  /** For the whole response to be created. */
   answerSeconds: 60,
-  /** For any byte to pass while a request is being answered: more than it takes to make the answer. */
+  /** For any byte to pass while a request is being answered: longer than creating the response takes. */
   quietSeconds: 75,
-  /** For a client to take any part of an answer. */
+  /** For a client to receive any part of a response. */
   stalledAnswerSeconds: 30,
-  /** For a client to take the answer to a request that timed out, before the socket is destroyed. */
+  /** For a client to receive the response to a request that timed out, before the socket is destroyed. */
   flushMillis: 1000,
   /** For a new connection to send a request before another may take its place. */
   graceMillis: 2000,
   /** The same for a body to arrive. */
   slowBodyMillis: 5000,
-  /** Connections beyond the limits that only get health answers. */
+  /** Connections beyond the limits, for which only health checks are answered. */
   healthConnections: 32,
 } as const
 
@@ -33,7 +33,7 @@ export interface ConnectionLimits {
   readonly perAddress: number
   /** For the TLS handshake, and for all headers of a request to arrive. */
   readonly headerSeconds: number
-  /** For the whole request to arrive, body included. */
+  /** For the whole request to arrive, including the body. */
   readonly requestSeconds: number
   /** Between two requests. */
   readonly idleSeconds: number

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { HttpRequest } from '#server/http-request.ts'
 import { TrustedProxies } from '#server/trusted-proxies.ts'
 
-/** What a client sends, as the server gets it; `leave` ends the connection from the client's side. */
+/** What a client sends, as the server receives it; `leave` ends the connection from the client's side. */
 async function received(text: string): Promise<{ raw: IncomingMessage; leave(): Promise<void> }> {
   const server = createServer()
   onTestFinished(() => void server.close())
@@ -27,7 +27,7 @@ async function received(text: string): Promise<{ raw: IncomingMessage; leave(): 
 const proxies = new TrustedProxies([])
 const head = (length: number) => `POST /x HTTP/1.1\r\nHost: a.example.com\r\nContent-Length: ${length}\r\n\r\n`
 
-test('a body is read once and given to everybody who asks', async () => {
+test('a body is read once, for all its readers', async () => {
   const { raw } = await received(`${head(4)}abcd`)
   const request = new HttpRequest(raw, 'id', proxies)
   expect([String(await request.body()), String(await request.body())]).toEqual(['abcd', 'abcd'])
@@ -42,7 +42,7 @@ test('a client that leaves while its body is read is an error', async () => {
 })
 
 test.each(['ab', 'abcd'])(
-  'a client that left before its body (%s) is read is an error, and no endless wait',
+  'reading the body of a client that left (%s) is an error, not an endless wait',
   async (sent) => {
     const { raw, leave } = await received(`${head(4)}${sent}`)
     const request = new HttpRequest(raw, 'id', proxies)

@@ -9,7 +9,7 @@ import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 const hostPattern = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/
 
-/** A request as it came off the socket. Throws BAD_REQUEST or URI_TOO_LONG when host or address are malformed. */
+/** A request as it came from the socket. Throws BAD_REQUEST or URI_TOO_LONG if host or path are malformed. */
 export class HttpRequest implements GatewayRequest {
   readonly id: string
   readonly method: string
@@ -25,7 +25,7 @@ export class HttpRequest implements GatewayRequest {
   #onClose: (() => void) | undefined
   #body: Promise<Buffer> | undefined
 
-  /** `listener` replaces the requested host, for a listener with a host of its own. */
+  /** `listener` replaces the requested host, for a listener with its own host. */
   constructor(raw: IncomingMessage, id: string, proxies: TrustedProxies, listener?: string) {
     refuseRepeatedHeaders(raw.rawHeaders)
     this.#raw = raw
@@ -59,7 +59,7 @@ export class HttpRequest implements GatewayRequest {
     return this.#query
   }
 
-  /** Forwarded headers of untrusted peers count, too: here they can only restrict what the caller may do. */
+  /** Forwarded headers of untrusted peers count too: here they can only restrict what the caller may do. */
   get isLocal(): boolean {
     const { remoteAddress = '', localAddress = '' } = this.#raw.socket
     const forwarded = ['x-forwarded-for', 'x-real-ip', 'x-forwarded-host'].flatMap(
@@ -82,7 +82,7 @@ export class HttpRequest implements GatewayRequest {
     return this.#abort.signal
   }
 
-  /** The answer is there. The connection may carry many more requests, so that it is not to remember this one. */
+  /** The response is complete. The connection may carry many more requests, so it must not retain this one. */
   answered(): void {
     if (this.#onClose !== undefined) this.#raw.socket.off('close', this.#onClose)
   }
@@ -109,8 +109,8 @@ export class HttpRequest implements GatewayRequest {
     }
     // A client that has already left fires no further event.
     if (raw.destroyed && !raw.readableEnded) throw wentAway()
-    // A client that sends all of its body before it reads would see a broken connection and no answer. So what is known
-    // to be bearable is received and thrown away.
+    // A client that sends all of its body before it reads would see a broken connection and no response. So a body of
+    // bearable size is received and discarded.
     const announced = Number(header(this, 'content-length') ?? 0)
     if (announced > Math.max(limit, httpLimits.discardedBytes)) throw tooLarge(limit)
     return new Promise((resolve, reject) => {
@@ -132,7 +132,7 @@ export class HttpRequest implements GatewayRequest {
   }
 }
 
-/** Node.js keeps the first and drops the others, which would let two readers of one request see different callers. */
+/** Node.js keeps the first and drops the others, so two readers of one request could see different callers. */
 function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
   let hosts = 0
   let credentials = 0
@@ -147,7 +147,7 @@ function refuseRepeatedHeaders(rawHeaders: readonly string[]): void {
   }
 }
 
-/** The connection is closed with the answer, so that the rest of the body need not be received. */
+/** The connection is closed with the response, so that the rest of the body need not be received. */
 const tooLarge = (limit: number): GatewayError =>
   new GatewayError('BODY_TOO_LARGE', `the body has more than ${limit} bytes`, { headers: { connection: 'close' } })
 
@@ -167,9 +167,9 @@ const bad = (detail: string): GatewayError =>
   new GatewayError('BAD_REQUEST', detail, { publicText: 'The address of the request is malformed.' })
 
 /**
- * A request's path in the one form that URLs are matched on (RFC 3986 6.2.2): escapes of unreserved characters are
- * decoded and the others upper-cased. Broken escapes, dot segments, control characters and back-slashes are refused,
- * so that no two spellings of a path can be taken for different things by different parts.
+ * A request's path in the normal form that URLs are matched on (RFC 3986 6.2.2): escapes of unreserved characters
+ * are decoded and the others upper-cased. Broken escapes, dot segments, control characters and backslashes are
+ * rejected, so that all parts interpret a path in the same way.
  */
 export function normalizePath(raw: string): string {
   if (raw.length > httpLimits.pathCharacters) throw new GatewayError('URI_TOO_LONG', `path of ${raw.length} characters`)
@@ -181,7 +181,7 @@ export function normalizePath(raw: string): string {
   return path
 }
 
-/** Of a path that normalizePath refuses: the whole segments before the first doubtful one. */
+/** The whole segments before the first invalid one, for a path that normalizePath rejects. */
 export function soundBeginning(raw: string): string {
   const sound = /^(?:\/[\w~!$&'()*+,;=:@-][\w.~!$&'()*+,;=:@-]*)*(?=[/?]|$)/.exec(
     raw.slice(0, httpLimits.pathCharacters),

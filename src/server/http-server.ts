@@ -7,15 +7,18 @@ import { createServer, STATUS_CODES } from '#kernel/node-http.ts'
 import { Connections, type ConnectionsParts } from '#server/connections.ts'
 import { httpLimits } from '#server/http-limits.ts'
 
-/** A certificate that was read already, as PEM. */
+/** A certificate that is already read, as PEM. */
 export interface ListenerTls {
   readonly cert: string
   readonly key: string
-  /** Only clients with a certificate of these authorities can connect. */
+  /** Only clients with a certificate of these CAs can connect. */
   readonly clientAuthorities?: string | undefined
 }
 
-/** The server of any listener: with limits for connections, headers and times, each of which ends with a closed socket. */
+/**
+ * The server of any listener: with limits for connections, headers and times, each of which ends with a closed
+ * socket.
+ */
 export function createListener(
   parts: ConnectionsParts,
   tls: ListenerTls | undefined,
@@ -28,7 +31,7 @@ export function createListener(
     requestTimeout: Math.max(requestSeconds, headerSeconds) * 1000,
     keepAliveTimeout: idleSeconds * 1000,
     connectionsCheckingInterval: 1000,
-    // HttpRequest refuses a missing Host like a malformed one, with an answer that explains it.
+    // HttpRequest rejects a missing Host like a malformed one, with a response that explains it.
     requireHostHeader: false,
   }
   const connections = new Connections(parts)
@@ -47,7 +50,7 @@ export function createListener(
           { ...options, ...certificateOf(tls), minVersion: 'TLSv1.2', handshakeTimeout: headerSeconds * 1000 },
           admit,
         )
-  // Counted here and refused, where Node.js would drop those beyond its limit in silence.
+  // Counted here and rejected, because Node.js would silently drop headers beyond its limit.
   server.maxHeadersCount = 0
   server.timeout = httpLimits.quietSeconds * 1000
   server.prependListener('connection', (socket: Socket) => connections.open(socket))
@@ -85,7 +88,7 @@ function answerClientError(connections: Connections, error: Error & { code?: str
   connections.closeSoon(socket)
 }
 
-/** Before any application is known, so in no API's format. */
+/** No application is known yet, so it is in no API's format. */
 function refuse(response: http.ServerResponse, code: ErrorCode, headers: http.OutgoingHttpHeaders = {}): void {
   const { status, body } = answerTo(code)
   const type = 'application/json; charset=utf-8'

@@ -54,7 +54,7 @@ test('a forbidden Secret counts as absent, and is reported once, by name', async
   expect(lines).toEqual([['a Secret may not be read and counts as absent', { name: 'forbidden' }]])
 })
 
-test('known Secrets stay while the API server is away, and unknown ones fail', async () => {
+test('known Secrets stay while the API server is unavailable, and unknown ones fail', async () => {
   const { stored, secrets, goAway } = fixture()
   stored.set('db', { version: '1', data: { password: base64('first') } })
   secrets.lookUp('db', 'password')
@@ -76,7 +76,7 @@ test('only valid names are requested, up to a limit', async () => {
   expect(asked.length).toBe(1_000)
 })
 
-test('a reading that takes long is shared, not made many times at once', async () => {
+test('concurrent callers share a slow read', async () => {
   const { stored, asked, secrets } = fixture()
   stored.set('db', { version: '1', data: {} })
   secrets.lookUp('db', 'password')

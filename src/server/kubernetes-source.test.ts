@@ -10,7 +10,7 @@ afterEach(() => {
 
 const options = { quietMillis: 100, mostQuietMillis: 1_000, onError: () => {} }
 
-test('a burst is one call, after it', async () => {
+test('a burst leads to one call, after it', async () => {
   const work = vi.fn(async () => {})
   const call = new QuietCall(work, options)
   for (let i = 0; i < 5; i++) {
@@ -22,7 +22,7 @@ test('a burst is one call, after it', async () => {
   expect(work).toHaveBeenCalledTimes(1)
 })
 
-test('requests without end do not put it off for ever', async () => {
+test('endless requests do not postpone the call forever', async () => {
   const work = vi.fn(async () => {})
   const call = new QuietCall(work, options)
   for (let i = 0; i < 30; i++) {
@@ -32,7 +32,7 @@ test('requests without end do not put it off for ever', async () => {
   expect(work).toHaveBeenCalledTimes(1)
 })
 
-test('what is requested during a call is done after it, never beside it', async () => {
+test('requests during a call lead to another one after it, never concurrently', async () => {
   let under = 0
   let most = 0
   const onError = vi.fn()

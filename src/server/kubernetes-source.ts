@@ -22,14 +22,14 @@ export interface KubernetesSourceOptions
   extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces' | 'listenUrl'> {
   readonly connection: KubernetesConnection
   readonly namespace: string
-  /** The ConfigMap whose YAML is read beside the objects. */
+  /** The ConfigMap whose YAML is read besides the objects. */
   readonly values: string
-  /** Somebody named it, so it is an error where it is absent. */
+  /** The operator named it, so it is an error if it is absent. */
   readonly needsValues?: boolean
-  /** What relative names of files start at, and where `keys/` and `secrets/` are. */
+  /** The base of relative file names, and the parent of `keys/` and `secrets/`. */
   readonly folder: string
   readonly secretsFolder?: string | undefined
-  /** Which of the replicas this is. */
+  /** Identifies this replica. */
   readonly identity: string
   readonly clock: Clock
   readonly log: Logger
@@ -39,13 +39,16 @@ const callMillis = 15_000
 const firstListMillis = 30_000
 const mostObjects = 5_000
 const secretsEveryMillis = 5_000
-/** How long nothing must have changed before it is read, and how long one waits for that at most. */
+/** How long nothing must change before it is read, and the longest wait for that. */
 const quietMillis = 200
 const mostQuietMillis = 2_000
-/** Secrets are known by name only while objects are built, so it is built again when some had to be fetched. */
+/**
+ * The names of secrets are known only while objects are built, so objects are built again after secrets were
+ * fetched.
+ */
 const mostRounds = 4
 
-/** Throws an Error when the cluster cannot be asked, or does not let the account list the objects. */
+/** Throws an Error if the cluster can't be reached, or does not let the account list the objects. */
 export async function openKubernetesSource(options: KubernetesSourceOptions): Promise<ConfigurationSource> {
   const { value, scope } = await buildScoped((scope) => open(options, scope))
   return { ...value, close: () => scope.close() }
@@ -149,7 +152,7 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omi
     const timer = setInterval(() => {
       secretObjects.refresh().then((isChanged) => {
         secretsChanged ||= isChanged
-        // Also when nothing changed: a status that could not be written is tried again.
+        // Even without changes: a status that could not be written is retried.
         looking.request()
       }, onError)
     }, secretsEveryMillis)
@@ -312,8 +315,8 @@ const callsAtOnce = 8
 const none: Fetched = { version: '', values: new Map() }
 
 /**
- * Secrets of one namespace, fetched one by one on demand, so that a right to read only these is enough.
- * One that may not be read counts as absent. Values are kept in memory only.
+ * Secrets of one namespace, fetched one by one on demand, so that permission to read only these is enough. A
+ * forbidden one counts as absent. Values are kept in memory only.
  */
 export class KubernetesSecrets {
   readonly #objects: SecretObjects
@@ -330,7 +333,7 @@ export class KubernetesSecrets {
     this.#log = log
   }
 
-  /** What is not at hand is absent now, and is fetched by the next `fetchMissing`. */
+  /** An unknown one counts as absent, and the next `fetchMissing` fetches it. */
   readonly lookUp: SecretLookup = (name, key) => {
     const known = this.#known.get(name)
     if (known === undefined && secretName.test(name) && this.#known.size + this.#missing.size < mostSecrets) {
@@ -339,7 +342,7 @@ export class KubernetesSecrets {
     return known?.values.get(key)
   }
 
-  /** False when there was nothing to fetch. Throws when the API server cannot be asked. */
+  /** False if there was nothing to fetch. Throws if the API server can't be reached. */
   async fetchMissing(): Promise<boolean> {
     const names = [...this.#missing]
     this.#missing.clear()
@@ -348,8 +351,8 @@ export class KubernetesSecrets {
   }
 
   /**
-   * Reads all requested Secrets again; true if one has changed. What was known stays when this throws. Who asks
-   * while that is under way gets its answer.
+   * Reads all requested Secrets again; true if one has changed. Keeps the known ones if it throws. Concurrent
+   * callers share the result.
    */
   refresh(): Promise<boolean> {
     this.#refreshing ??= this.#refresh().finally(() => {

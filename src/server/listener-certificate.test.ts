@@ -87,7 +87,7 @@ describe('a listener whose certificate is replaced', () => {
     expect(metered).toEqual({ expires: checkPair(second), current: true })
   })
 
-  test('finds out by looking at the content of the files', async () => {
+  test('notices the change by the content of the files', async () => {
     const { swap, call } = await start(20)
     const second = freshCertificate()
     swap(second)
@@ -123,7 +123,7 @@ describe('a listener whose certificate is replaced', () => {
     expect(metered.current).toBe(true)
   })
 
-  test('keeps the old one while the files cannot be read', async () => {
+  test("keeps the old one while the files can't be read", async () => {
     const { reload, metered, errors, call, first, folder, swap } = await start()
     rmSync(join(folder, '..data'))
     await reload.look()
@@ -141,7 +141,7 @@ test.each([
   ['a link to itself', (path: string) => symlinkSync(path, path), 'ELOOP'],
   ['a folder', (path: string) => mkdirSync(path), 'is not a file'],
   ['a large file', (path: string) => writeFileSync(path, Buffer.alloc(2 << 20)), 'is larger than 1048576 bytes'],
-])('%s in place of a certificate is refused at once', async (_, make, reason) => {
+])('%s instead of a certificate is rejected at once', async (_, make, reason) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-certificate-'))
   closers.push(() => rmSync(folder, { recursive: true, force: true }))
   const [certFile, keyFile] = [join(folder, 'tls.crt'), join(folder, 'tls.key')]
@@ -150,7 +150,7 @@ test.each([
   await expect(readPair({ certFile, keyFile })).rejects.toThrow(reason)
 })
 
-test('a certificate that clients refuse is reported where it is all there is', () => {
+test('a certificate that clients reject is reported if there is no other', () => {
   const now = new Date()
   expect(timeProblem(freshCertificate(), now)).toBeUndefined()
   expect(timeProblem(freshCertificate(new Date(now.getTime() - 100 * day)), now)).toMatch(

@@ -13,16 +13,19 @@ export interface TlsFiles {
 }
 
 export interface CertificateMeter {
-  /** When the certificate that a listener serves expires; undefined when it serves none. */
+  /** When the served certificate expires; undefined if there is none. */
   serves(listener: string, expires: Date | undefined): void
-  /** Whether that is the newest one: false while a newer one cannot be used. */
+  /** Whether that is the newest one: false while a newer one is unusable. */
   current(listener: string, isCurrent: boolean): void
 }
 
 /** A pair that is replaced while it is read is read again. */
 const attempts = 3
 
-/** Certificate chain and private key as they are now; read again where the certificate changes meanwhile, so that they fit. */
+/**
+ * The current certificate chain and private key; reads again if the certificate changes meanwhile, so that they
+ * match.
+ */
 export async function readPair({ certFile, keyFile }: TlsFiles): Promise<CertificateWithKey> {
   for (let attempt = 1; ; attempt++) {
     const certificate = await readSmallFile(certFile)
@@ -31,7 +34,7 @@ export async function readPair({ certFile, keyFile }: TlsFiles): Promise<Certifi
   }
 }
 
-/** The end of a certificate's time. Throws an Error with the reason for a pair that cannot be served. */
+/** The expiry of a certificate. Throws an Error with the reason for an unusable pair. */
 export function checkPair({ certificate, privateKey }: CertificateWithKey): Date {
   const parsed = new X509Certificate(certificate)
   if (!parsed.checkPrivateKey(createPrivateKey(privateKey))) {
@@ -42,7 +45,7 @@ export function checkPair({ certificate, privateKey }: CertificateWithKey): Date
   return new Date(parsed.validTo)
 }
 
-/** Why clients refuse the certificate at this time; undefined where it is valid. */
+/** Why clients reject the certificate at this time; undefined if it is valid. */
 export function timeProblem({ certificate }: Pick<CertificateWithKey, 'certificate'>, now: Date): string | undefined {
   const { validFrom, validTo } = new X509Certificate(certificate)
   if (Date.parse(validTo) <= now.getTime()) return `the certificate expired on ${new Date(validTo).toISOString()}`
@@ -52,7 +55,7 @@ export function timeProblem({ certificate }: Pick<CertificateWithKey, 'certifica
   return undefined
 }
 
-/** New connections use the pair; open ones stay. Throws if the pair cannot be used. */
+/** New connections use the pair; open ones stay. Throws if the pair is unusable. */
 export function replaceCertificate(
   server: https.Server,
   { certificate, privateKey }: CertificateWithKey,
@@ -80,8 +83,8 @@ export interface CertificateReloadParts {
 }
 
 /**
- * Serves a new certificate soon after its files have changed. It compares their content, since Kubernetes swaps a link far
- * above them, which no watch of the files sees. A pair that cannot be served is reported, and the old one stays.
+ * Serves a new certificate soon after its files have changed. It compares their content, since Kubernetes swaps a
+ * link far above them, which no watch of the files sees. An unusable pair is reported, and the old one stays.
  */
 export class CertificateReload implements Closable {
   readonly #parts: CertificateReloadParts

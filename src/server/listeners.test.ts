@@ -18,7 +18,7 @@ async function start(ready: () => Promise<void> = async () => {}) {
   return (app.server.address() as AddressInfo).port
 }
 
-test('the metrics listener serves metrics and health, and nothing else', async () => {
+test('the metrics listener serves metrics and health checks, and nothing else', async () => {
   const url = `http://127.0.0.1:${await start()}`
   const metrics = await fetch(`${url}/metrics`)
   expect(metrics.headers.get('content-type')).toContain('text/plain')
@@ -28,12 +28,12 @@ test('the metrics listener serves metrics and health, and nothing else', async (
   expect((await fetch(`${url}/scim/Users`)).status).toBe(404)
 })
 
-test('says so while it is not ready', async () => {
+test('reports that it is not ready', async () => {
   const port = await start(() => Promise.reject(new Error('draining')))
   expect((await fetch(`http://127.0.0.1:${port}/ready`)).status).toBe(503)
 })
 
-test('has the bounds of the public listener', async () => {
+test('has the limits of the public listener', async () => {
   const port = await start()
   const answer = await rawRequest(port, `GET /metrics HTTP/1.1\r\nHost: a\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`)
   expect(answer).toMatch(/^HTTP\/1.1 431 /)

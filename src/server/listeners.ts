@@ -40,9 +40,9 @@ export interface Listeners {
   readonly metricsAddress: string | undefined
   readonly webhookAddress: string | undefined
   reloadCertificate(): Promise<void> | undefined
-  /** The webhook looks at the configuration again. */
+  /** The webhook reads the configuration again. */
   wakeWebhook(): void
-  /** From now on, `/ready` answers 503. */
+  /** From now on, `/ready` returns 503. */
   startShutdown(): void
 }
 
@@ -121,7 +121,7 @@ async function listen(app: FastifyInstance, at: string, scheme: 'http' | 'https'
   return listenAt(app, parseHostPort(at), scheme)
 }
 
-/** Metrics and health checks, on a listener of their own that need not be public. */
+/** Metrics and health checks, on a separate listener that need not be public. */
 export function createOperationsApp(parts: {
   metrics: Metrics
   log: Logger

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { createAccessLog, createLogger, LineBuffer } from '#server/log.ts'
 
-test('an error has its stack, unless it is a refusal of what a client sent', () => {
+test("an error has its stack, unless it is a refusal of a client's request", () => {
   const lines: { err: Record<string, unknown> }[] = []
   const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
   log.info('refused', { err: new GatewayError('NOT_FOUND', 'no user', { cause: new Error('nothing there') }) })
@@ -19,7 +19,7 @@ test('an error has its stack, unless it is a refusal of what a client sent', () 
   expect(lines[2]?.err).toMatchObject({ type: 'TypeError', stack: expect.stringContaining('    at ') })
 })
 
-test('an error keeps message, code and cause under any name, and wherever it is', () => {
+test('an error keeps message, code and cause under any name, at any depth', () => {
   const lines: Record<string, unknown>[] = []
   const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line)) })
   const refused = Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' })
@@ -45,7 +45,7 @@ test('an error keeps message, code and cause under any name, and wherever it is'
   expect(lines[2]?.['error']).toMatchObject({ message: 'all failed', errors: [{ code: 'ECONNREFUSED' }] })
 })
 
-test('secrets inside of an error are redacted like any other', () => {
+test('secrets inside an error are redacted like any other', () => {
   const lines: string[] = []
   const log = createLogger('info', { write: (line) => void lines.push(line) })
   log.warn('failed', { error: new Error('x', { cause: { password: 'hunter2', at: 'db' } }) })
@@ -94,7 +94,7 @@ test('a line buffer writes its lines once, in order, when it is flushed', () => 
   expect(batches).toEqual(['a\nb\nc\n'])
 })
 
-test('a line buffer never holds more than a batch', () => {
+test('a line buffer never has more than a batch', () => {
   const { batches, buffer } = gathered()
   const line = `${'x'.repeat(999)}\n`
   for (let i = 0; i < 100; i++) buffer.write(line)

@@ -24,7 +24,7 @@ function wrap(log: Pino): Logger {
 
 const clean = (fields: LogFields | undefined): Record<string, unknown> => (fields === undefined ? {} : redact(fields))
 
-/** One answered request. No field has a credential. */
+/** One answered request. No field contains a credential. */
 export interface AccessEntry {
   readonly requestId: string
   readonly method: string
@@ -34,7 +34,7 @@ export interface AccessEntry {
   readonly ms: number
   readonly application: string
   readonly subject: string | undefined
-  /** Of a token exchange, once the signature of its subject token is verified. */
+  /** The subject of a token exchange, once the signature of its subject token is verified. */
   readonly endpoint?: string | undefined
   readonly workload?: Readonly<Record<string, string | undefined>> | undefined
   readonly remote: string
@@ -47,8 +47,8 @@ export const noAccessLog: AccessLog = () => {}
 const infoLevel = 30
 
 /**
- * Lines in the form of the other log, for successful requests. They are most of all lines and their fields are fixed, so
- * they skip child loggers and redaction.
+ * Lines in the format of the other log, for successful requests. They are most of all lines and their fields are
+ * fixed, so they skip child loggers and redaction.
  */
 export function createAccessLog(level: LogLevel, write: (line: string) => void): AccessLog {
   if (level !== 'debug' && level !== 'info') return noAccessLog

@@ -79,7 +79,7 @@ test('the status of an object is written once, and again when its verdict change
   expect([take(), reason(a), reason(b)]).toEqual([['b'], 'Loaded', 'Invalid'])
 })
 
-test('only one that may write does', async () => {
+test('only the replica that may write does', async () => {
   const { writer, settle, take } = fixture(stored('a'))
   writer.mayWrite = () => false
   await settle(result(), 'applied')
@@ -89,7 +89,7 @@ test('only one that may write does', async () => {
   expect(take()).toEqual(['a'])
 })
 
-test('an object that changed since it was read, or came since, is left alone', async () => {
+test('an object that changed or appeared since it was read is left unchanged', async () => {
   const a = stored('a')
   const { writer, take } = fixture(a)
   const loaded = result()
@@ -110,7 +110,7 @@ test('a re-created object does not count as running because a deleted one did', 
   expect([reason(a), reason(b)]).toEqual(['Waiting', 'Invalid'])
 })
 
-test('failures are tried again, but for a kind without status', async () => {
+test('failures are retried, except for a kind without status', async () => {
   const { writer, settle, take, fail } = fixture(stored('a'))
   for (const error of [
     new GatewayError('VERSION_MISMATCH', 'changed'),
@@ -126,7 +126,7 @@ test('failures are tried again, but for a kind without status', async () => {
   expect(take()).toEqual([])
 })
 
-test('an object whose status is refused does not keep the others from theirs', async () => {
+test('an object whose status is rejected does not block the others', async () => {
   const objects = Array.from({ length: 12 }, (_, i) => stored(`o${i}`))
   const { settle, fail } = fixture(...objects)
   fail(new GatewayError('BAD_REQUEST', 'more than 1048576 bytes'), 'o0')
@@ -134,7 +134,7 @@ test('an object whose status is refused does not keep the others from theirs', a
   expect(objects.map(reason)).toEqual([undefined, ...Array.from({ length: 11 }, () => 'Loaded')])
 })
 
-test('while the API server is away, it is not asked about one object after the other', async () => {
+test('while the API server is unavailable, it is not called for one object after the other', async () => {
   const objects = Array.from({ length: 100 }, (_, i) => stored(`o${i}`))
   const { settle, take, fail } = fixture(...objects)
   fail(new GatewayError('TARGET_UNREACHABLE', 'away'))

@@ -37,8 +37,8 @@ const writesAtOnce = 4
 const notStarted = 'the configuration is in order but could not be started; the log of the gateway says why'
 
 /**
- * Tells in each object's `status` whether it is loaded. Only what has changed is written, and only where `mayWrite`
- * says so; an object that changed since it was read is left alone, for it will be read again.
+ * Writes into each object's `status` whether it is loaded. Writes only changes, and only if `mayWrite` says so;
+ * skips an object that changed since it was read, because it will be read again.
  */
 export class ObjectStatusWriter {
   mayWrite: () => boolean = () => false
@@ -55,7 +55,7 @@ export class ObjectStatusWriter {
     this.#parts = parts
   }
 
-  /** Of all objects as they are known now. */
+  /** For all known objects. */
   generations(): Generations {
     return new Map(
       this.#parts.kinds.flatMap(({ resource, informer }) =>
@@ -64,7 +64,7 @@ export class ObjectStatusWriter {
     )
   }
 
-  /** What was read for this result. */
+  /** The objects that were read for this result. */
   remember(result: LoadResult, generations: Generations): void {
     this.#read.set(result, generations)
   }
@@ -76,7 +76,7 @@ export class ObjectStatusWriter {
     this.#outcome = { issues: result.issues, applied: outcome === 'applied', failure }
   }
 
-  /** The same content as what was settled last was read from objects that may be others. */
+  /** The same content as in the last result was read from objects that may differ. */
   repeat(result: LoadResult): void {
     this.#last = this.#read.get(result) ?? this.#last
     if (this.#outcome?.applied === true) this.#running = this.#last
@@ -127,7 +127,7 @@ export class ObjectStatusWriter {
     }
   }
 
-  /** Said once for each generation, since it is tried again every few seconds. */
+  /** Logged once for each generation, since it is retried every few seconds. */
   #refused(place: string, present: Generation, err: unknown): void {
     if (isSame(this.#reported.get(place), present)) return
     this.#reported.set(place, present)
@@ -149,6 +149,6 @@ const isSame = (known: Generation | undefined, present: Generation): boolean =>
 
 const isAway = (error: unknown): boolean => error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE'
 
-/** Changed or removed since it was heard of; what it is now will be heard of too. */
+/** Changed or removed since it was read; the watch reports its current state too. */
 const isOutdated = (error: unknown): boolean =>
   error instanceof GatewayError && (error.code === 'VERSION_MISMATCH' || / 404 NotFound /.test(error.message))

@@ -6,7 +6,7 @@ import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.
 import { type ConfigurationSource, folderSource, type SourceOptions } from '#server/configuration-source.ts'
 
 export interface OpenOptions extends SourceOptions {
-  /** A file; of the environment's KUBECONFIG when absent, else of the pod that this process runs in. */
+  /** A file; if absent, that of the environment's KUBECONFIG, else that of the pod in which this process runs. */
   readonly kubeconfig?: string | undefined
   readonly log: Logger
 }
@@ -18,7 +18,10 @@ const defaultValues = 'gatehouse-config'
 
 export const isKubernetes = (config: string): boolean => config.startsWith(scheme)
 
-/** A source by its name: `kubernetes:NAMESPACE`, with `/CONFIGMAP` where values are in another than usual, or a folder. Throws an Error when a cluster cannot be asked. */
+/**
+ * A source by its name: `kubernetes:NAMESPACE`, with `/CONFIGMAP` if the values are not in the default one, or a
+ * folder. Throws an Error if a cluster can't be reached.
+ */
 export async function openConfigurationSource(options: OpenOptions): Promise<ConfigurationSource> {
   const { config, environment, kubeconfig, log, ...others } = options
   if (!isKubernetes(config)) return folderSource({ config, environment, ...others })

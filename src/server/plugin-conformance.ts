@@ -8,14 +8,14 @@ import { type TargetConformanceOptions, targetConformance } from '#sdk/conforman
 export interface PluginConformanceOptions extends TargetConformanceOptions {
   /** The file with the plug-in's code. */
   readonly module: URL
-  /** What `init` is given. */
+  /** The argument of `init`. */
   readonly parameters?: Readonly<Record<string, readonly string[]>>
-  /** Runs ahead of each case, to empty the system behind the target. */
+  /** Runs before each case, to empty the system of the target. */
   readonly before?: () => Promise<void> | void
   readonly timeoutMillis?: number
 }
 
-/** The target conformance suite for a plug-in that is not in any configuration yet: what its author runs. */
+/** The target conformance suite for a plug-in without a configuration, for its author. */
 export function pluginTargetConformance(name: string, options: PluginConformanceOptions): void {
   const { module, parameters = {}, before, timeoutMillis = 10_000, lookups = true, ...suite } = options
   const file = fileURLToPath(module)

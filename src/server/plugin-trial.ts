@@ -18,12 +18,12 @@ import type { PluginAttributes, PluginSubject } from '#sdk/plugin/plugin-types.t
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { RequestMap, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
-/** Runs plug-ins that are not in any configuration yet as the gateway would run them: what their authors' tests use. */
+/** Runs plug-ins without a configuration as the gateway would run them, for their authors' tests. */
 
 export interface TrialOptions {
   /** The file with the plug-in's code. */
   readonly module: URL
-  /** What `init` is given. */
+  /** The argument of `init`. */
   readonly parameters?: Readonly<Record<string, readonly string[]>>
   readonly timeoutMillis?: number
 }
@@ -78,7 +78,7 @@ export async function tryTask(options: TrialOptions) {
   }
 }
 
-/** `texts` are those behind the module in the expression. */
+/** `texts` are those after the module in the expression. */
 export async function tryMapper({ module, texts = [] }: { readonly module: URL; readonly texts?: readonly string[] }) {
   const code = { ...codeOf({ module }), ...mappingLimits }
   const mapper = await openMappingFunction({ code, name: 'mapper', globals: { name: 'trial' }, init: [texts] }, host)
@@ -95,7 +95,7 @@ export async function tryMapper({ module, texts = [] }: { readonly module: URL; 
 export async function tryFilter(options: TrialOptions) {
   const filter = await openPluginFilter({ code: codeOf(options), maxBodyBytes: trialBodyBytes }, host)
   return {
-    /** `passedOn`: whether the filter left the response to the next one, which answers 404 here. */
+    /** `passedOn`: whether the filter left the response to the next one, which returns 404 here. */
     async handle(given: TrialRequest, caller: TrialUser = { userID: 'trial' }) {
       const request = requestOf(given)
       let passedOn = false

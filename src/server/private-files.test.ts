@@ -21,7 +21,7 @@ const file = (name: string, mode: number): string => {
   chmodSync(path, mode)
   return path
 }
-/** The owner that files report, and a system that refuses to change them, as it does to anyone but their owner. */
+/** The owner that files report, and a system that rejects changes by others than their owner. */
 const ownedBy = (uid: number, own = 1000) => ({
   uid: own,
   lstat: (path: string) => Object.assign(lstatSync(path), { uid }),
@@ -48,7 +48,7 @@ test('a data folder that others can enter is closed, with its keys and database,
   expect(modeOf(folder)).toBe('700')
   expect(modeOf(join(folder, 'keys'))).toBe('700')
   expect(open.map((name) => modeOf(join(folder, name)))).toEqual(open.map(() => '600'))
-  // Other files are behind the closed folder, and keep their mode.
+  // Other files are in the closed folder, and keep their mode.
   expect(modeOf(other)).toBe('644')
   expect(lines).toHaveLength(1)
   expect(lines[0]?.message).toContain('other users could access')
@@ -61,7 +61,7 @@ test('a data folder that others can enter is closed, with its keys and database,
   )
 })
 
-test('a private data folder is left as it is, without a line', () => {
+test('a private data folder stays unchanged, without a line', () => {
   mkdirSync(folder, { mode: 0o700 })
   file('gatehouse.db', 0o400)
   openDataFolder(folder, { log })
@@ -69,7 +69,7 @@ test('a private data folder is left as it is, without a line', () => {
   expect(lines).toEqual([])
 })
 
-test('an absent folder is made on request only', () => {
+test('an absent folder is created on request only', () => {
   openDataFolder(folder, { log })
   expect(() => statSync(folder)).toThrow('ENOENT')
   openDataFolder(folder, { log, create: true })
@@ -92,7 +92,7 @@ test('new files are private from the start with any umask', async () => {
   expect(lines).toEqual([])
 })
 
-test('a data folder or file that belongs to someone else is refused where others can access it, and named', () => {
+test('a data folder or file of another user is rejected if others can access it, and named', () => {
   mkdirSync(folder, { mode: 0o700 })
   chmodSync(folder, 0o750)
   expect(() => openDataFolder(folder, { log, system: ownedBy(4711) })).toThrow(
@@ -104,7 +104,7 @@ test('a data folder or file that belongs to someone else is refused where others
   expect(() => openDataFolder(folder, { log, system: ownedBy(4711) })).toThrow(`Run "chmod 600 ${database}"`)
 })
 
-test('a read-only file system and one without modes are refused, too', () => {
+test('a read-only file system and one without modes are rejected too', () => {
   mkdirSync(folder)
   chmodSync(folder, 0o755)
   const { uid } = statSync(folder)
@@ -113,7 +113,7 @@ test('a read-only file system and one without modes are refused, too', () => {
   expect(() => openDataFolder(folder, { log, system })).toThrow('the file system does not keep modes')
 })
 
-test('the root of a mounted volume belongs to the platform: it is reported, and what is in it is closed', () => {
+test('the root of a mounted volume belongs to the platform: it is reported, and its content is closed', () => {
   mkdirSync(folder)
   chmodSync(folder, 0o777)
   const database = file('gatehouse.db', 0o660)
@@ -134,7 +134,7 @@ test('the root of a mounted volume belongs to the platform: it is reported, and 
   ])
 })
 
-test('a symbolic link of our own is followed to its file; one that someone else put there is refused', () => {
+test('our own symbolic link is followed to its file; one of another user is rejected', () => {
   mkdirSync(join(folder, 'keys'), { recursive: true, mode: 0o700 })
   const elsewhere = join(temporaryFolder(), 'sealing.key')
   writeFileSync(elsewhere, 'x')
@@ -152,7 +152,7 @@ test('a symbolic link of our own is followed to its file; one that someone else 
   expect(modeOf(elsewhere)).toBe('600')
 })
 
-test('what is neither a file nor a folder is refused, and keeps its mode, also behind a link', () => {
+test('anything but a file or folder is rejected, and keeps its mode, also behind a link', () => {
   mkdirSync(join(folder, 'keys'), { recursive: true })
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', ['-m', '666', pipe])
@@ -161,7 +161,7 @@ test('what is neither a file nor a folder is refused, and keeps its mode, also b
   expect(modeOf(pipe)).toBe('666')
 })
 
-test('a private file of someone else in our folder is refused, even where it can be read', () => {
+test('a private file of another user in our folder is rejected, even if it can be read', () => {
   mkdirSync(join(folder, 'keys'), { recursive: true, mode: 0o700 })
   const planted = file('keys/development-issuer.jwk', 0o600)
   const { uid } = statSync(folder)
@@ -171,7 +171,7 @@ test('a private file of someone else in our folder is refused, even where it can
   )
 })
 
-test('of a database elsewhere the files are closed, and its folder is not', () => {
+test('the files of a database in another folder are closed, and its folder is not', () => {
   mkdirSync(folder)
   chmodSync(folder, 0o755)
   const database = file('people.db', 0o644)
@@ -185,7 +185,7 @@ test('of a database elsewhere the files are closed, and its folder is not', () =
   expect(lines).toHaveLength(1)
 })
 
-test('a given key of ours is closed; one of the platform is used, with a line where others can read it', () => {
+test('our own configured key is closed; one of the platform is used, with a line if others can read it', () => {
   mkdirSync(folder)
   const key = file('tls.key', 0o644)
   protectGivenKey(key, { log })

@@ -5,7 +5,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
-/** The calls of the operating system that decide, so that tests can be another user. */
+/** The system calls that decide, so that tests can be another user. */
 export interface FileSystem {
   readonly uid: number
   lstat(path: string): Stats
@@ -27,9 +27,10 @@ export function ownPlaces(dataFolder: string, databaseUrl: string | undefined): 
 }
 
 /**
- * Closes the data folder, its keys and its database to other users, and logs one line that names what was open. Throws an
- * Error where that fails, or where a file belongs to another user than the folder, us or root. An absent folder is created
- * on request. An SQLite database elsewhere, as `databaseUrl` names it, is closed, too. The folder comes first: once it is closed, no one can exchange its files for links.
+ * Closes the data folder, its keys and its database to other users, and logs one line that names what was open.
+ * Throws an Error if that fails, or if a file belongs to another user than the folder, us or root. Creates an
+ * absent folder on request. Also closes an SQLite database elsewhere, as `databaseUrl` names it. The folder comes
+ * first: once it is closed, no one can replace its files with links.
  */
 export function openDataFolder(
   folder: string,
@@ -41,7 +42,7 @@ export function openDataFolder(
   if (create) mkdirSync(folder, { recursive: true, mode: 0o700 })
   const found = statIfPresent(folder, system)
   if (found === undefined) return
-  // The operator may name a link; what counts is the folder that it leads to.
+  // The operator may name a link; the folder that it points to counts.
   const root = found.isSymbolicLink() ? realpathSync(folder) : folder
   const work = new Closing([system.uid, 0, system.lstat(root).uid], system)
   if (!isVolumeOfPlatform(root, system)) work.close(root, 0o700)
@@ -57,7 +58,7 @@ export function openDataFolder(
   work.report(log)
 }
 
-/** Its folder may hold other things, and is left alone. */
+/** Its folder may contain other things, and stays unchanged. */
 function closeDatabaseFile(file: string, { log, system = realSystem }: PrivateFileOptions): void {
   const folder = statIfPresent(dirname(file), system)
   const work = new Closing([system.uid, 0, ...(folder === undefined ? [] : [folder.uid])], system)
@@ -66,9 +67,9 @@ function closeDatabaseFile(file: string, { log, system = realSystem }: PrivateFi
 }
 
 /**
- * Closes a file with a private key that an operator or a platform gave us: only where it is ours to change. Otherwise it is
- * used as it is, with a warning where more than its owner and group can read it, or its group can replace it. Links are
- * followed, since that is how Kubernetes mounts Secrets.
+ * Closes a file with a private key from an operator or a platform, only if it is ours to change. Otherwise it is
+ * used unchanged, with a warning if more than its owner and group can read it, or its group can replace it. Follows
+ * links, since Kubernetes mounts Secrets that way.
  */
 export function protectGivenKey(file: string, { log, system = realSystem }: PrivateFileOptions): void {
   const path = realpathSync(file)
@@ -90,7 +91,7 @@ class Closing {
   readonly #system: FileSystem
   readonly #closed: string[] = []
 
-  /** Refuses files of other owners: a user who could put them here knows their content. */
+  /** Rejects files of other owners: a user who could put them here knows their content. */
   constructor(owners: readonly number[], system: FileSystem) {
     this.#owners = owners
     this.#system = system
@@ -109,7 +110,7 @@ class Closing {
       this.close(realpathSync(path), mode)
       return
     }
-    // A link may lead to a device that the whole machine uses.
+    // A link may point to a device that the whole machine uses.
     if (!found.isFile() && !found.isDirectory()) throw new Error(`${path}: is not a file. Remove it`)
     if ((found.mode & otherUsers) === 0) return
     const problem = `${path}: other users can access it (mode ${modeText(found)}), and its mode cannot be changed here`
@@ -117,7 +118,7 @@ class Closing {
     try {
       this.#system.chmod(path, mode)
     } catch (cause) {
-      // A gateway that runs meanwhile removes the log of its database.
+      // A running gateway removes the log of its database.
       if (statIfPresent(path, this.#system) === undefined) return
       throw new Error(`${problem}: ${cause instanceof Error ? cause.message : cause}. ${remedy}`, { cause })
     }

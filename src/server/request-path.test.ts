@@ -29,15 +29,15 @@ describe('normalizePath', () => {
     '/%00',
     '/%C3',
     '/\u0001',
-  ])('refuses %j', (raw) => {
+  ])('rejects %j', (raw) => {
     expect(() => normalizePath(raw)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
   })
 
-  test('refuses a path that is too long with 414', () => {
+  test('rejects a path that is too long with 414', () => {
     expect(() => normalizePath(`/${'a'.repeat(9000)}`)).toThrow(expect.objectContaining({ status: 414 }))
   })
 
-  test('is idempotent, and never throws anything but a refusal', () => {
+  test('is idempotent, and throws only refusals', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('a', '/', '.', '%', '2', 'e', 'E', 'F', '\\', 'ä') }), (tail) => {
         try {

@@ -26,16 +26,16 @@ export interface ServiceParts {
   readonly storage: Storage
   readonly configFolder: string
   readonly dataFolder: string
-  /** Where keys are looked for that are not in the configuration folder. */
+  /** Where keys outside of the configuration folder are looked up. */
   readonly secrets?: SecretSource
   readonly clock: Clock
   readonly log: Logger
-  /** Present where this process delivers events. */
+  /** Present if this process delivers events. */
   readonly eventMeter?: EventMeter
-  /** Present where this process issues tokens for workloads. */
+  /** Present if this process issues tokens for workloads. */
   readonly countExchange?: RuntimeServices['countExchange']
   readonly apiServers?: ApiServerMeter
-  /** Present where this process executes stored runs and jobs. */
+  /** Present if this process executes stored runs and jobs. */
   readonly workflowMetrics?: WorkflowMetrics
   readonly loginMeter?: LoginMeter
   readonly peopleMetrics?: PeopleMetrics

@@ -46,7 +46,7 @@ test('the listener speaks TLS with the given certificate, and nothing else', asy
   await expect(fetch(`http://127.0.0.1:${port}/check_alive`)).rejects.toThrow()
 })
 
-test('versions before TLS 1.2 are refused', async () => {
+test('versions before TLS 1.2 are rejected', async () => {
   const options = { host: '127.0.0.1', port, rejectUnauthorized: false, ciphers: 'DEFAULT@SECLEVEL=0' } as const
   const attempt = new Promise((resolve, reject) => {
     const socket = connect({ ...options, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' }, () => resolve(socket.end()))

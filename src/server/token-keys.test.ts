@@ -37,7 +37,7 @@ function installation() {
   return { ...parts, rings: () => createTokenKeys(parts) }
 }
 
-test('a key is taken from the configuration, else from a secret, else made and kept under the key of the data folder', async () => {
+test('a key comes from the configuration, else from a secret, else it is created and stored under the key of the data folder', async () => {
   const made = installation()
   await mkdir(join(made.configFolder, 'keys'))
   await mkdir(join(made.configFolder, 'secrets', 'in-secret'), { recursive: true })
@@ -55,7 +55,7 @@ test('a key is taken from the configuration, else from a secret, else made and k
   expect((await later.active('neither')).kid).toBe(kid)
 })
 
-test('documents go to where they are said to, and to a target that is a cluster', async () => {
+test('documents go to their destinations, and to a target that is a cluster', async () => {
   const made = installation()
   const rings = made.rings()
   const written: unknown[] = []
@@ -86,7 +86,7 @@ test('documents go to where they are said to, and to a target that is a cluster'
   expect(outcome?.publications.get('configmap none/sts/docs')?.error).toContain('no target')
 })
 
-test('a given private key that other users can read is closed to them, with one line; a public one is left alone', async () => {
+test('a configured private key that other users can read is closed to them, with one line; a public one stays unchanged', async () => {
   const made = installation()
   const keys = join(made.configFolder, 'keys')
   await mkdir(keys)

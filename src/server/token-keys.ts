@@ -24,29 +24,29 @@ import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface TokenKeyPlaces {
-  /** Counts the calls of services that keep keys. */
+  /** Counts the calls of services that store keys. */
   readonly measureCustody?: TransitOptions['measure']
   readonly store: KeyStore
-  /** Has the life of every key. */
+  /** Logs and audits the life of every key. */
   readonly audit: Pick<AuditStore, 'append'>
-  /** Its `keys/` may hold private keys of endpoints. */
+  /** Its `keys/` may have private keys of endpoints. */
   readonly configFolder: string
   readonly dataFolder: string
-  /** A secret of the name of a key pair may hold it as `tls.key`. */
+  /** A secret with the name of a key pair may have it as `tls.key`. */
   readonly secrets: SecretSource | undefined
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
   readonly log: Logger
 }
 
-/** Seals what is kept beside the keys of endpoints. */
+/** Encrypts what is stored with the keys of endpoints. */
 export const createKeyBox = ({
   environment,
   dataFolder,
 }: Pick<TokenKeyPlaces, 'environment' | 'dataFolder'>): SecretBox =>
   new SecretBox(() => loadSecretKeys({ environment, dataFolder }), keyOwners)
 
-/** The keys of token endpoints in the database, sealed with the installation's secret key. */
+/** The keys of token endpoints in the database, encrypted with the installation's secret key. */
 export function createTokenKeys({ store, audit, clock, log, ...places }: TokenKeyPlaces): TokenKeyRings {
   const { configFolder, dataFolder, secrets, environment } = places
   const seen = new Set<string>()
@@ -136,7 +136,7 @@ export function objectsOf(target: Target, name: string): ClusterObjects {
   throw new GatewayError('NOT_SUPPORTED', `target "${name}" is not a Kubernetes cluster that objects can be written to`)
 }
 
-/** Whose keys there are: those of the token service, and of our own issuers. */
+/** The owners of keys: the token service, and our own issuers. */
 export const keyIssuers = ({
   stsEndpoints,
   issuers,

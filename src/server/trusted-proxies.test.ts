@@ -7,7 +7,7 @@ test('only named proxies are trusted', () => {
   expect(new TrustedProxies([]).trusts('127.0.0.1')).toBe(false)
 })
 
-test('addresses and ranges of both families, also as IPv6 writes IPv4', () => {
+test('accepts addresses and ranges of both families, also IPv4 written as IPv6', () => {
   const proxies = new TrustedProxies(['10.0.0.0/8', '192.0.2.7', '2001:db8::/32', '::1'])
   const trusted = ['10.255.0.1', '::ffff:10.0.0.1', '192.0.2.7', '2001:db8:1::2', '::1']
   const others = ['11.0.0.1', '192.0.2.8', '2001:db9::1', '::2', '', 'banana', '::ffff:banana']

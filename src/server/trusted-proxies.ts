@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 
-/** Peers whose X-Forwarded-For, -Proto and -Host headers are believed. None, unless configured. */
+/** Peers whose X-Forwarded-For, -Proto and -Host headers are trusted. None, unless configured. */
 export class TrustedProxies {
   readonly #list = new BlockList()
   readonly #any: boolean
@@ -14,7 +14,7 @@ export class TrustedProxies {
     this.#any = ranges.length > 0
     this.ignored = ignored
     for (const range of ranges) {
-      // An empty prefix must not count as 0, which would be everybody.
+      // An empty prefix must not count as 0, which would match everyone.
       const match = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(range)
       const address = match?.[1] ?? ''
       const family = isIP(address)

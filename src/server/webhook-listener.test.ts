@@ -22,7 +22,7 @@ import { freePort } from '#testing/free-port.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 
 const day = 86_400_000
-/** So long ago that what is made then is due for renewal now. */
+/** So long ago that a certificate created then is due for renewal now. */
 const start = Date.now() - 61 * day
 const madeTls = {
   kind: 'made',
@@ -31,7 +31,7 @@ const madeTls = {
   configuration: 'gatehouse-sts',
 } as const
 
-/** One certificate for clients and servers of 127.0.0.1, and its authority. */
+/** One certificate for clients and servers of 127.0.0.1, and its CA. */
 function given(at = new Date()): { tls: StsWebhookConfig['tls']; authority: string; cert: string; key: string } {
   const made = renewWebhookTls(undefined, ['127.0.0.1'], at)
   const { certificate, privateKey } = made.server
@@ -44,7 +44,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-/** The listener of a configuration that can be replaced, beside an API server that can be away. */
+/** The listener of a replaceable configuration, with an API server that can be unavailable. */
 async function fixture(config: Partial<StsWebhookConfig>, started = true) {
   const port = await freePort()
   const secret = { id: 'k', key: createSecretKey(randomBytes(32)) }
@@ -101,7 +101,7 @@ function createApp({ cert, key, clientAuthorities: ca }: ListenerTls) {
   return app
 }
 
-/** The certificate that a caller who trusts `ca` sees. */
+/** The certificate that a caller with the trusted `ca` sees. */
 const call = (port: number, options: https.RequestOptions): Promise<PeerCertificate> =>
   new Promise((resolve, reject) => {
     const sent = request({ host: '127.0.0.1', port, path: '/', agent: false, ...options }, (response) => {
@@ -113,7 +113,7 @@ const call = (port: number, options: https.RequestOptions): Promise<PeerCertific
 
 const soon = { timeout: 10_000, interval: 20 }
 
-test('a generated certificate is served, and its authority is registered at the API server', async () => {
+test('a generated certificate is served, and its CA is registered at the API server', async () => {
   const { state, port, listener } = await fixture({})
   expect(listener.address).toBe(`https://127.0.0.1:${port}`)
   await vi.waitFor(() => expect(state.registered).toContain(true), soon)
@@ -121,7 +121,7 @@ test('a generated certificate is served, and its authority is registered at the 
   expect(state.ends?.getTime()).toBeCloseTo(start + 90 * day, -4)
 })
 
-test('it serves while the API server is away, and registers later', async () => {
+test('it serves while the API server is unavailable, and registers later', async () => {
   const { state, port, listener } = await fixture({}, false)
   state.away = true
   await listener.start()
@@ -132,7 +132,7 @@ test('it serves while the API server is away, and registers later', async () => 
   await expect(call(port, { ca: state.bundle })).resolves.toBeDefined()
 })
 
-test('a certificate is renewed without a restart, after the API server knows the new authority', async () => {
+test('a certificate is renewed without a restart, after the API server knows the new CA', async () => {
   const { state, port } = await fixture({})
   await vi.waitFor(() => expect(state.registered).toContain(true), soon)
   const first = await call(port, { ca: state.bundle })
@@ -159,7 +159,7 @@ test('a replaced certificate of the operator is served to new connections, and n
   expect(state.registered).toEqual([])
 })
 
-test('a given certificate that clients would refuse is not served: the old one stays', async () => {
+test('a configured certificate that clients would reject is not served: the old one stays', async () => {
   const [one, expired, two] = [given(), given(new Date(Date.now() - 100 * day)), given()]
   const { state, port, listener } = await fixture({ tls: one.tls })
   state.now = Date.now()
@@ -175,7 +175,7 @@ test('a given certificate that clients would refuse is not served: the old one s
   await expect(call(port, { ca: two.authority })).resolves.toBeDefined()
 })
 
-test('files of a given certificate are read again without a change of the configuration', async () => {
+test('files of a configured certificate are read again without a change of the configuration', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-webhook-'))
   closers.push(() => rmSync(folder, { recursive: true, force: true }))
   const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') }
@@ -192,17 +192,17 @@ test('files of a given certificate are read again without a change of the config
   await vi.waitFor(() => expect(call(port, { ca: two.authority })).resolves.toBeDefined(), soon)
 })
 
-test('callers without a certificate of the client authorities are not heard', async () => {
+test('callers without a certificate of the client CAs are rejected', async () => {
   const [server, client, stranger] = [given(), given(), given()]
   const { port } = await fixture({ tls: server.tls, clientAuthorities: client.authority })
   const { cert, key } = client
   await expect(call(port, { ca: server.authority })).rejects.toThrow()
   await expect(call(port, { ca: server.authority, cert: stranger.cert, key: stranger.key })).rejects.toThrow()
-  // Its certificate is one of servers only, which a server does not take from a client.
+  // Its certificate is for servers only, which a server does not accept from a client.
   await expect(call(port, { ca: server.authority, cert, key })).rejects.toThrow()
 })
 
-test('the listener moves, and goes, with the configuration', async () => {
+test('the listener moves, and closes, with the configuration', async () => {
   const { state, port, listener } = await fixture(given())
   const elsewhere = await freePort()
   const { config } = state

@@ -17,7 +17,7 @@ import { closeListener, listenAt } from '#server/http-server.ts'
 import { checkPair, readPair, replaceCertificate, timeProblem } from '#server/listener-certificate.ts'
 
 export interface WebhookMeter {
-  /** When the certificate that is served ends; undefined when none is. */
+  /** When the served certificate expires; undefined if there is none. */
   serves(ends: Date | undefined): void
   /** Whether that is the newest certificate. */
   current(isCurrent: boolean): void
@@ -34,9 +34,9 @@ export interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'server
   readonly log: Logger
   readonly meter: WebhookMeter
   readonly everyMillis?: number
-  /** Where the certificate is in files that the operator replaces. */
+  /** If the certificate is in files that the operator replaces. */
   readonly filesMillis?: number
-  /** After something went wrong. */
+  /** After an error. */
   readonly againMillis?: number
 }
 
@@ -48,8 +48,8 @@ interface Open {
 }
 
 /**
- * The listener at which API servers ask the injector, as the running configuration has it. It looks at its certificate
- * every minute, and a new one serves from the next connection on; nothing is restarted.
+ * The listener at which API servers call the injector, as the running configuration has it. It checks its
+ * certificate every minute, and new connections use a new one; nothing is restarted.
  */
 export class WebhookListener implements Closable {
   readonly #parts: WebhookListenerParts
@@ -68,7 +68,7 @@ export class WebhookListener implements Closable {
     return this.#open?.address
   }
 
-  /** Throws if it is configured and cannot listen. If the API server is unavailable, the webhook is registered later. */
+  /** Throws if it is configured and can't listen. If the API server is unavailable, the webhook is registered later. */
   async start(): Promise<void> {
     const { stsWebhook } = this.#parts.configuration()
     if (stsWebhook !== undefined) {
@@ -78,7 +78,7 @@ export class WebhookListener implements Closable {
     this.wake()
   }
 
-  /** Such as after a change of the configuration. */
+  /** For example after a change of the configuration. */
   wake(): void {
     if (this.#closed) return
     clearTimeout(this.#timer)
@@ -102,7 +102,7 @@ export class WebhookListener implements Closable {
     await this.#shut()
   }
 
-  /** After how many milliseconds to look again. */
+  /** The milliseconds until the next check. */
   async #look(): Promise<number> {
     const { log, everyMillis = 60_000, filesMillis = 10_000, againMillis = 15_000 } = this.#parts
     try {
@@ -122,7 +122,7 @@ export class WebhookListener implements Closable {
     const { tls } = config
     if (tls.kind === 'given') return this.#serveGiven(config, tls)
     const kept = await this.#keep(tls)
-    // Whatever the API server knows, an old certificate is better than none.
+    // An old certificate is better than none, even if the API server does not know it.
     await this.#serve(config, this.#open?.served ?? kept.server)
     const { meter } = this.#parts
     meter.current(this.#open?.served.certificate === kept.server.certificate)
@@ -206,7 +206,7 @@ export class WebhookListener implements Closable {
   }
 }
 
-/** As the API server calls it: a Service by its short name. */
+/** The name that the API server calls: a Service by its short name. */
 function serverNames({ client }: MadeWebhookTls): readonly string[] {
   if ('url' in client) return [new URL(client.url).hostname.replace(/^\[|\]$/g, '')]
   const { name, namespace } = client.service

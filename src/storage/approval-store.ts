@@ -37,12 +37,12 @@ const maxApprovers = 1000
 
 export interface Decision {
   readonly approval: string
-  /** The version that the decision was made on: its approvers included the one who decides. */
+  /** The version that the decision was made on: its approvers included the user who decides. */
   readonly version: number
   readonly outcome: Exclude<ApprovalState, 'open'>
-  /** Absent where a timer decides. */
+  /** Absent if a timer decides. */
   readonly by?: UserRef
-  /** For whom a deputy decides. */
+  /** The approver whose deputy decides. */
   readonly onBehalfOf?: string
   readonly comment?: string
   /** What the run gets when it continues. */
@@ -121,9 +121,9 @@ export class ApprovalStore {
   }
 
   /**
-   * Decides once and makes the run `ready`: decision, run, audit, mails and the end of the approval's timers are one
-   * transaction. Throws NOT_FOUND; CONFLICT when it is decided or its run no longer waits; VERSION_MISMATCH when it was
-   * reassigned meanwhile, or another worker has claimed the timer.
+   * Decides once and makes the run `ready`: decision, run, audit, mails and the end of the approval's timers are
+   * one transaction. Throws NOT_FOUND; CONFLICT if it is decided or its run no longer waits; VERSION_MISMATCH if it
+   * was reassigned meanwhile, or another worker has claimed the timer.
    */
   async decide(decision: Decision): Promise<Approval> {
     const { approval: id, version, outcome, by, onBehalfOf, comment } = decision
@@ -146,7 +146,7 @@ export class ApprovalStore {
     })
   }
 
-  /** Gives an open approval to other approvers. Throws as `decide` does. */
+  /** Assigns an open approval to other approvers. Throws as `decide` does. */
   async reassign(change: Reassignment): Promise<Approval> {
     const { approval: id, version, approvers, rules, escalation } = change
     return await this.#client.transaction(async (tx) => {
@@ -304,7 +304,7 @@ const decisionColumns = ['decided', 'decidedBy', 'decidedIdentity', 'onBehalfOf'
 /** Columns of the run. */
 const ofRun = ['subject', 'requestor', 'caller', 'reason', ...identityColumns] as const
 
-/** With what the run says about it. */
+/** Includes columns of its run. */
 interface ListedRow extends Pick<ApprovalRow, (typeof listed)[number]>, IdentityColumns {
   readonly workflow: string
   readonly subject: string
@@ -407,7 +407,7 @@ const findApprovers = statement<{ approval: string }, Pick<ApproverRow, 'approve
   `select ${columns(['approver', 'approverKey'])} from approval_approvers where approval = :approval
    order by approver_key limit ${maxApprovers}`,
 )
-/** One range of the index, as long as the page. */
+/** Reads one range of the index, as long as the page. */
 export const listIdsOfApprover = statement<{ approverKey: string; after: string; limit: number }, { approval: string }>(
   `select approval from approval_approvers where approver_key = :approverKey and open = 1 and approval > :after
    order by approval limit :limit`,

@@ -8,7 +8,7 @@ import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 const maxListed = 100
 
-/** A period in which a deputy may decide in place of a user. */
+/** A period in which a deputy may decide for a user. */
 export interface Delegation {
   /** Unique; chosen by the caller. */
   readonly id: string
@@ -36,7 +36,7 @@ export class DelegationStore {
     this.#client = client
   }
 
-  /** Throws CONFLICT when the id exists, BAD_REQUEST for a period that ends before it starts. */
+  /** Throws CONFLICT if the id exists, BAD_REQUEST for a period that ends before it starts. */
   async add({ id, user, deputy, starts, ends }: Delegation, audit: readonly AuditEntry[] = []): Promise<void> {
     assertStorable('id', id)
     assertStorable('login', user.login)
@@ -57,7 +57,7 @@ export class DelegationStore {
     })
   }
 
-  /** False, and nothing is written, when the user has none with this id. */
+  /** False, and nothing is written, if the user has none with this id. */
   async remove(user: UserRef, id: string, audit: readonly AuditEntry[] = []): Promise<boolean> {
     if (!isStorable(id)) return false
     return await this.#client.transaction(async (tx) => {

@@ -25,13 +25,13 @@ interface EventRow {
 
 const stored = ['id', 'time', 'keyName', 'claims'] as const
 
-/** The right to deliver a stream. */
+/** A claim on the delivery of a stream. */
 export interface DeliveryClaim {
-  /** Attempts in a row that failed before this claim. */
+  /** Consecutive failures before this claim. */
   readonly failures: number
 }
 
-/** Events on their way to receivers: kept until they are removed, in the order of their stream. */
+/** Events for receivers: stored until they are removed, in the order of their stream. */
 export class EventStore {
   readonly #client: SqlClient
 
@@ -103,8 +103,8 @@ export class EventStore {
   }
 
   /**
-   * Claims the delivery of the stream, or extends the owner's claim. Undefined while another owner has it, before the
-   * time of the next attempt, and where nothing was ever appended.
+   * Claims the delivery of the stream, or extends the owner's claim. Undefined while another owner has it, before
+   * the time of the next attempt, and if nothing was ever appended.
    */
   async claim(
     stream: string,

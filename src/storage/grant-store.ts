@@ -28,7 +28,7 @@ export class GrantStore {
     this.#client = client
   }
 
-  /** Where the access is granted already, that grant expires at the later of both times. */
+  /** If the access is already granted, that grant expires at the later of both times. */
   async add(grants: readonly NewGrant[]): Promise<void> {
     await this.#client.transaction(async (tx) => insertGrants(tx, grants, await readNow(tx)))
   }
@@ -50,7 +50,7 @@ export class GrantStore {
     return (await findDue.all(this.#client, { limit })).map(fromRow)
   }
 
-  /** Undefined when it is not active any more. A grant is never shortened. */
+  /** Undefined if it is no longer active. A grant is never shortened. */
   async extend(id: string, expires: When): Promise<Grant | undefined> {
     if (!isStorable(id)) return undefined
     const row = await this.#client.transaction((tx) => extend.first(tx, { id, ...dueValues(expires) }))
@@ -64,7 +64,7 @@ export class GrantStore {
   }
 }
 
-/** Where the access is granted already, that grant expires at the later of both times. */
+/** If the access is already granted, that grant expires at the later of both times. */
 export async function insertGrants(tx: SqlTransaction, grants: readonly NewGrant[], now: number): Promise<void> {
   // One by one: PostgreSQL does not let one statement update the same row twice.
   for (const { id, target, subject, kind, name, expires, run } of grants) {
@@ -85,7 +85,7 @@ export async function insertGrants(tx: SqlTransaction, grants: readonly NewGrant
   }
 }
 
-/** Throws CONFLICT when one of them is not active any more, or not due where it has to be. */
+/** Throws CONFLICT if one of them is no longer active, or not due although it has to be. */
 export async function revokeGrants(tx: SqlTransaction, revocations: readonly GrantRevocation[]): Promise<void> {
   for (const revocation of revocations) {
     if ((await revokeGrant(tx, revocation)) !== undefined) continue

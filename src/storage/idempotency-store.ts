@@ -6,7 +6,7 @@ import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
 const maxLength = 500
 
-/** Names a call, so that a repeated one gets the answer of the first. */
+/** Identifies a call, so that a repeated one gets the response of the first. */
 export interface IdempotencyKey {
   /** The caller and what it calls: keys of different scopes are independent. */
   readonly scope: string
@@ -43,8 +43,8 @@ export class IdempotencyStore {
   }
 
   /**
-   * For a call that is answered within the lease. If it was not, since the process died, the same body can reserve the
-   * key again. Throws BAD_REQUEST for a key or scope of more than 500 characters.
+   * For a call that is answered within the lease. If it was not, because the process died, the same body can
+   * reserve the key again. Throws BAD_REQUEST for a key or scope of more than 500 characters.
    */
   async reserve(call: IdempotentCall, leaseMillis: number): Promise<Reservation> {
     return await this.#client.transaction((tx) => reserveKey(tx, call, leaseMillis))

@@ -25,21 +25,21 @@ const take = (waitMillis: number) =>
 test('a second gateway is refused until the first has ended', async () => {
   const first = await lockInstance({ dataFolder })
   await expect(lockInstance({ dataFolder, waitMillis: 0 })).rejects.toMatchObject(held)
-  // The refusal took nothing from the first.
+  // The refusal left the first one's lock in place.
   await expect(lockInstance({ dataFolder, waitMillis: 0 })).rejects.toMatchObject(held)
   await first.close?.()
   const second = await lockInstance({ dataFolder, waitMillis: 0 })
   await second.close?.()
 })
 
-test('one that is just ending is waited for', async () => {
+test('waits for a gateway that is shutting down', async () => {
   const first = await lockInstance({ dataFolder })
   setTimeout(() => void first.close?.(), 150)
   const second = await lockInstance({ dataFolder, waitMillis: 10_000 })
   await second.close?.()
 })
 
-test('a process that is killed holds nothing any more', { timeout: 30_000 }, async () => {
+test('a killed process releases its lock', { timeout: 30_000 }, async () => {
   const other = spawn(process.execPath, ['--input-type=module', '-e', `${take(0)}; setInterval(() => {}, 1000)`])
   try {
     await once(other.stdout, 'data')
@@ -55,7 +55,7 @@ test('a process that is killed holds nothing any more', { timeout: 30_000 }, asy
   await mine.close?.()
 })
 
-test('commands may use the database meanwhile, and the lock is for its owner only', async () => {
+test('commands may use the database meanwhile, and only its owner can read the lock', async () => {
   const lock = await lockInstance({ dataFolder })
   const storage = openStorage({ dataFolder, clock: systemClock, log: silentLogger })
   await storage.ready()
@@ -65,7 +65,7 @@ test('commands may use the database meanwhile, and the lock is for its owner onl
   await lock.close?.()
 })
 
-test('a database elsewhere is held there, in a folder that need not be there yet', async () => {
+test('a database in another folder is locked there, and a missing folder is created', async () => {
   const url = `sqlite:${join(dataFolder, 'elsewhere', 'own.db')}`
   const first = await lockInstance({ url, dataFolder })
   await expect(lockInstance({ url, dataFolder, waitMillis: 0 })).rejects.toMatchObject(held)

@@ -18,9 +18,9 @@ export interface InstanceLockOptions {
 const againMillis = 50
 
 /**
- * Locks the file of an embedded database for this gateway until it is closed. Throws CONFLICT when another gateway has it:
- * a second one would take the runs of the first for those of a process that died. The operating system holds the lock, on
- * a file beside the database, so that it ends with its process and commands can still use the database.
+ * Locks the file of an embedded database for this gateway until it is closed. Throws CONFLICT if another gateway
+ * has it: a second one would treat the runs of the first as those of a dead process. The operating system keeps the
+ * lock, on a file beside the database, so that it ends with its process and commands can still use the database.
  */
 export async function lockInstance({ url, dataFolder, waitMillis = 5_000 }: InstanceLockOptions): Promise<Closable> {
   const { dialect, address } = readAddress(url ?? `sqlite:${join(dataFolder, 'gatehouse.db')}`)
@@ -64,7 +64,7 @@ function isTaken(lock: DatabaseSync): boolean {
   }
 }
 
-/** SQLite would create it by the umask. A file that exists is not opened, since closing it would give the lock up. */
+/** SQLite would create it with the umask. An existing file is not opened, since closing it would release the lock. */
 function createPrivately(file: string): void {
   try {
     closeSync(openSync(file, 'wx', 0o600))

@@ -10,7 +10,7 @@ import {
 } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
-/** Names a record of one of our issuers. */
+/** Identifies a record of one of our issuers. */
 export interface IssuerKey {
   readonly issuer: string
   /** What it is: a code, a grant, a refresh token. */
@@ -19,7 +19,7 @@ export interface IssuerKey {
   readonly id: string
 }
 
-/** A code, grant or token that an issuer keeps between two requests. */
+/** A code, grant or token that an issuer stores between two requests. */
 export interface IssuerRecord extends IssuerKey {
   /** The hash of the grant that it belongs to and is deleted with. */
   readonly grantId?: string
@@ -56,8 +56,9 @@ export class IssuerStore {
   }
 
   /**
-   * Inserts a record, or replaces the one with its key, which stays consumed if it was. With an expected version, only
-   * that version is replaced (0: none, or one that has expired): false, and nothing changes, when there is another.
+   * Inserts a record, or replaces the one with its key, which stays consumed if it was. With an expected version,
+   * only that version is replaced (0: none, or one that has expired): false, and nothing changes, if there is
+   * another.
    */
   async put(record: IssuerRecord, expected?: { readonly version: number; readonly now: Date }): Promise<boolean> {
     assertStorable('issuer', record.issuer)

@@ -44,7 +44,7 @@ interface ClaimValues {
   readonly fence: number
 }
 
-/** One worker runs a job for each due time, however many processes there are. */
+/** Only one worker runs a job for each due time. */
 export class JobRunStore {
   readonly #client: SqlClient
 

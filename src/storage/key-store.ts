@@ -52,7 +52,7 @@ export class KeyStore {
     return (await findAll.all(this.#client, {})).map(fromRow)
   }
 
-  /** Version 0 is that of a ring which does not exist. False, and nothing changes, when the stored version differs. */
+  /** Version 0 means that the ring does not exist. False, and nothing changes, if the stored version differs. */
   async swap(endpoint: string, version: number, ring: JsonObject): Promise<boolean> {
     assertStorable('endpoint', endpoint)
     const values = { endpoint, version, ring: JSON.stringify(ring) }

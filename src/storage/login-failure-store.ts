@@ -9,7 +9,7 @@ export interface LoginFailures {
 }
 
 export interface FailurePolicy {
-  /** How long a key is locked after this many failures, in milliseconds; 0 for not at all. Pure. */
+  /** How long a key is locked after this many failures, in milliseconds; 0 if it is not locked. Pure. */
   lockMillis(failures: number): number
   /** Failures are forgotten this long after the lock ended, unless there was another. */
   readonly forgetMillis: number
@@ -21,7 +21,7 @@ interface FailureRow {
   readonly forgetAt: number
 }
 
-/** Keys are opaque and of bounded length: hashes of what callers typed. */
+/** Keys are opaque and of bounded length: hashes of user input. */
 export class LoginFailureStore {
   readonly #client: SqlClient
 
@@ -50,7 +50,7 @@ export class LoginFailureStore {
     await this.#client.transaction((tx) => deleteByKey.run(tx, { key }))
   }
 
-  /** Takes one failure back, where an attempt succeeded that was counted under a key it shares with others. */
+  /** Removes one failure after an attempt succeeded that was counted under a shared key. */
   async forgive(key: string): Promise<void> {
     await this.#client.transaction((tx) => forgive.run(tx, { key }))
   }

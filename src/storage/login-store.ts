@@ -11,7 +11,7 @@ export interface Login {
   readonly browser: string
   /** The host where it began. It can continue there only. */
   readonly host: string
-  /** Its step, what is known so far and where it leads. Encrypted by the caller. */
+  /** Its step, what is known so far and its destination. Encrypted by the caller. */
   readonly data: string
   /** Increases with every step, so that a step is taken once. */
   readonly version: number

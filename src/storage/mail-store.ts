@@ -56,11 +56,11 @@ export interface MailPage {
 }
 
 export interface MailFigures {
-  /** Those that are being sent included. */
+  /** Includes mails that are being sent. */
   readonly queued: number
   readonly unknown: number
   readonly failed: number
-  /** For how long the oldest due mail has been due. */
+  /** How long the oldest due mail has been due. */
   readonly oldestMillis?: number
 }
 
@@ -90,7 +90,7 @@ export class MailStore {
     return this.#update(startHandOver, { id, fence })
   }
 
-  /** Drops the text and keeps that it was sent. False when another worker has claimed the mail. */
+  /** Deletes the text and records the mail as sent. False if another worker has claimed it. */
   sent({ id, fence }: MailClaim): Promise<boolean> {
     return this.#update(markSent, { id, fence })
   }
@@ -224,7 +224,7 @@ const markUnknown = statement<MailClaim & { error: string }>(
     `update mails set handed_over = ${on.now}, lease_until = 0, error = :error, updated = ${on.now} where ${isClaimed}`,
 )
 
-/** The worker that handed it over died before it could note the result. */
+/** The worker that handed it over died before it could record the result. */
 const isUnknown = (on: DialectText): string =>
   `(state = 'queued' and handed_over is not null and lease_until <= ${on.now})`
 const isUnknownColumn = (on: DialectText): string => `case when ${isUnknown(on)} then 1 else 0 end as "isUnknown"`

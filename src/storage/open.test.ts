@@ -78,7 +78,7 @@ test('rejects a file that is not a database or cannot be created', async () => {
   await expect(storageIn({ dataFolder: path }).ready()).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
 })
 
-test('addresses are read strictly, links to one file are one file, and a bad address is not repeated', () => {
+test('addresses are read strictly, links to one file are one file, and an error does not repeat the address', () => {
   const path = folder()
   symlinkSync(path, join(path, 'link'))
   expect(readAddress(`sqlite:${path}/link/a.db`)).toEqual(readAddress(`sqlite://${path}/a.db`))

@@ -34,7 +34,10 @@ export interface ResetLink extends PasswordChange {
   readonly validMillis: number
 }
 
-/** The right to write a new password and to report the outcome. Void once the lease has expired and another has claimed it. */
+/**
+ * The claim to write a new password and to report the outcome. Void once the lease has expired and another process
+ * has claimed it.
+ */
 export interface ChangeClaim extends PasswordChange {
   readonly lease: number
 }
@@ -94,14 +97,14 @@ export class PasswordChangeStore {
     })
   }
 
-  /** The link of the secret; undefined when it was used, replaced or has expired. */
+  /** The link of the secret; undefined if it was used, replaced or has expired. */
   async findLink(form: string, tokenHash: string): Promise<PasswordChange | undefined> {
     if (!isStorable(form) || !isStorable(tokenHash)) return undefined
     const row = await findLink.first(this.#client, { form, tokenHash })
     return row && fromRow(row)
   }
 
-  /** Claims a link for writing. Undefined when another has claimed it, or as for `findLink`. */
+  /** Claims a link for writing. Undefined if another process has claimed it, or as for `findLink`. */
   async claimLink(form: string, tokenHash: string, leaseMillis: number): Promise<ChangeClaim | undefined> {
     if (!isStorable(form) || !isStorable(tokenHash)) return undefined
     const values = { form, tokenHash, millis: leaseMillis }
@@ -109,7 +112,7 @@ export class PasswordChangeStore {
     return row && fromRow(row)
   }
 
-  /** Notes that a password is about to be written without a link. */
+  /** Records that a password is about to be written without a link. */
   async begin(change: PasswordChange, leaseMillis: number): Promise<ChangeClaim> {
     return await this.#client.transaction(async (tx) => {
       const created = await readNow(tx)
@@ -120,8 +123,8 @@ export class PasswordChangeStore {
   }
 
   /**
-   * The password was written: the link is used, other links of the user are void, sessions end. Returns how many sessions
-   * ended. The outcome is committed even if the claim is void by now.
+   * The password was written: the link is used, other links of the user become void, sessions end. Returns how many
+   * sessions ended. The outcome is committed even if the claim is void.
    */
   async finish(claim: ChangeClaim, outcome: ChangeOutcome): Promise<number> {
     return await this.#client.transaction(async (tx) => {
@@ -132,8 +135,8 @@ export class PasswordChangeStore {
   }
 
   /**
-   * The password was not written, or it isn't known whether it was: the link can be used again. Where sessions end, other
-   * links of the user are void. Nothing is committed when the claim is void.
+   * The password was not written, or that is unknown: the link can be used again. If sessions end, other links of
+   * the user become void. Nothing is committed if the claim is void.
    */
   async release(claim: ChangeClaim, outcome: ChangeOutcome): Promise<void> {
     await this.#client.transaction(async (tx) => {

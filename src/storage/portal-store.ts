@@ -13,9 +13,9 @@ export interface PortalMark {
   readonly at: Date
 }
 
-/** Parameters of a workflow that a user was shown. */
+/** Parameters of a workflow that a user saw. */
 export interface PortalOffer {
-  /** The hash of the reference that the user holds. */
+  /** The hash of the user's reference. */
   readonly reference: string
   readonly workflow: string
   readonly parameters: Readonly<Record<string, string>>
@@ -63,7 +63,7 @@ export class PortalStore {
     })
   }
 
-  /** An item that is marked already gets the present time. The latest `limit` items of the list stay. */
+  /** An item that is marked already gets the current time. The latest `limit` items of the list stay. */
   async note(user: UserRef, list: MarkList, mark: Omit<PortalMark, 'at'>, limit: number): Promise<void> {
     const key = markKey(user, list, mark)
     await this.#client.transaction(async (tx) => {
@@ -117,7 +117,7 @@ const ofList = `login_key = :user and list = :list`
 const findMarks = statement<ListKey, { kind: string; name: string; at: number }>(
   `select kind, name, at from portal_marks where ${ofList} order by at, name`,
 )
-/** Later than all others of the list, so that their order is that of the calls. */
+/** Later than all others of the list, so that the order is that of the calls. */
 const insertMark = statement<MarkKey & { readonly limit: number }, { name: string }>(
   (on) => `insert into portal_marks (login_key, list, kind, name, at)
     select :user, :list, :kind, :name, case when coalesce(max(at), 0) >= ${on.now} then max(at) + 1 else ${on.now} end

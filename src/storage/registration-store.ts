@@ -68,7 +68,7 @@ const listed = ['id', 'form', 'email', 'attributes', 'invitedBy', 'state', 'crea
 const invitation = columns(listed)
 type ListedInvitation = Pick<InvitationRow, (typeof listed)[number]>
 
-/** Reservations, pending registrations and invitations. Present times are those of the database's clock. */
+/** Reservations, pending registrations and invitations. Times are those of the database's clock. */
 export class RegistrationStore {
   readonly #client: SqlClient
 
@@ -77,15 +77,15 @@ export class RegistrationStore {
   }
 
   /**
-   * Reserves all of the keys for an owner, or none; returns those that others have reserved. A reservation lasts for the
-   * given time, and beyond that until the run ends that `holdForRun` named, or that was started with the idempotency key
-   * (`reservationScope`, owner).
+   * Reserves all of the keys for an owner, or none; returns those that others have reserved. A reservation lasts
+   * for the given time, and then until the run ends that `holdForRun` named, or that was started with the
+   * idempotency key (`reservationScope`, owner).
    */
   async reserve(owner: string, keys: readonly string[], forMillis: number): Promise<readonly string[]> {
     // In one order for all, so that no two transactions wait for each other.
     const wanted = [...new Set(keys)].sort()
     if (wanted.length === 0) return []
-    // Most late callers get their answer here, without a lock that others would wait for.
+    // Most late callers get their result here, without a lock that others would wait for.
     const reserved: string[] = []
     for (const key of wanted) {
       if ((await findOfOther.first(this.#client, { key, owner })) !== undefined) reserved.push(key)

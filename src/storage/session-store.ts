@@ -39,15 +39,15 @@ const stored = [
 const session = columns(stored)
 type StoredSession = Pick<SessionRow, (typeof stored)[number]>
 
-/** Sessions that end together, with what the audit says of them. */
+/** Sessions that end together, with their audit data. */
 export interface SessionEnding {
   /** The users whose sessions end. */
   readonly owners: readonly Identity[]
-  /** Where no owner is named: the logins whose sessions end, in any letter case. */
+  /** If no owner is named: the logins whose sessions end, in any letter case. */
   readonly logins: readonly string[]
   /** The public id of a session that stays. */
   readonly exceptPublicId?: string
-  /** The password change that was noted before the password was written, and ends with this. */
+  /** The password change that was recorded before the password was written, and ends with this. */
   readonly settles?: { readonly id: string; readonly lease: number }
   audit(ended: readonly EndedSession[]): readonly AuditEntry[]
 }
@@ -89,8 +89,8 @@ export class SessionStore {
   }
 
   /**
-   * Notes that a session just found is in use, which postpones its expiry; writes nothing when that was noted less
-   * than `touchEverySeconds` (or a tenth of the idle time) ago. Never brings back a deleted or expired session.
+   * Records that a session just found is in use, which postpones its expiry; writes nothing if that was recorded
+   * less than `touchEverySeconds` (or a tenth of the idle time) ago. Never restores a deleted or expired session.
    */
   async touch(session: Session, now: Date): Promise<void> {
     const interval = Math.min(touchEverySeconds, session.idleSeconds / 10) * 1000
@@ -100,8 +100,8 @@ export class SessionStore {
   }
 
   /**
-   * Replaces the session's data and idle time by what `change` makes of the stored one, atomically against other updates.
-   * `change` may run more than once, so it must be pure. Undefined when absent or expired.
+   * Replaces the session's data and idle time with the result of `change`, atomically against other updates.
+   * `change` may run more than once, so it must be pure. Undefined if absent or expired.
    */
   async update(
     id: string,
@@ -144,14 +144,14 @@ export class SessionStore {
     return (await this.#client.transaction((tx) => deleteByPublicId.run(tx, { userKey: owner, publicId }))) > 0
   }
 
-  /** Ends every session of the owner in all applications, but for one of that public id; returns how many. */
+  /** Ends every session of the owner in all applications, except the one with that public id; returns how many. */
   async deleteOfOwner(owner: Identity, exceptPublicId = ''): Promise<number> {
     if (!isStorable(exceptPublicId)) return 0
     const ended = await this.#client.transaction((tx) => endOfOwner.all(tx, { userKey: owner, except: exceptPublicId }))
     return ended.length
   }
 
-  /** The session of that public id ends with `deleteMarked`. The mark is kept until the time given. */
+  /** The session of that public id ends with `deleteMarked`. The mark is stored until the given time. */
   async mark(publicId: string, mark: string, until: Date): Promise<void> {
     assertStorable('mark', mark)
     await this.#client.transaction((tx) => insertMark.run(tx, { mark, publicId, expires: until.getTime() }))
@@ -175,7 +175,7 @@ export class SessionStore {
   }
 }
 
-/** Ends sessions as part of the transaction. Returns them, and the rows of the audit, which are still to be written. */
+/** Ends sessions as part of the transaction. Returns them, and the audit rows, which the caller writes. */
 export async function endSessions(
   tx: SqlTransaction,
   ending: SessionEnding,
@@ -258,7 +258,7 @@ const deleteExpired = statement<{ now: number }>(
 const tooMany = statement<{ userKey: Identity }, { id: string }>(
   `select id from sessions where user_key = :userKey limit 1 offset ${maxSessionsPerUser}`,
 )
-/** Some more than are too many, so that not every login trims. Rows that another transaction removes are left to it. */
+/** Deletes some more than necessary, so that not every login trims. Leaves rows that another transaction removes. */
 const trim = statement<{ userKey: Identity }>(
   (on) => `delete from sessions where id in
     (select id from sessions where id in

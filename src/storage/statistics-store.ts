@@ -10,7 +10,7 @@ import { isStorable } from '#storage/client/text-keys.ts'
 
 const maxNames = 100
 
-/** The number of a part, from 0. Parts without any counts are left out. */
+/** The number of an interval, from 0. Intervals without counts are left out. */
 export interface InPart {
   readonly part: number
 }
@@ -34,11 +34,11 @@ export interface StatisticsCounts {
   readonly requests: readonly (InPart & RunCounts)[]
   /** Those with the most requests first. */
   readonly workflows: readonly OfWorkflow[]
-  /** By the time they were opened; `escalated` of them were since passed to others because no one decided. */
+  /** By the time they were opened; `escalated` counts those that were passed to others because no one decided. */
   readonly opened: readonly (InPart & OpenedCounts)[]
   /** By the time of the decision. */
   readonly decided: readonly (InPart & DecidedCounts)[]
-  /** The median time from opening to decision, of each part and of all. */
+  /** The median time from opening to decision, per interval and in total. */
   readonly decisionMillis: readonly Median[]
   readonly decisionMillisOfAll?: number
   readonly tokens: readonly (InPart & TokenCounts)[]
@@ -94,7 +94,10 @@ export class StatisticsStore {
     }
   }
 
-  /** SQLite counts in this thread, so it is asked part by part: it sorts less, and other work can run in between. */
+  /**
+   * SQLite counts in this thread, so it is queried interval by interval: it sorts less, and other work can run in
+   * between.
+   */
   async #inParts<R extends InPart>(span: SpanValues, counts: Statement<SpanValues, R>): Promise<R[]> {
     const { dialect } = this.#client
     if (dialect === 'postgres') return await this.#read(counts.query(dialect, span))

@@ -58,7 +58,7 @@ export async function insertTimers(tx: SqlTransaction, timers: readonly NewTimer
   await insert.run(tx, rows)
 }
 
-/** Throws VERSION_MISMATCH when one of them is gone, or another worker has claimed it. */
+/** Throws VERSION_MISMATCH if one of them is gone, or another worker has claimed it. */
 export async function finishTimers(tx: SqlTransaction, timers: readonly TimerClaim[]): Promise<void> {
   for (const { id, fence } of timers) {
     if ((await deleteClaimed.run(tx, { id, fence })) > 0) continue

@@ -46,7 +46,7 @@ onEachDatabase('audit within a transaction', (freshUrl) => {
     return client
   }
 
-  test('a change and its audit are one commit, where they are in one database', async () => {
+  test('a change and its audit are one commit if they are in one database', async () => {
     const [client, elsewhere] = [clientAt(await freshUrl()), clientAt(await freshUrl())]
     const [audit, mails] = [new AuditStore(client), new MailStore(client)]
     const other = new AuditStore(elsewhere)

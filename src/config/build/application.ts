@@ -17,7 +17,7 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
     return read === undefined ? [] : [{ read, path }]
   })
   const issuers = read.filter(({ read: { idp } }) => idp !== undefined)
-  // The predecessor says of identity providers that they are no applications, and gives them sessions all the same.
+  // OpenUnison does not mark identity providers as applications, and still gives them sessions.
   const isApp = spec.isApp !== false || issuers.length > 0
   const cookies = isApp ? buildCookies(spec.cookieConfig, context) : undefined
   if (cookies === undefined) {
@@ -41,7 +41,7 @@ export function buildApplication(spec: ApplicationFrame, context: BuildContext):
   draft.applications.push({ config, document: context.document })
 }
 
-/** Where the URL is that of the logout, the session step answers: it needs neither rules nor filters. */
+/** If the URL is that of the logout, the session step answers: it needs neither rules nor filters. */
 function buildUrl(spec: UrlSpec, path: Path, context: BuildContext, logoutUri: string | undefined): UrlConfig {
   const { issues } = context
   const isLogout = spec.regex !== true && spec.uri === logoutUri
@@ -130,7 +130,7 @@ function buildFilters(spec: UrlSpec, path: Path, context: BuildContext, isLogout
   return filters
 }
 
-/** `scope` and `keyAlias` say how the predecessor made cookies; sessions are kept in storage here and need neither. */
+/** `scope` and `keyAlias` configure OpenUnison's cookies; sessions are in storage here and need neither. */
 function buildCookies(spec: CookieConfigSpec | undefined, context: BuildContext): CookieConfig | undefined {
   if (spec === undefined || spec.cookiesEnabled === false) return undefined
   const { issues } = context

@@ -39,7 +39,7 @@ export function buildChain(spec: AuthenticationChainSpec, context: BuildContext)
   state.draft.chains.set(placed.name, { config, document: context.document })
 }
 
-/** Failures are counted in storage, so that the attributes in which the predecessor kept them are not needed. */
+/** Failures are counted in storage, so the attributes in which OpenUnison kept them are not needed. */
 function readLimits(spec: AuthenticationChainSpec['compliance'], context: BuildContext): LoginLimits | undefined {
   if (spec?.enabled !== true) return undefined
   const path = ['spec', 'compliance']
@@ -57,7 +57,7 @@ function readLimits(spec: AuthenticationChainSpec['compliance'], context: BuildC
 
 const requiredWords = ['required', 'optional', 'sufficient'] as const
 
-/** A mistyped word must not make a mechanism one that callers may fail. */
+/** A mistyped word must not make a mechanism optional. */
 function readRequired(text: string, path: Path, { issues }: BuildContext): boolean {
   const word = requiredWords.find((known) => known === text.toLowerCase())
   if (word === undefined) {

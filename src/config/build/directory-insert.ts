@@ -28,10 +28,10 @@ function readSuffix(text: string, { issues }: BuildContext): Dn | undefined {
   }
 }
 
-/** As LDAP has them, and as SCIM has them, such as `name.familyName`. */
+/** LDAP names, and SCIM names such as `name.familyName`. */
 const isName = (name: string): boolean => isAttributeType(name) || /^[A-Za-z][\w.:$-]{0,255}$/.test(name)
 
-/** Each name on either side once, so that the mapping can be gone in both directions. */
+/** Each name on either side once, so that the mapping works in both directions. */
 function readMapping(spec: Readonly<Record<string, string>>, issues: Issues): Map<string, string> {
   const mapping = new Map<string, string>()
   const taken = new Map<string, string>()
@@ -49,7 +49,7 @@ function readMapping(spec: Readonly<Record<string, string>>, issues: Issues): Ma
   return mapping
 }
 
-/** Every insert stands below the root, and no two at the same place. */
+/** Every insert is below the root, and no two have the same suffix. */
 export function checkInserts(draft: Draft, root: Dn, issues: Issues): void {
   const first = new Map<string, string>()
   for (const { config, document } of draft.inserts) {

@@ -29,7 +29,7 @@ sts:
 
 type Place = 'file' | 'secret' | 'cluster'
 
-/** What `check` and `serve` say of an endpoint whose key this is. */
+/** The problems that `check` and `serve` report for an endpoint with this key. */
 async function errorsWith(text: string, algorithm: string, place: Place): Promise<string[]> {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'target.yaml'), target)
@@ -51,7 +51,7 @@ async function errorsWith(text: string, algorithm: string, place: Place): Promis
   return issues.filter(({ level }) => level === 'error').map(formatIssue)
 }
 
-test('a secret that cannot be read is an error, and no key is created in its place', async () => {
+test('an unreadable secret is an error, and no key is created instead', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'target.yaml'), target)
   writeFileSync(join(folder, 'values.yaml'), values('ES256'))
@@ -63,7 +63,7 @@ test('a secret that cannot be read is an error, and no key is created in its pla
 
 const places: readonly Place[] = ['file', 'secret', 'cluster']
 
-describe('a given key that cannot sign is refused where it is named', () => {
+describe("a configured key that can't sign is reported where it is named", () => {
   test.each(badKeys())('$what under $algorithm', async ({ text, algorithm, reason }) => {
     for (const place of places) {
       const errors = await errorsWith(text, algorithm, place)

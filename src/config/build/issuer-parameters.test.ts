@@ -16,6 +16,6 @@ test('the guide has every parameter of an issuer and of a trust', () => {
   expect(rowsOf('| Parameter of a trust').sort()).toEqual(Object.keys(trustParameters).sort())
 })
 
-test('what is not used is a parameter all the same, so that existing YAML loads', () => {
+test('an unused parameter is still a parameter, so that existing YAML loads', () => {
   for (const name of unusedIssuerParameters) expect(Object.keys(issuerParameters)).toContain(name)
 })

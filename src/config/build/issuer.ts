@@ -20,18 +20,18 @@ const issuerUri = /^\/auth\/idp\/([A-Za-z0-9._-]{1,64})$/
 const reservedClaims = new Set(['iss', 'aud', 'exp', 'iat', 'nbf', 'jti', 'auth_time', 'nonce', 'azp', 'acr', 'amr'])
 const usualClaims = ['at_hash', 'c_hash', 's_hash', 'sid', 'events', '_claim_names', '_claim_sources', 'cnf']
 const daySeconds = 86_400
-/** Applications prove who they are, and people are let in by the issuer's own rules when they log in. */
+/** Applications authenticate themselves, and the issuer's own rules apply to users when they log in. */
 const anybodyText = '(|(objectClass=*)(!(objectClass=*)))'
 const anybody: Rule = { scope: 'filter', constraint: anybodyText, filter: parseFilter(anybodyText) }
 
-/** The endpoint under which the keys of an issuer are kept. */
+/** The endpoint under which the keys of an issuer are stored. */
 export const issuerEndpoint = (name: string): string => `idp:${name}`
 
-/** How trusts are referred to: by name or client id, behind the name of their issuer. */
+/** The reference to a trust: its name or client id, after the name of its issuer. */
 export const trustNames = ({ name, trusts }: IssuerConfig): string[] =>
   trusts.flatMap((trust) => [trust.name, trust.clientId].map((one) => `${name} ${one}`))
 
-/** A URL with an `idp`: the issuer, and how its URL is answered. `built` is what the URL is otherwise. */
+/** A URL with an `idp`: the issuer, and the handler of its URL. `built` is the rest of the URL. */
 export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context: BuildContext): UrlConfig {
   const { idp } = spec
   const { state, issues } = context
@@ -108,7 +108,7 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   return { ...built, chain: undefined, rules: [anybody], filters: [filter] }
 }
 
-/** What `explain` tells: the URL itself is open to applications, and people are let in by these. */
+/** For `explain`: the URL itself is open to applications, and these rules apply to users. */
 const summaryOf = ({ trusts, rules }: IssuerConfig): { readonly label: string; readonly value: string }[] => [
   { label: 'applications', value: trusts.map(({ clientId, chain }) => `${clientId} (chain ${chain})`).join(', ') },
   {
@@ -142,7 +142,7 @@ function readClaims(
   return rules
 }
 
-/** Those written inside, and the Trust objects. */
+/** Inline trusts, and the Trust objects. */
 function readTrusts(spec: UrlSpec, namespace: string | undefined, at: Path, context: BuildContext): IssuerTrust[] {
   const { state, issues } = context
   const inside = (spec.idp?.trusts ?? []).map((written, i) => {
@@ -209,13 +209,13 @@ function readInside(
   )
 }
 
-/** The chain with the lowest level: whose code somebody types is not known yet, and a stronger one is asked for then. */
+/** The chain with the lowest level: the user of the typed code is not known yet, and a stronger chain follows then. */
 function weakest(trusts: readonly IssuerTrust[], { state }: BuildContext): string | undefined {
   const level = (chain: string): number => state.draft.chains.get(chain)?.config.level ?? Number.POSITIVE_INFINITY
   return trusts.map(({ chain }) => chain).toSorted((one, other) => level(one) - level(other))[0]
 }
 
-/** Where the predecessor kept what its issuers remember; here that is in Gatehouse's own database. */
+/** Where OpenUnison stored the state of its issuers; here that is in Gatehouse's own database. */
 const unusedAbout = 'Not used: what an issuer remembers is in Gatehouse’s own database.'
 
 export const unusedIssuerParameters = [

@@ -11,7 +11,7 @@ import type { Rule } from '#sdk/auth/rule.ts'
 import { defaultAnchorMillis } from '#sdk/module/configuration.ts'
 import { readReport } from '#sdk/report/report-statement.ts'
 
-/** Kinds that are read, checked and handed on as they are written. */
+/** Kinds that are read, checked and passed on unchanged. */
 
 export function buildJavaScriptMapping(spec: JavaScriptMappingSpec, context: BuildContext): void {
   try {
@@ -45,7 +45,7 @@ export function buildPortalUrl(spec: PortalUrlSpec, context: BuildContext): void
   state.draft.portalUrls.set(placed.name, { ...placed, spec, rules })
 }
 
-/** The first bytes of every PNG, and nothing but base64 behind them. */
+/** The first bytes of every PNG, followed only by base64. */
 const pngInBase64 = /^iVBORw0KGgo[A-Za-z0-9+/]*={0,2}$/
 
 function readRules(azRules: AzRulesSpec | undefined, what: string, context: BuildContext): Rule[] {
@@ -69,7 +69,7 @@ export function buildReport(spec: ReportSpec, context: BuildContext): void {
   state.draft.reports.set(placed.name, { ...placed, spec })
 }
 
-/** Reports are asked for by name, whatever its letter case. */
+/** Reports are requested by name, in any letter case. */
 const isSameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()
 
 function checkStatement(spec: ReportSpec, { issues }: BuildContext): void {

@@ -104,7 +104,7 @@ function readSpan(text: string | undefined, path: Path, { issues }: BuildContext
   return undefined
 }
 
-/** What a caller may pass: declared names, and those that templates use, keys of the engine excepted. */
+/** What a caller may pass: declared names, and names in templates, except keys of the engine. */
 function readParameterNames(spec: WorkflowSpec, { issues }: BuildContext): string[] {
   const declared = spec.parameters ?? []
   for (const [i, name] of declared.entries()) {
@@ -121,7 +121,7 @@ function sortedKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** A definition as YAML in one line, with its values put in; numbers stay as they were written, so that 1.10 is not 1.1. */
+/** A definition as YAML in one line, with its values substituted; numbers keep their text, so that 1.10 is not 1.1. */
 const workflowSource = (spec: WorkflowSpec, document: ConfigDocument): string =>
   `{"spec": ${flow(spec, ['spec'], document)}}`
 

@@ -21,7 +21,7 @@ sts:
       injector: { label: aws, token_environment_variable_name: TOKEN_FILE, label_value_environment_variable_name: "" }
 `
 
-test('an empty name of a variable is none, as existing values have it', () => {
+test('an empty variable name counts as absent, as in existing values', () => {
   const files = [
     { name: 'target.yaml', text: target },
     { name: 'values.yaml', text: values },

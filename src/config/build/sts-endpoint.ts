@@ -14,13 +14,13 @@ import { type MappingRule, prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
 import type { AwsTags, SubjectIssuer, TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
-/** Audience of the tokens that sidecars bring, unless the configuration names another. */
+/** The audience of sidecars' tokens, unless the configuration names another. */
 export const defaultIncomingAudience = 'gatehouse-sts'
 const defaultTtlSeconds = 900
 const defaultOfflineSeconds = 300
 const defaultRate = { burst: 10, perMinute: 30 }
 
-/** In every token already. */
+/** Claims that every token already has. */
 const standingClaims = new Set(['cluster', 'namespace', 'saname'])
 const reservedClaims = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', ...standingClaims])
 
@@ -97,7 +97,7 @@ function buildEndpoint(
   }
 }
 
-/** What the consumer would refuse is refused here, where it can be mended. */
+/** Rejects here, where it can be fixed, what the consumer would reject. */
 function checkConsumer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext): void {
   const limits = consumerLimits(spec.preset)
   const consumer = spec.preset ?? 'an endpoint without a preset'

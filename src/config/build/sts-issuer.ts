@@ -22,14 +22,14 @@ const daySeconds = 86_400
 export interface IssuerPlace {
   /** `https://host[:port][/path]` */
   readonly url: string
-  /** Without the port, as requests are matched by. */
+  /** Without the port, as requests are matched. */
   readonly host: string
   readonly path: string
 }
 
 const issuerPathOf = ({ issuer }: StsEndpointSpec): string => (issuer.path === '/' ? '' : (issuer.path ?? ''))
 
-/** The issuer's address; what consumers would refuse is reported. */
+/** The issuer's URL; reports what consumers would reject. */
 export function readIssuer(spec: StsEndpointSpec, at: Path, { issues }: BuildContext): IssuerPlace {
   const host = spec.issuer.host.toLowerCase()
   const path = issuerPathOf(spec)
@@ -57,7 +57,7 @@ export interface IssuerParts {
   readonly claims: readonly string[]
 }
 
-/** What keys and publication want to know of the endpoint; its own settings go before those of all. */
+/** The endpoint's settings for keys and publication; its own override those of all. */
 export function buildTokenIssuer(parts: IssuerParts, at: Path, context: BuildContext): TokenIssuer {
   const { spec, frame, issuer, algorithm, ttlSeconds, claims } = parts
   const keys = { ...frame.keys, ...spec.keys }
@@ -124,8 +124,8 @@ function readCustody(spec: StsCustodySpec, endpoint: StsEndpointSpec, at: Path, 
 }
 
 /**
- * A place of all endpoints stands for the root of the issuers' host, and each issuer is `below` it; a place of one
- * endpoint stands for its issuer.
+ * A destination of all endpoints is the root of the issuers' host, and each issuer is `below` it; a destination of
+ * one endpoint is its issuer.
  */
 function readDestination(spec: StsDestinationSpec, below: string, at: Path, context: BuildContext): PublishDestination {
   const invalidate = readInvalidation(spec.invalidate, [...at, 'invalidate'], context)
@@ -158,7 +158,7 @@ function readDestination(spec: StsDestinationSpec, below: string, at: Path, cont
   }
 }
 
-/** Another for each place, without secrets. */
+/** Unique for each destination, without secrets. */
 export function placeOf(destination: PublishDestination): string {
   switch (destination.type) {
     case 'folder':
@@ -200,8 +200,8 @@ function readSecret(
 }
 
 /**
- * Reports a private key of this name, in `keys/` or a secret, that cannot sign with the algorithm. Where there is none, one
- * is created later. The secret is read in any case, so that a source that fetches secrets has it when keys are looked for.
+ * Reports a private key of this name, in `keys/` or a secret, that can't sign with the algorithm. A missing one is
+ * created later. Always reads the secret, so that a source that fetches secrets has it when keys are looked up.
  */
 export function checkGivenKey(name: string, algorithm: TokenAlgorithm, at: Path, context: BuildContext): void {
   const inSecret = context.state.secrets.read(name, 'tls.key')

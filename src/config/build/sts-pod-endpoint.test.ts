@@ -44,7 +44,7 @@ interface Given {
   readonly env?: NonNullable<Container['env']>
 }
 
-/** What the container of a pod gets that carries the labels of all endpoints. */
+/** What the container of a pod with the labels of all endpoints gets. */
 function admit(built: readonly PodEndpoint[], { account, annotations = {}, env = [] }: Given = {}) {
   const labels = Object.fromEntries(built.map(({ label }) => [`tremolo.io/${label}`, 'true']))
   const given = podOf({ labels, annotations, spec: { containers: [{ name: 'app', env }] } })
@@ -217,7 +217,7 @@ describe('where a setting comes from', () => {
     expect([faults, variables]).toEqual([[expect.stringContaining(text)], {}])
   })
 
-  test('a ServiceAccount that could not be read is a fault only where a value is missing', () => {
+  test('an unreadable ServiceAccount is a fault only if a value is missing', () => {
     const problem = 'the API server did not answer'
     const enough = admit(built, { account: { problem } })
     expect(enough.faults).toEqual([])
@@ -244,13 +244,13 @@ describe('variables', () => {
     expect(Object.values(variables)).not.toContain('')
   })
 
-  test('that a container sets itself stay, without a fault where they name no identity', () => {
+  test('that a container sets stay, without a fault if they name no identity', () => {
     const built = endpoints({ preset: 'aws', injector: { label: 'aws', settings: { role, region: 'eu-west-1' } } })
     const { variables, faults } = admit(built, { env: [{ name: 'AWS_REGION', value: 'us-east-1' }] })
     expect([variables['AWS_REGION'], variables['AWS_ROLE_ARN'], faults]).toEqual(['us-east-1', role, []])
   })
 
-  test('that a container sets itself make a missing setting no fault', () => {
+  test('that a container sets replace a missing setting without a fault', () => {
     const built = endpoints({
       preset: 'azure',
       audience: 'api://AzureADTokenExchange',

@@ -6,18 +6,18 @@ import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
 import { type PresetInjection, presetInjection, providerOf } from '#model/sts-preset-injection.ts'
 
-/** What every release of Kubernetes takes. */
+/** The minimum that every release of Kubernetes accepts. */
 const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,252}$/
 const mostVariables = 100
 /** What is known of a workload before its pod runs. */
 const workloadAttributes: readonly string[] = ['namespace', 'saname', 'cluster', 'workload']
-/** The value of the annotation, where no preset has a name for it. */
+/** The value of the annotation, if no preset has a name for it. */
 const annotationValue = 'value'
 const noInjection: PresetInjection = { tokenVariable: '', settings: [], identity: {}, other: {} }
 
 type InjectorSpec = NonNullable<StsEndpointSpec['injector']>
 
-/** `injector` of an endpoint; undefined where it has none. */
+/** `injector` of an endpoint; undefined if it has none. */
 export function buildPodEndpoint(
   spec: StsEndpointSpec,
   incomingAudience: string,
@@ -94,7 +94,7 @@ function buildSettings(
     if (own !== undefined && value?.attributes.length === 0 && !form.test(own)) {
       problem(['settings', name], `must be a value such as ${example}, not "${own.slice(0, 80)}"`)
     }
-    // A role that every pod must name stays one, where its variable was asked for.
+    // A required role stays required if its variable is configured.
     return {
       name,
       main: name === known.main,

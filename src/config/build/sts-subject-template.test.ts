@@ -26,7 +26,7 @@ describe('the subject of service accounts', () => {
     '${namespace}.${saname}',
     '${namespace}-${saname}:${namespace}',
     '${namespace}:${saname}:${pod-name}${node-name}',
-  ])('%s is of one account', (text) => expect(verdictOf(text)).toEqual({ kind: 'unique' }))
+  ])('%s belongs to one account', (text) => expect(verdictOf(text)).toEqual({ kind: 'unique' }))
 
   test.each([
     ['${namespace}-${saname}', 'namespace', 'saname'],
@@ -35,11 +35,11 @@ describe('the subject of service accounts', () => {
     ['${namespace}-a-${saname}', 'namespace', 'saname'],
     ['${uid}/${namespace}-${saname}', 'namespace', 'saname'],
     ['${saname}${pod-name}:${namespace}', 'saname', 'pod-name'],
-  ])('%s can be of two accounts', (text, left, right) =>
+  ])('%s can belong to two accounts', (text, left, right) =>
     expect(verdictOf(text)).toEqual({ kind: 'ambiguous', left, right }),
   )
 
-  test('a cluster counts where there are several', () => {
+  test('a cluster counts if there are several', () => {
     expect(verdictOf('${namespace}:${saname}', { several: true })).toEqual({ kind: 'shared', by: ['cluster'] })
     expect(verdictOf('${cluster}.${namespace}:${saname}', { several: true })).toMatchObject({ kind: 'unique' })
     expect(verdictOf('${cluster}_${namespace}:${saname}', { several: true })).toMatchObject({ kind: 'unique' })
@@ -47,7 +47,7 @@ describe('the subject of service accounts', () => {
     expect(verdictOf('${username}', { several: true })).toEqual({ kind: 'shared', by: ['cluster'] })
   })
 
-  test('one subject for many is noticed, unless rules leave one account', () => {
+  test('one subject for many is reported, unless rules leave one account', () => {
     expect(verdictOf('${namespace}')).toEqual({ kind: 'shared', by: ['saname'] })
     expect(verdictOf('robot')).toEqual({ kind: 'shared', by: ['namespace', 'saname'] })
     expect(verdictOf('robot', { rules: ['(&(namespace=shop)(saname=cart))'] })).toEqual({ kind: 'unique' })
@@ -77,7 +77,7 @@ describe('the subject of service accounts', () => {
     'a',
   )
 
-  test('of an accepted template, two accounts never have the same one', () => {
+  test('two accounts never have the same subject by an accepted template', () => {
     const template = fc.array(part, { minLength: 1, maxLength: 7 }).map((parts) => parts.join(''))
     let accepted = 0
     let refused = 0

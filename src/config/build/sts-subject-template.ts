@@ -20,7 +20,7 @@ export function checkSubject(
   const { areAccounts, clusters, issuers } = subjects
   const places = clusters.length + issuers.length
   const { attributes } = parseTemplate(text, { keys: false, attributes: true })
-  // Where something else is wrong, that is said first.
+  // Other problems are reported first.
   const isUnclear = places === 0 || attributes.some((name) => unknownAttribute(name, subjects) !== undefined)
   if (isUnclear || rules.length !== (spec.azRules ?? []).length) return
   const shapes = areAccounts ? accountShapes : issuerShapes
@@ -54,10 +54,10 @@ interface AttributeShape {
   readonly identifies: readonly string[]
 }
 
-/** The attributes of a kind of subjects; others may hold anything and identify no one. */
+/** The attributes of a kind of subjects; others may have any value and identify no one. */
 export interface SubjectShapes {
   readonly attributes: ReadonlyMap<string, AttributeShape>
-  /** What distinguishes two subjects; `several` is left out where all subjects come from one place. */
+  /** What distinguishes two subjects; `several` is left out if all subjects come from one place. */
   readonly identity: readonly string[]
   readonly several: string
 }
@@ -67,7 +67,7 @@ const subdomain = /[a-z0-9.-]/
 const place = /[A-Za-z0-9._-]/
 const anything = /./s
 
-/** Kubernetes has the names of namespaces and accounts keep these characters, and `tokenContent` refuses others. */
+/** Kubernetes restricts the names of namespaces and accounts to these characters, and `tokenContent` refuses others. */
 export const accountShapes: SubjectShapes = {
   identity: ['namespace', 'saname'],
   several: 'cluster',
@@ -81,7 +81,7 @@ export const accountShapes: SubjectShapes = {
   ]),
 }
 
-/** Of an outside issuer only its name is known to keep a rule; claims hold what the issuer puts into them. */
+/** Only the name of an external issuer follows a rule; claims contain whatever the issuer writes. */
 export const issuerShapes: SubjectShapes = {
   identity: ['sub'],
   several: 'issuer',
@@ -97,12 +97,12 @@ export type SubjectVerdict =
   | { readonly kind: 'unique' }
   /** It is not clear where `left` ends and `right` begins. */
   | { readonly kind: 'ambiguous'; readonly left: string; readonly right: string }
-  /** Workloads that differ in these attributes alone have one subject. */
+  /** Workloads that differ only in these attributes have one subject. */
   | { readonly kind: 'shared'; readonly by: readonly string[] }
 
 /**
- * Whether two different workloads can have one subject. A template is unique where its values can be read back from the
- * subject, and identify the workload: on their own, or together with what every rule demands.
+ * Whether two different workloads can have one subject. A template is unique if its values can be read back from
+ * the subject, and identify the workload: on their own, or together with what every rule requires.
  */
 export function judgeSubject(
   text: string,
@@ -140,9 +140,9 @@ function readPlaces(text: string): Place[] {
 }
 
 /**
- * A value ends for certain before a text with a character that it cannot have, and begins for certain behind one. So all
- * values can be read back if those from the left and those from the right leave at most one between them. A value that
- * is known already is known wherever it occurs again. Adds to `known` what can be read back, and returns what cannot.
+ * A value ends before a text with a character that it can't have, and begins after one. So all values can be read
+ * back if those from the left and those from the right leave at most one between them. A known value is known at
+ * every other occurrence. Adds to `known` what can be read back, and returns what can't.
  */
 function readBack(places: readonly Place[], { attributes }: SubjectShapes, known: Set<string>): readonly Place[] {
   const bounds = (name: string, text: string): boolean => {
@@ -169,14 +169,14 @@ function readBack(places: readonly Place[], { attributes }: SubjectShapes, known
   }
 }
 
-/** Whether every rule demands the same one value of the attribute. */
+/** Whether every rule requires the same single value of the attribute. */
 function isFixed(attribute: string, rules: readonly Rule[]): boolean {
   const values = rules.map((rule) => (rule.scope === 'filter' ? demanded(rule.filter, attribute) : undefined))
   const [first] = values
   return first?.size === 1 && values.every((set) => set?.isSubsetOf(first))
 }
 
-/** The only values with which the filter can match; undefined where there may be others. */
+/** The only values with which the filter can match; undefined if there may be others. */
 function demanded(filter: Filter, attribute: string): ReadonlySet<string> | undefined {
   switch (filter.kind) {
     case 'equal':

@@ -13,13 +13,13 @@ const clusterName = /^[A-Za-z0-9._-]{1,63}$/
 /** As for every other token. */
 const defaultToleranceSeconds = 30
 const defaultAlgorithms = ['RS256']
-/** Cluster roles and names of Kubernetes' own accounts start with it, and so do the names of service accounts. */
+/** The prefix of cluster roles, of Kubernetes' own accounts and of service accounts. */
 const reservedName = 'system'
 /** Claims that every token has; of these only `sub` is an attribute. */
 const registeredClaims = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'])
 const longestAuthorities = 65_536
 
-/** What a service account has, and so what rules, subjects and claims can read. */
+/** The attributes of a service account, for rules, subjects and claims. */
 const accountAttributes: readonly string[] = [
   'namespace',
   'saname',
@@ -35,14 +35,14 @@ const accountAttributes: readonly string[] = [
   'node-uid',
   'credential-id',
 ]
-/** Whose tokens an endpoint takes, and what rules, subjects and claims can read of them. */
+/** The tokens that an endpoint accepts, and their attributes for rules, subjects and claims. */
 export interface Subjects {
   readonly clusters: readonly string[]
   readonly issuers: readonly SubjectIssuer[]
-  /** They are service accounts; else what issuers other than clusters say. */
+  /** Service accounts; otherwise subjects of issuers other than clusters. */
   readonly areAccounts: boolean
   readonly attributes: readonly string[]
-  /** A problem of the subjects themselves is reported already, so it is not known which attributes they have. */
+  /** A problem of the subjects is already reported, so their attributes are unknown. */
   readonly unclear: boolean
 }
 
@@ -130,7 +130,7 @@ function readClaims(claims: readonly string[], at: Path, { issues }: BuildContex
   })
 }
 
-/** Clusters, issuers or both. Those of clusters have other attributes than the rest, so they do not mix. */
+/** Clusters, issuers or both. Clusters have other attributes than the rest, so they do not mix. */
 export function readSubjects(
   spec: StsEndpointSpec,
   known: ReadonlyMap<string, SubjectIssuer>,
@@ -197,7 +197,7 @@ function readClusters(spec: StsEndpointSpec, at: Path, context: BuildContext): r
   return clusters
 }
 
-/** What is wrong with the name of an attribute; undefined where subjects have it, or their attributes are unclear. */
+/** What is wrong with the name of an attribute; undefined if subjects have it, or their attributes are unknown. */
 export function unknownAttribute(name: string, { areAccounts, attributes, unclear }: Subjects): string | undefined {
   if (unclear) return undefined
   if (attributes.some((known) => known.toLowerCase() === name.toLowerCase())) return undefined

@@ -16,10 +16,10 @@ const at: Path = ['sts', 'injector', 'webhook']
 const kubernetesClass = 'targets.Kubernetes'
 const defaultConfiguration = 'gatehouse-sts'
 const servicePort = 443
-/** What has a meaning only where the certificate is made. */
+/** Settings that apply only to a generated certificate. */
 const ofMade = ['cluster', 'service', 'url', 'configuration'] as const
 
-/** `sts.injector.webhook`; undefined, with issues filed, when nothing can be made of it. */
+/** `sts.injector.webhook`; undefined, with issues filed, if it is unusable. */
 export function buildStsWebhook(value: unknown, context: BuildContext): StsWebhookConfig | undefined {
   const spec = context.part(stsWebhookSchema, value, at)
   if (spec === undefined) return undefined
@@ -134,7 +134,7 @@ function readCluster({ cluster }: StsWebhookSpec, context: BuildContext): string
 
 const readFile = (file: string, context: BuildContext): string => context.readFile(resolve(context.folder, file))
 
-/** What `read` gives; undefined, with an issue filed, when it throws. */
+/** The result of `read`; undefined, with an issue filed, if it throws. */
 function attempt<T>(field: keyof StsWebhookSpec, { issues }: BuildContext, read: () => T): T | undefined {
   try {
     return read()

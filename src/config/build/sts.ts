@@ -15,7 +15,7 @@ import type { PreparedFilter } from '#sdk/filter/filter.ts'
 import type { StsEndpointConfig, UrlConfig } from '#sdk/module/configuration.ts'
 import { webhookHost, webhookKeys, webhookPath } from '#sdk/sts/sts-webhook.ts'
 
-/** The application whose URLs are those of the token endpoints. */
+/** The application with the URLs of the token endpoints. */
 export const stsApplication = 'sts.endpoints'
 const valueField = 'label_value_environment_variable_name'
 const injectorClass = 'filters.StsInjector'
@@ -23,10 +23,10 @@ const injectorClass = 'filters.StsInjector'
 const defaultCredentialSeconds = 3600
 const endpointPath = /^(?:\/[A-Za-z0-9._~-]+)+$/
 const hostName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
-/** Token endpoints decide by the token that is brought, so everybody may bring one. */
+/** Token endpoints authenticate by the subject token, so their URLs are open to everyone. */
 const anybody: Rule = { scope: 'dn', constraint: 'o=Tremolo', dn: Dn.parse('o=Tremolo') }
 
-/** The `sts` block of one values document, its values put in: endpoints, and the URLs that they answer at. */
+/** The `sts` block of one values document, with its values substituted: endpoints, and their URLs. */
 export function buildSts(value: unknown, document: ConfigDocument, state: LoadState): void {
   const block = isJsonObject(value) ? value['sts'] : undefined
   if (block === undefined) return
@@ -75,7 +75,7 @@ export function buildSts(value: unknown, document: ConfigDocument, state: LoadSt
   state.draft.applications.push({ config: { ...config, cookies: undefined, urls }, document })
 }
 
-/** Each endpoint has a name, a path and an issuer of its own. */
+/** Each endpoint has its own name, path and issuer. */
 function uniqueNames(context: BuildContext): (word: string, value: string, path: Path) => boolean {
   const taken = new Map<string, string>()
   return (word, value, path) => {
@@ -87,7 +87,10 @@ function uniqueNames(context: BuildContext): (word: string, value: string, path:
   }
 }
 
-/** A key that two endpoints share speaks for both. Issuers of one host must not share one; those of different hosts may. */
+/**
+ * A key that two endpoints share signs for both. Issuers of one host must not share one; those of different hosts
+ * may.
+ */
 function sharedKeyPairs(context: BuildContext): (keypair: string, host: string, path: Path) => void {
   const taken = new Map<string, { readonly host: string; readonly place: string }[]>()
   return (keypair, host, path) => {
@@ -112,7 +115,7 @@ interface PlacedEndpoint {
 }
 
 /**
- * A pod gets all endpoints of a label at once, so each needs a variable of its own for the token, and for the file that
+ * A pod gets all endpoints of a label at once, so each needs its own variable for the token, and for the file that
  * its preset writes. The value of the annotation is the same for all of them.
  */
 function checkVariables(endpoints: readonly PlacedEndpoint[], context: BuildContext): void {
@@ -138,7 +141,7 @@ function checkVariables(endpoints: readonly PlacedEndpoint[], context: BuildCont
   }
 }
 
-/** What would leave pods without the tokens that their labels ask for, or with shorter ones. */
+/** Settings that would leave pods without the tokens of their labels, or with shorter ones. */
 function checkInjector(
   { injector }: StsFrame,
   hosts: readonly string[],
@@ -214,7 +217,7 @@ function endpointUrls(
   ]
 }
 
-/** The webhook that puts sidecars into pods, where the block asks for it: on its own listener only, if it has one. */
+/** The webhook that adds sidecars to pods, if the block has it: only on its own listener, if it has one. */
 function injectorUrls({ injector }: StsFrame, hosts: readonly string[], context: BuildContext): UrlConfig[] {
   if (injector === undefined) return []
   const { webhook, ...params } = injector
@@ -230,7 +233,7 @@ function injectorUrls({ injector }: StsFrame, hosts: readonly string[], context:
   return [url([webhookHost], webhookPath, [prepared], path, context)]
 }
 
-/** The Kubernetes target whose API server asks: the one that is named, or the only one. */
+/** The Kubernetes target whose API server calls: the named one, or the only one. */
 function injectedCluster(injector: NonNullable<StsFrame['injector']>, { state }: BuildContext): string | undefined {
   const { cluster, webhook } = injector
   if (cluster !== undefined) return undefined

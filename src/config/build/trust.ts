@@ -3,7 +3,7 @@ import type { DraftTrust } from '#config/draft.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { TrustSpec } from '#model/trust.ts'
 
-/** What a Trust object and a trust inside an issuer say alike. */
+/** The common part of a Trust object and an inline trust. */
 export interface WrittenTrust {
   readonly name: string
   readonly label: string | undefined
@@ -29,7 +29,7 @@ const mostTokenMillis = 86_400_000
 const mostCodeMillis = 600_000
 const mostSkewMillis = 600_000
 const loopbacks = new Set(['localhost', '127.0.0.1', '[::1]'])
-/** Addresses that a browser would run, or that lead nowhere. */
+/** URLs that a browser would run, or that lead nowhere. */
 const deadSchemes = new Set(['javascript:', 'data:', 'vbscript:', 'blob:', 'about:', 'file:', 'mailto:'])
 
 export function readTrust(written: WrittenTrust, place: TrustPlace, context: BuildContext): DraftTrust {
@@ -73,7 +73,7 @@ export function readTrust(written: WrittenTrust, place: TrustPlace, context: Bui
   }
 }
 
-/** Whether it runs on somebody's own machine, where ports are as they come (RFC 8252). */
+/** Whether it runs on the user's own machine, where ports vary (RFC 8252). */
 export const isNative = (uris: readonly string[]): boolean =>
   uris.some((uri) => {
     const url = URL.parse(uri)

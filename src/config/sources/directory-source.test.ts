@@ -16,7 +16,7 @@ async function write(name: string, text: string | Buffer = 'a: 1\n'): Promise<vo
   await writeFile(join(folder, name), text)
 }
 
-test('a named pipe, a folder and a large file in keys/ are problems, and none is waited for', async () => {
+test('a named pipe, a folder and a large file in keys/ are problems, and none blocks', async () => {
   await write('keys/large.pem', Buffer.alloc(1024 * 1024 + 1))
   await mkdir(join(folder, 'keys', 'folder.crt'))
   execFileSync('mkfifo', [join(folder, 'keys', 'pipe.key')])
@@ -55,7 +55,7 @@ test('follows the links of a mounted ConfigMap, and no loop', async () => {
   ])
 })
 
-test('an absent folder, a file that is no text and one that is too large are problems', async () => {
+test('an absent folder, a file that is not text and one that is too large are problems', async () => {
   expect((await readDirectory(join(folder, 'absent'))).problems).toEqual([
     { name: join(folder, 'absent'), message: 'does not exist' },
   ])
@@ -65,7 +65,7 @@ test('an absent folder, a file that is no text and one that is too large are pro
   expect(problems.map(({ name }) => name)).toEqual(['binary.yaml', 'large.yaml'])
 })
 
-test('the number of files, their sum and the depth are bounded, each told once', async () => {
+test('the number of files, their sum and the depth are limited, each reported once', async () => {
   for (let i = 0; i < 6; i++) await write(`f${i}.yaml`)
   await write('d1/d2/d3/x.yaml')
   const { files, problems } = await readDirectory(folder, { files: 3, fileBytes: 100, totalBytes: 1000, depth: 2 })

@@ -7,7 +7,7 @@ export interface SourceFile {
   /** Relative to the folder, with `/`. */
   readonly name: string
   readonly text: string
-  /** An object of a cluster: nobody has seen this text, so problems are told without lines. */
+  /** An object of a cluster: no one has seen this text, so problems have no lines. */
   readonly isObject?: boolean
 }
 
@@ -16,9 +16,9 @@ export interface SourceProblem {
   readonly message: string
 }
 
-/** All that a configuration says, before any of it is understood. */
+/** The content of a configuration, before it is parsed. */
 export interface Sources {
-  /** Where it comes from, for people; a folder when absent. */
+  /** Its source, for people; a folder if absent. */
   readonly origin?: string
   /** Sorted by name. */
   readonly files: readonly SourceFile[]
@@ -39,9 +39,9 @@ const keyFile = /^(.+)\.(?:pem|crt|key)$/
 const notConfiguration = new Set(['keys', 'secrets'])
 
 /**
- * Reads every `.yaml` and `.yml` file of the folder and its sub-folders; hidden names are passed over, and so are
- * `keys/` and `secrets/` at the top. Links are followed, each folder once. Never throws: what cannot be read is a
- * problem, so that it can be reported with everything else.
+ * Reads every `.yaml` and `.yml` file of the folder and its sub-folders; skips hidden names, and `keys/` and
+ * `secrets/` at the top. Follows links, each folder once. Never throws: what can't be read is a problem, reported
+ * with everything else.
  */
 export async function readDirectory(folder: string, limits: DirectoryLimits = defaultLimits): Promise<Sources> {
   const files: SourceFile[] = []
@@ -109,7 +109,7 @@ export async function readDirectory(folder: string, limits: DirectoryLimits = de
   return { files, keys: await readKeys(join(folder, 'keys'), problems, limits), problems }
 }
 
-/** An absent folder holds no keys. A file in it that holds none is a problem, whether or not anything names it. */
+/** An absent folder has no keys. A file without a key is a problem, even if nothing names it. */
 export async function readKeys(
   folder: string,
   problems: SourceProblem[],

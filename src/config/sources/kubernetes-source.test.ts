@@ -24,7 +24,7 @@ const check = (objects: readonly ListedObject[], values: readonly ListedObject[]
   return buildConfiguration(sources, { folder: '.', catalog, environment: {} }).issues.map(formatIssue)
 }
 
-test('what the API server and tools keep in an object is no configuration', () => {
+test('fields of the API server and of tools in an object are not configuration', () => {
   const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': '{}', note: 'kept' }
   const { files } = namespaceSources('ns', [object('Target', 'a', { className: 'x' }, { annotations })], [])
   const again = object('Target', 'a', { className: 'x' }, { annotations: { note: 'kept' }, resourceVersion: '8' })
@@ -40,7 +40,7 @@ test('what the API server and tools keep in an object is no configuration', () =
 
 const azRules = [{ scope: 'filter', constraint: '(uid=*)' }]
 
-test('problems of objects are told by path, those of a ConfigMap by line', () => {
+test('problems of objects have a path, those of a ConfigMap a line', () => {
   const objects = [
     object('Org', 'top', { label: 'x', azRules }),
     object('Workflow', 'w', { tasks: '- taskType: nothing\n' }),
@@ -59,7 +59,7 @@ test('an object that refers to another names it without a line', () => {
   for (const line of check([org('a'), org('b')])) expect(line).not.toMatch(/:\d+:\d+/)
 })
 
-test('values of the ConfigMap are put into objects, and objects in it count', () => {
+test('values of the ConfigMap are substituted in objects, and objects in it count', () => {
   const target =
     'apiVersion: openunison.tremolo.io/v1\nkind: Org\nmetadata:\n  name: inside\nspec:\n  uuid: "#[ID]"\n  azRules: [{scope: filter, constraint: (uid=*)}]\n'
   expect(
@@ -67,7 +67,7 @@ test('values of the ConfigMap are put into objects, and objects in it count', ()
   ).toEqual([expect.stringMatching(/^Org\/ns\/a: spec\.uuid: #\[OTHER\] is neither/)])
 })
 
-test('the keys of token endpoints are asked for while objects are read', () => {
+test('the keys of token endpoints are requested while objects are read', () => {
   const sts = `sts:\n  endpoints:\n    - {name: aws, audience: a, path: /sts/aws, issuer: {host: i.example.com, keypair: own}, azRules: [{scope: filter, constraint: (saname=a)}]}\n`
   const asked: string[] = []
   const clusterSecrets = (name: string, key: string): undefined => void asked.push(`${name}/${key}`)
@@ -76,7 +76,7 @@ test('the keys of token endpoints are asked for while objects are read', () => {
   expect(asked).toContain('own/tls.key')
 })
 
-test('an empty namespace is told', () => {
+test('an empty namespace is reported', () => {
   expect(check([])).toEqual(['.:1:1: warning: there are no objects in the namespace ns: nothing is served'])
 })
 
@@ -88,7 +88,7 @@ test('number and size are bounded', () => {
   expect(namespaceSources('ns', many, [], { objects: 10, totalBytes: 200 }).files.length).toBeLessThan(3)
 })
 
-test('content that is no object does no harm', () => {
+test('content that is not an object does no harm', () => {
   const odd: ListedObject = {
     kind: 'Org',
     apiVersion: 'openunison.tremolo.io/v1',
@@ -97,7 +97,7 @@ test('content that is no object does no harm', () => {
   expect(check([odd], [{ ...map({}), content: { data: [1] } }]).length).toBeGreaterThan(0)
 })
 
-test('an object that is nested without end is told by name, and does not keep others from being read', () => {
+test('an endlessly nested object is reported by name, and others are still read', () => {
   const nested = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`)
   const { files, problems } = namespaceSources(
     'ns',

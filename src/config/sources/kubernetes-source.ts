@@ -2,7 +2,7 @@ import { groups, type Kind, kinds } from '#config/kinds.ts'
 import type { SourceFile, SourceProblem, Sources } from '#config/sources/directory-source.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 
-/** An object as the API server tells it, of a kind that is known. */
+/** An object of a known kind, as the API server returns it. */
 export interface ListedObject {
   readonly kind: string
   readonly apiVersion: string
@@ -15,18 +15,18 @@ export interface NamespaceLimits {
 }
 
 const defaultLimits: NamespaceLimits = { objects: 5_000, totalBytes: 64 << 20 }
-/** What a tool keeps there is a second copy of the object. */
+/** A tool's second copy of the object. */
 const copiedObject = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** No kind has as many levels, and whatever reads an object later may recurse. */
+/** No kind has as many levels, and later code may recurse. */
 const mostDepth = 100
 
-/** How problems name an object. */
+/** The name of an object in problems. */
 export const objectPlace = (kind: string, namespace: string, name: string): string => `${kind}/${namespace}/${name}`
 
 /**
- * The objects of a namespace as files, one for each object, and one for each YAML of the ConfigMap of values. What the
- * API server and others keep in an object (status, versions, managed fields) is left out: it is no configuration.
+ * The objects of a namespace as files, one for each object, and one for each YAML of the ConfigMap of values.
+ * Fields of the API server and others (status, versions, managed fields) are left out: they are not configuration.
  */
 export function namespaceSources(
   namespace: string,
@@ -84,7 +84,7 @@ function objectFile(
   return [{ name: place, text: JSON.stringify(sorted(object)), isObject: true }]
 }
 
-/** Found without recursion, level by level. */
+/** Searched without recursion, level by level. */
 function isTooDeep(root: unknown): boolean {
   let level: unknown[] = [root]
   for (let depth = 0; level.length > 0; depth++) {
@@ -105,7 +105,7 @@ function valuesFiles(namespace: string, { kind, content }: ListedObject): Source
 const metadataOf = ({ metadata }: ListedObject['content']): Readonly<Record<string, unknown>> =>
   isJsonObject(metadata) ? metadata : {}
 
-/** With keys in order, so that the same object is the same text whoever wrote it. */
+/** With sorted keys, so that the same object is always the same text. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
   if (!isJsonObject(value)) return value
@@ -117,20 +117,20 @@ function sorted(value: unknown): unknown {
 export interface ConfigResource {
   readonly kind: Kind
   readonly group: string
-  /** The one that is stored and watched: the newest, since the API server gives every object in it. */
+  /** The version that is stored and watched: the newest, since the API server returns every object in it. */
   readonly version: string
   readonly plural: string
   readonly singular: string
 }
 
-/** The predecessor's names, where they are not those of the kind in small letters. */
+/** OpenUnison's names, if they are not the kind in lower case. */
 const singularNames: Readonly<Record<string, string>> = {
   AuthenticationMechanism: 'authmech',
   AuthenticationChain: 'authchain',
   CustomAuthorization: 'customaz',
 }
 
-/** In a cluster there is the predecessor's group only: two groups would be two sets of objects. */
+/** A cluster has OpenUnison's group only: two groups would be two sets of objects. */
 const configGroup = groups[0]
 
 export const configResources: readonly ConfigResource[] = kinds.map((kind) => {

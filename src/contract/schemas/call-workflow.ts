@@ -7,7 +7,7 @@ export const startedRun = z.object({
   changes: z.int().describe('Audit entries that the run wrote; where it is completed').optional(),
 })
 
-/** GET {workflowId}: what the caller who started the run may know. */
+/** GET {workflowId}: what the caller that started the run may see. */
 export const runStatus = z.object({
   workflowId: z.string(),
   name: z.string().describe('The workflow'),

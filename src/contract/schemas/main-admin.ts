@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { requestApproval, runState } from './main-requests.ts'
 
-/** A run that outlived its call. */
+/** A run that did not end within its call. */
 export const adminRun = z.object({
   id: z.string(),
   name: z.string().describe('The workflow.'),

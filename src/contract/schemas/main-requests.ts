@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { attributeValues } from './main.ts'
 
-/** Values are left out where they are secret. */
+/** Secret values are left out. */
 export const previewAttribute = z.object({
   name: z.string(),
   secret: z.boolean(),
@@ -9,7 +9,7 @@ export const previewAttribute = z.object({
   after: z.array(z.string()),
 })
 
-/** A user or a group that comes, changes or goes at a target. */
+/** A user or a group that is created, changed or deleted at a target. */
 export const previewEntry = z.object({
   kind: z.enum(['user', 'group']),
   action: z.enum(['create', 'change', 'delete']),
@@ -56,7 +56,11 @@ export const previewStep = z.union([
   }),
 ])
 
-/** What approving would do, in order, as far as the preview can say. Steps after one of the kind `unforeseen` may differ, and steps after an `approval` happen only if it is given too. Has no secrets. Times are ISO 8601 on the wire. */
+/**
+ * What approving would do, in order, as far as the preview can show it. Steps after one of the kind `unforeseen`
+ * may differ, and steps after an `approval` happen only if that approval is given too. Has no secrets. Times are
+ * ISO 8601.
+ */
 export const changePreview = z.object({
   steps: z.array(previewStep),
   whole: z.boolean().describe('False if more steps follow than are listed.'),
@@ -93,7 +97,7 @@ export const decisionView = z.object({
   comment: z.string().optional(),
 })
 
-/** GET approvals/{id}?changes=. It holds no secrets. */
+/** GET approvals/{id}?changes=. Has no secrets. */
 export const approvalDetails = approvalSummary.extend({
   userObj: z.object({
     userID: z.string(),
@@ -132,7 +136,7 @@ export const approvalDetails = approvalSummary.extend({
     .optional(),
 })
 
-/** By approval: how it went; `status` is what deciding it alone would have answered. */
+/** The result by approval; `status` is the status that a single decision would return. */
 export const bulkResults = z.object({
   results: z.record(
     z.string(),
@@ -169,7 +173,10 @@ export const requestSummary = z.object({
     .optional(),
 })
 
-/** GET requests?state=&about=mine|me&after=&limit=: what the caller asked for, or what was asked for the caller. */
+/**
+ * GET requests?state=&about=mine|me&after=&limit=: what the caller requested, or what others requested for the
+ * caller.
+ */
 export const requestList = z.object({
   requests: z.array(requestSummary).describe('Latest first.'),
   next: z.string().optional(),

@@ -90,7 +90,7 @@ export const userData = z.object({
   groups: z.array(z.string()),
 })
 
-/** GET orgs: the branches that the one who asks may see. Where several are at the top, the root has no id. */
+/** GET orgs: the branches that the caller may see. If several are at the top, the root has no id. */
 export const organization = z.object({
   id: z.string(),
   name: z.string(),
@@ -130,10 +130,10 @@ export const delegationRights = z.object({
   uuid: z.string().optional(),
 })
 
-/** By uuid: `success`, or what went wrong, for people. */
+/** By uuid: `success`, or an error text for people. */
 export const submitResults = z.record(z.string(), z.string())
 
-/** PUT workflows?outcomes=true, by uuid: the same, and what became of the decision that came with it. */
+/** PUT workflows?outcomes=true, by uuid: the same, and the result of the decision that came with it. */
 export const submitOutcome = z.object({
   result: z.string(),
   decision: z
@@ -155,7 +155,7 @@ export const portalLink = z.object({
   icon: z.string().describe('A PNG in base64; empty where there is none.'),
 })
 
-/** GET search?q=&kind=workflow|url|person (may repeat; all that are allowed when absent). */
+/** GET search?q=&kind=workflow|url|person. `kind` may repeat; absent means all allowed kinds. */
 export const searchResults = z.object({
   workflows: z.array(
     z.object({
@@ -184,7 +184,7 @@ export const markedItem = z.object({
   at: z.string(),
 })
 
-/** GET favourites. Only what the caller may still see. */
+/** GET favourites. Only items that the caller may still see. */
 export const markedItems = z.object({
   favourites: z.array(markedItem),
   recent: z.array(markedItem).describe('Latest first.'),
@@ -204,7 +204,7 @@ export const timedAccess = z.object({
   ),
 })
 
-/** What the one who asks has to choose before a report can be run; days or times, and a login. */
+/** The parameters that the caller has to fill in before running a report: days or times, and a login. */
 export const reportParameter = z.enum(['beginDate', 'endDate', 'userKey'])
 
 export const reportInfo = z.object({
@@ -228,7 +228,11 @@ export const reportGroup = z.object({
   data: z.array(z.record(z.string(), z.string())).describe('By data field.'),
 })
 
-/** GET reports/{name}?beginDate=&endDate=&userKey=, with every parameter that the report declares and no other. Times are milliseconds since 1970, or ISO 8601; a day alone is, in endDate, that whole day (UTC). `&format=csv` and `&format=xlsx` give a file instead, `&excel=true` a ReportReference. */
+/**
+ * GET reports/{name}?beginDate=&endDate=&userKey=, with exactly the parameters that the report declares. Times are
+ * milliseconds since 1970, or ISO 8601; a date in endDate includes that whole day (UTC). `&format=csv` and
+ * `&format=xlsx` return a file instead, `&excel=true` a ReportReference.
+ */
 export const reportResult = z.object({
   name: z.string(),
   description: z.string(),
@@ -238,7 +242,7 @@ export const reportResult = z.object({
   truncated: z.literal(true).describe('There are more rows than are shown. Absent when there are not.').optional(),
 })
 
-/** The file is at `reports/excel/{reportid}/{any file name}`, for the one who asked alone, and for ten minutes. */
+/** The file is at `reports/excel/{reportid}/{any file name}` for ten minutes, for this caller only. */
 export const reportReference = z.object({
   reportid: z.string(),
 })

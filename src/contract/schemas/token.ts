@@ -20,7 +20,7 @@ export const tokenConfig = z.object({
   headerTitle: z.string(),
 })
 
-/** How it stands with the tokens of a session. */
+/** The state of a session's tokens. */
 export const tokenState = z.object({
   idToken: z.enum(['valid', 'expired']),
   refreshToken: z

@@ -2,12 +2,12 @@ import type { Approval } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import { newId } from '#kernel/ids.ts'
 
-/** What stands in the audit as the target of what Gatehouse does to its own records. */
+/** The target that audit entries name for Gatehouse's own records. */
 export const ownTarget = 'gatehouse'
 
 type AboutApproval = Pick<Approval, 'id' | 'run' | 'workflow' | 'subject'>
 
-/** Who did something to an approval; a deputy is the caller, on behalf of the requestor. */
+/** Who acted on an approval. A deputy is the caller, on behalf of the requestor. */
 export interface Actor {
   readonly requestor: string
   readonly caller?: string
@@ -15,7 +15,7 @@ export interface Actor {
   readonly requestId?: string
 }
 
-/** For what nobody asked for: timers and reminders. */
+/** The actor of timers and reminders. */
 export const byItself: Actor = { requestor: ownTarget }
 
 /** `value` says what happened: `approved`, `denied`, `escalated to …`. */

@@ -35,18 +35,18 @@ function setUp() {
 
 const off = { active: ['false'] }
 
-test('whoever the rules let decides, and so does the deputy', async () => {
+test('a user that the rules allow may decide, and so may the deputy', async () => {
   const { kindOf } = setUp()
   expect([await kindOf('ada'), await kindOf('bob'), await kindOf('cy')]).toEqual(['may', 'may', 'none'])
 })
 
-test('who is switched off decides nothing, and is represented by nobody', async () => {
+test('a deactivated approver may not decide, and has no deputy', async () => {
   const { people, kindOf } = setUp()
   people.put('ada', ['managers'], off)
   expect([await kindOf('ada'), await kindOf('bob')]).toEqual(['none', 'none'])
 })
 
-test('a deputy who is switched off represents nobody', async () => {
+test('a deactivated deputy represents no one', async () => {
   const { people, kindOf } = setUp()
   people.put('bob', [], off)
   expect([await kindOf('ada'), await kindOf('bob')]).toEqual(['may', 'none'])

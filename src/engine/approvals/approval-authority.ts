@@ -9,9 +9,7 @@ import type { Rule } from '#sdk/auth/rule.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
-/**
- * What a user is to an approval. `barred`: the rules would let them decide, but they requested it, or it is about them.
- */
+/** A user's role in an approval. `barred`: the rules allow the user, but the user requested it or is its subject. */
 export type Standing =
   | { readonly kind: 'may'; readonly onBehalfOf?: string }
   | { readonly kind: 'barred' }
@@ -23,7 +21,7 @@ export interface AuthorityParts {
   readonly delegations: Pick<DelegationStore, 'representedBy'>
 }
 
-/** Who may decide, by the directory, the rules and the delegations as they are at this moment. */
+/** Who may decide, by the current directory, rules and delegations. */
 export class ApprovalAuthority {
   readonly #parts: AuthorityParts
 
@@ -38,7 +36,7 @@ export class ApprovalAuthority {
   ): Promise<Standing> {
     const entries = await this.#parts.finder.entriesOf(user)
     const active = entries.filter(isActive)
-    // A deactivated user decides nothing, not even by a link that needs no login.
+    // A deactivated user may not decide, not even with a link that needs no login.
     if (entries.length > 0 && active.length === 0) return { kind: 'none' }
     const involved = isInvolved(plan.involved, user, entries)
     if (await this.passes(plan.approvers, active)) {
@@ -46,11 +44,11 @@ export class ApprovalAuthority {
     }
     const onBehalfOf = await this.#represented(approvers, allowSelf, plan, refsOf(user, entries))
     if (onBehalfOf === undefined) return { kind: 'none' }
-    // The requester never decides in another's place, even where the approval allows their own decision.
+    // The requester never decides as a deputy, even if the approval allows their own decision.
     return involved ? { kind: 'barred' } : { kind: 'may', onBehalfOf: onBehalfOf.login }
   }
 
-  /** One of the entries passes one of the rules now. */
+  /** Whether one of the entries passes one of the rules now. */
   async passes(rules: readonly Rule[], entries: readonly DirectoryEntry[]): Promise<boolean> {
     for (const { dn, identity, attributes } of entries) {
       const uid = attributes.first('uid') ?? ''
@@ -60,7 +58,7 @@ export class ApprovalAuthority {
     return false
   }
 
-  /** Of those the approval was given to, one who may still decide, and whose deputy the user is now. */
+  /** An assigned approver who may still decide and whose deputy the user is now. */
   async #represented(
     approvers: readonly UserRef[],
     allowSelf: boolean,
@@ -82,8 +80,8 @@ export class ApprovalAuthority {
 const isActive = ({ attributes }: DirectoryEntry): boolean => !isDeactivated(attributes)
 
 /**
- * The user by each login of their entry, under which rows from before identities may be stored. Does not search the
- * directory.
+ * The user under each login of their entry, because rows from before identities may be stored under any. Does not
+ * search the directory.
  */
 export function refsOf(user: ApprovalUser, entries: readonly DirectoryEntry[] = []): readonly UserRef[] {
   const { identity, dn } = user
@@ -94,14 +92,14 @@ export function refsOf(user: ApprovalUser, entries: readonly DirectoryEntry[] = 
   return [user, ...named.map((login) => ({ identity, login })), ...known]
 }
 
-/** By identity; by login only where one of the two is stored without an identity, and the other is a directory entry. */
+/** By identity; by login only if one of the two is stored without an identity, and the other is a directory entry. */
 export const isSame = (one: UserRef, other: UserRef): boolean =>
   isUser(one.identity, other) || isUser(other.identity, one)
 
 /**
- * Whether the user is one of those involved. Names count only for those of whom no identity is known; they are compared
- * loosely, since targets may take spellings for the same that are not the same here: better one approver too few than
- * one who requested it.
+ * Whether the user is involved. Names count only for involved users without a known identity. They are compared
+ * loosely, since targets may treat spellings as equal that differ here: one approver too few is better than one who
+ * requested it.
  */
 export function isInvolved(
   { identities, names }: Involved,

@@ -27,7 +27,7 @@ test('D4: approvers see the request, but no secrets and no keys of the engine', 
   })
 })
 
-test('groups that a user is to join are shown, also while the other memberships are unknown', () => {
+test('groups that a user will join are shown, even if the other memberships are unknown', () => {
   const groupsOf = (user: Parameters<typeof approvalData>[0]) => approvalData(user, new Map())['groups']
   const user = userWith({}, ['staff'])
   expect(groupsOf({ ...user, keepGroups: false })).toEqual(['staff'])
@@ -36,7 +36,7 @@ test('groups that a user is to join are shown, also while the other memberships 
   expect(groupsOf({ ...user, keepGroups: true, groupChanges })).toEqual(['vault'])
 })
 
-test('however much there is, what is shown is bounded', () => {
+test('the shown data is limited', () => {
   const values = Array.from({ length: 500 }, () => 'x'.repeat(5000))
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`a${i}`, values]))
   const request = new Map(Array.from({ length: 500 }, (_, i) => [`p${i}`, 'y'.repeat(5000)] as const))

@@ -11,55 +11,58 @@ import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
-/** The run that is to wait for an approval. */
+/** The run that will wait for an approval. */
 export interface ApprovalRun {
   readonly id: string
   readonly name: string
-  /** The number of the step that asks. */
+  /** The number of the step that requests it. */
   readonly step: number
   /** The login of the user the run is about. */
   readonly subject: string
   readonly requestor: string
   readonly caller?: string
   readonly who: RunIdentities
-  /** The user as the task sees it, and the request map; what approvers are shown of them holds no secrets. */
+  /** The user as the task sees it, and the request map. Approvers see them without secrets. */
   readonly user: RequestedUser
   readonly request: ReadonlyMap<string, unknown>
-  /** The run may only create accounts: approvers are shown what was submitted. */
+  /** The run may only create accounts: approvers see the submitted values. */
   readonly newAccount?: NewAccount
 }
 
 export interface ReminderRequest {
   /** Approvals that have been open for at least this long. */
   readonly openForMillis: number
-  /** What makes a repetition the same reminder, such as the job's due time; nobody is reminded twice under one key. */
+  /** Identifies the reminder, such as the job's due time. No user gets a second reminder with the same key. */
   readonly key: string
-  /** `%L` is the label, `%D` the number of days it has been open. */
+  /** `%L` is the label, `%D` the number of days since it was opened. */
   readonly message?: string
-  /** The attribute that holds approvers' addresses, for approvals that name none. */
+  /** The attribute with approvers' addresses, for approvals that name none. */
   readonly mailAttribute?: string
-  /** At most this many approvals, the oldest first; 10,000 when absent. */
+  /** The maximum number of approvals, oldest first; 10,000 if absent. */
   readonly limit?: number
-  /** Ends between two approvals. */
+  /** Stops between two approvals. */
   readonly signal?: AbortSignal
 }
 
-/** The kind of the timers that `escalate` is the handler of. */
+/** The kind of the timers that `escalate` handles. */
 export const escalationTimer = 'approval-escalation'
 
-/** Approvals of one configuration: whom to ask, who may decide, what happens when nobody does. */
+/** Approvals of one configuration: who is asked, who may decide, and what happens if no one does. */
 export interface ApprovalDesk extends ApprovalAccess {
   /**
-   * What is committed with the step that waits. Nothing is stored here. Throws NO_APPROVERS, which is an incident, when
-   * nobody may decide, or when the rules cover more people than anybody meant.
+   * The part of the commit of the waiting step. Stores nothing. Throws NO_APPROVERS, which is an incident, if no
+   * one may decide or the rules match too many users.
    */
   open(request: ApprovalRequest, run: ApprovalRun): Promise<NewApproval>
-  /** Mails to the approvers of a run that ended without doing what they approved. The caller stores them when it ends the run. */
+  /**
+   * Mails to the approvers of a run that ended without the approved change. The caller stores them when it ends the
+   * run.
+   */
   mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]>
   readonly escalate: TimerHandler
   /**
-   * Looks who may decide what has been open for long, oldest first, gives it to those who may by now, and mails to them;
-   * how many approvals.
+   * Finds the current approvers of approvals that have been open for long, oldest first, assigns the approvals to
+   * them and mails them. Returns the number of approvals.
    */
   remind(request: ReminderRequest): Promise<number>
 }
@@ -67,15 +70,15 @@ export interface ApprovalDesk extends ApprovalAccess {
 const maxNames = 100
 const maxValues = 20
 const maxLength = 2000
-/** Characters of all that is shown. */
+/** The maximum number of characters in total. */
 const maxTotal = 64 * 1024
 
-/** While memberships are unknown, the groups that the user is to join are among the changes. */
+/** While memberships are unknown, the groups that the user will join are among the changes. */
 type RequestedUser = User & Partial<Pick<WorkflowUser, 'keepGroups' | 'groupChanges'>>
 
 /**
- * What approvers are shown: the subject's attributes and groups, and the request's parameters. Passwords and whatever is
- * named like a secret are left out, as are the keys of the engine; long lists and texts are cut.
+ * What approvers see: the subject's attributes and groups, and the request's parameters. Leaves out secrets and the
+ * keys of the engine; cuts long lists and texts.
  */
 export function approvalData(user: RequestedUser, request: ReadonlyMap<string, unknown>): JsonObject {
   let left = maxTotal

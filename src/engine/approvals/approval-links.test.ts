@@ -21,7 +21,7 @@ const tokenOf = (link: string): string => new URL(link).searchParams.get('token'
 const read = async (token: string, at = now) => readApprovalLink(token, await approvalLinkKeys(keys), at)
 
 describe('a link', () => {
-  test('says which approval, version, approver and decision it is for', async () => {
+  test('contains its approval, version, approver and decision', async () => {
     const { approve, deny } = await links()
     expect(approve.startsWith('https://x.test/decide?a=1&token=')).toBe(true)
     const claims = { approval: 'a-1', version: 3, approver: 'boss', identity: userRef('boss').identity }
@@ -29,13 +29,13 @@ describe('a link', () => {
     expect(await read(tokenOf(deny))).toEqual({ kind: 'valid', claims: { ...claims, approve: false } })
   })
 
-  test('is good until it expires', async () => {
+  test('is valid until it expires', async () => {
     const token = tokenOf((await links()).approve)
     expect(await read(token, new Date(expires.getTime() - 1000))).toMatchObject({ kind: 'valid' })
     expect(await read(token, expires)).toEqual({ kind: 'expired' })
   })
 
-  test('of another installation, or changed anywhere, is forged', async () => {
+  test('of another installation, or changed anywhere, is rejected as forged', async () => {
     const token = tokenOf((await links()).approve)
     expect(await readApprovalLink(token, await approvalLinkKeys(keysOf(2, 3)), now)).toEqual({ kind: 'forged' })
     expect(await readApprovalLink(token, [], now)).toEqual({ kind: 'forged' })
@@ -47,7 +47,7 @@ describe('a link', () => {
     )
   })
 
-  test('of a key that was replaced is still good, and new ones are signed with the new key', async () => {
+  test('of a replaced key is still valid, and new links use the new key', async () => {
     const both = keysOf(2, 1)
     const old = tokenOf((await links()).approve)
     const read = (token: string, keysNow: typeof keys) =>
@@ -63,7 +63,7 @@ describe('a link', () => {
     expect(await read(tokenOf(made.deny), keys)).toEqual({ kind: 'forged' })
   })
 
-  test('that is not a token, or a token for something else, is forged', async () => {
+  test('that is not a token, or a token for another purpose, is rejected as forged', async () => {
     const key = await approvalLinkKey(keys)
     const claims = {
       apr: 'a-1',
@@ -108,7 +108,7 @@ describe('a link', () => {
 })
 
 describe('a mail with links', () => {
-  test('has them in both forms, and what it said before is escaped once', async () => {
+  test('has them in both forms, and escapes the existing text once', async () => {
     const made = await links()
     const mail = withApprovalLinks({ subject: 's', text: 'Is <this> fine?\n' }, made)
     expect(mail.text).toBe(`Is <this> fine?\n\nApprove:\n${made.approve}\n\nDeny:\n${made.deny}\n`)
@@ -135,7 +135,7 @@ describe('the links of a configuration', () => {
     return linksFor(configuration, { keys, clock: () => now })({ id: 'a-1', version: 1 }, userRef('boss'))
   }
 
-  test('lead to the first page there is, for as long as it says', async () => {
+  test('point to the first page of the configuration, with its lifetime', async () => {
     const links = await made(undefined, 'https://one.test/decide', 'https://two.test/decide')
     expect(links?.deny.startsWith('https://one.test/decide?token=')).toBe(true)
     const token = tokenOf(links?.deny ?? '')
@@ -143,7 +143,7 @@ describe('the links of a configuration', () => {
     expect(await read(token, new Date(now.getTime() + 60_000))).toEqual({ kind: 'expired' })
   })
 
-  test('are none without a page', async () => {
+  test('are absent without a page', async () => {
     expect(await made(undefined)).toBeUndefined()
   })
 })

@@ -7,7 +7,7 @@ import type { MailText } from '#sdk/notifier/mail.ts'
 import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 
-/** An approval as it is going to be stored: its id, and the version it has then (1 when it is opened). */
+/** An approval as it will be stored: its id, and its version then (1 when it is opened). */
 export interface LinkedApproval {
   readonly id: string
   readonly version: number
@@ -19,15 +19,15 @@ export interface ApprovalLinks {
 }
 
 export interface LinkOptions {
-  /** Where `filters.ApprovalLink` answers, as people reach it. */
+  /** The public URL of `filters.ApprovalLink`. */
   readonly url: string
   readonly expires: Date
   readonly keys: Pick<KeySource, 'secretKeys'>
 }
 
 /**
- * The two addresses by which one approver may decide one approval. They are good until they expire, until somebody has
- * decided, and until the approval is given to others.
+ * The two links with which one approver may decide one approval. They are valid until they expire, the approval is
+ * decided, or it is assigned to others.
  */
 export async function approvalLinks(
   { id, version }: LinkedApproval,
@@ -44,7 +44,7 @@ export async function approvalLinks(
   return { approve: await link(true), deny: await link(false) }
 }
 
-/** The mail with both links below what it says. */
+/** The mail with both links below its text. */
 export function withApprovalLinks(mail: MailText, { approve, deny }: ApprovalLinks): MailText {
   const anchor = (address: string, label: string) => `<a href="${escapeHtml(address)}">${label}</a>`
   const links = `<p>${anchor(approve, 'Approve')} &nbsp; ${anchor(deny, 'Deny')}</p>`
@@ -55,15 +55,15 @@ export function withApprovalLinks(mail: MailText, { approve, deny }: ApprovalLin
   }
 }
 
-/** The HTML with one more part at the end of its body. */
+/** The HTML with another part at the end of its body. */
 export function endingWith(html: string, part: string): string {
   const end = html.search(/<\/body\s*>/i)
   return end < 0 ? html + part : html.slice(0, end) + part + html.slice(end)
 }
 
 /**
- * Makes the links of approval mails, to the first page of the configuration that answers them. They are undefined where
- * there is none.
+ * Creates the links of approval mails, to the first page of the configuration that handles them. Undefined without
+ * such a page.
  */
 export function linksFor(
   { applications }: Pick<Configuration, 'applications'>,

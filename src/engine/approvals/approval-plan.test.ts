@@ -26,7 +26,7 @@ const plan: ApprovalPlan = {
   mail: { subject: 's', text: 't', html: '<p>t</p>', notifier: 'n', address: 'mail' },
 }
 
-test('a plan is read back as it was stored', () => {
+test('a stored plan is read back unchanged', () => {
   const stored = JSON.parse(JSON.stringify(storePlan(plan))) as JsonValue
   const plain = (value: ApprovalPlan): unknown => JSON.parse(JSON.stringify(value))
   expect(plain(readPlan(stored))).toEqual(plain(plan))
@@ -34,7 +34,7 @@ test('a plan is read back as it was stored', () => {
   expect(readPlan(storePlan(least))).toEqual(least)
 })
 
-describe('what was not stored so is refused', () => {
+describe('anything else is rejected', () => {
   const stored = storePlan(plan)
   test.each([
     null,

@@ -12,7 +12,7 @@ export interface Involved {
   readonly names: readonly string[]
 }
 
-/** What an open approval is governed by, from its opening to its end. It is stored with the approval. */
+/** The rules of an open approval, from opening to end. Stored with the approval. */
 export interface ApprovalPlan {
   /** Who may decide now. */
   readonly approvers: readonly Rule[]
@@ -38,7 +38,7 @@ export function storePlan(plan: ApprovalPlan): JsonObject {
   }
 }
 
-/** Throws an Error for what was not stored by `storePlan`. */
+/** Throws an Error for anything that `storePlan` did not store. */
 export function readPlan(stored: JsonValue): ApprovalPlan {
   const plan = objectOf(stored)
   const { failure, mail } = plan

@@ -25,7 +25,7 @@ import { userRef } from '#testing/user-ref.ts'
 const minute = 60_000
 const day = 24 * 60 * minute
 
-/** One installation: two processes, the people, and requests of `asker` about `subject`. */
+/** One installation: two processes, users, and requests of `asker` about `subject`. */
 class Office {
   readonly people = new MemoryPeople()
   readonly authorizations = new Map<string, Authorization>()
@@ -54,7 +54,7 @@ class Office {
     return new Office(url, await process(), await process())
   }
 
-  /** As somebody with a database tool does. */
+  /** Like a person with a database tool. */
   async sql(statement: string): Promise<void> {
     if (!this.#url.startsWith('sqlite:')) return void (await runSql(this.#url, statement))
     const database = new DatabaseSync(this.#url.slice('sqlite:'.length))
@@ -85,7 +85,7 @@ class Office {
     return { scope: 'group', constraint: group.toString(), group }
   }
 
-  /** A run that waits for the approval; the approval's id. */
+  /** Creates a run that waits for the approval; returns the approval's id. */
   async ask(
     more: Partial<ApprovalRequest> = {},
     about: {
@@ -153,7 +153,7 @@ class Office {
     return rows.map(({ requestor, caller, value, reason }) => [requestor, caller, value, reason].join('|')).reverse()
   }
 
-  /** Handles what is due, as a process does that has just started. */
+  /** Handles due timers, like a process that has just started. */
   async sweep(storage: Storage = this.one): Promise<number> {
     const loop = new TimerLoop({ store: storage.timers, log: silentLogger })
     loop.on(escalationTimer, this.desk(storage).escalate)
@@ -175,7 +175,7 @@ onEachDatabase('approvals', (freshUrl) => {
   describe('a registration', () => {
     const newAccount: NewAccount = { unique: [] }
 
-    test('is not approved where its account exists, and can be denied', async () => {
+    test("can't be approved if its account exists, and can be denied", async () => {
       const office = await open()
       const [first, second] = [await office.ask({}, { newAccount }), await office.ask()]
       const asked: string[] = []
@@ -198,7 +198,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(asked).toEqual([first.id])
     })
 
-    test('that fails after the approval is reported to its approver by mail', async () => {
+    test('its approver gets a mail if it fails after the approval', async () => {
       const office = await open()
       const { id, run } = await office.ask({}, { newAccount })
       await office.desk().decide(boss, { approval: id, approve: true })
@@ -211,7 +211,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 
   describe('deciding', () => {
-    test('lets the run go on with the decision, and the audit says who, for whom and why', async () => {
+    test('continues the run with the decision, and the audit has the approver, the deputy and the comment', async () => {
       const office = await open()
       const { id, run } = await office.ask()
       expect(await office.mailedTo()).toEqual(['boss@x.org', 'chief@x.org'])
@@ -236,7 +236,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.desk().ofRun(run)).toMatchObject([{ id, decision: { by: { login: 'boss' } } }])
     })
 
-    test('D10: two approvers in the same millisecond: one wins, the other is told so', async () => {
+    test('D10: two approvers in the same millisecond: one wins, the other gets a conflict', async () => {
       const office = await open()
       for (let round = 0; round < 10; round++) {
         const { id } = await office.ask()
@@ -250,7 +250,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect((await office.one.runs.list({ states: ['ready'], limit: 50 })).runs).toHaveLength(10)
     })
 
-    test('who left the group since then may no longer decide, and who came may', async () => {
+    test('a user who left the group may no longer decide, and a new member may', async () => {
       const office = await open()
       const { id } = await office.ask()
       office.people.put('boss').put('new', ['managers'])
@@ -260,7 +260,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.desk().get(userRef('stranger'), id)).toBeUndefined()
     })
 
-    test('a caller who is known by a directory entry is judged by that entry alone', async () => {
+    test('a caller with a directory entry is judged by that entry alone', async () => {
       const office = await open()
       const { id } = await office.ask()
       const entry = { ...userRef('deputy'), login: 'boss', dn: office.people.userDn('deputy') }
@@ -270,7 +270,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await office.desk().decide(linked, { approval: id, approve: true })
     })
 
-    test('a comment is bounded, and a decision on another version refused', async () => {
+    test('a comment is limited, and a decision on another version is rejected', async () => {
       const office = await open()
       const { id } = await office.ask()
       const decide = (more: object) => office.desk().decide(boss, { approval: id, approve: true, ...more })
@@ -281,7 +281,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await expect(decide({})).rejects.toMatchObject({ status: 409 })
     })
 
-    test('what would have ended already cannot be approved, and is left to be denied', async () => {
+    test("access that would have expired already can't be approved, and can be denied", async () => {
       const office = await open()
       const accessEnds = new Date(Date.now() + day)
       const [late, early] = [await office.ask({}, { accessEnds }), await office.ask({}, { accessEnds })]
@@ -297,7 +297,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.desk().decide(boss, { approval: late.id, approve: false })).toMatchObject({
         state: 'denied',
       })
-      // What is decided is told to be so, whenever it would have ended.
+      // A decided approval is reported as decided, even if the access would have expired.
       for (const { id } of [late, early]) {
         await expect(office.desk().decide(chief, { approval: id, approve: true })).rejects.toMatchObject({
           status: 409,
@@ -305,7 +305,7 @@ onEachDatabase('approvals', (freshUrl) => {
       }
     })
 
-    test('a directory that does not answer lets nobody decide', async () => {
+    test('no one may decide while the directory does not answer', async () => {
       const office = await open()
       const { id } = await office.ask()
       office.people.failure = new GatewayError('TARGET_UNREACHABLE', 'down')
@@ -314,7 +314,7 @@ onEachDatabase('approvals', (freshUrl) => {
       await office.desk().decide(boss, { approval: id, approve: true })
     })
 
-    test('D10: approve racing the end of the run: one of both happens', async () => {
+    test('D10: approve racing the end of the run: only one of them happens', async () => {
       const office = await open()
       for (let round = 0; round < 10; round++) {
         const { id, run } = await office.ask()
@@ -368,10 +368,10 @@ onEachDatabase('approvals', (freshUrl) => {
       }
     })
 
-    test('one person with two logins does not approve their own request', async () => {
+    test("a user with two logins can't approve their own request", async () => {
       const office = await open()
       office.people.put('ann', ['managers'])
-      // Requested through an outside issuer that knows them by an opaque subject; decided through the form.
+      // Requested through an external issuer that knows the user by an opaque subject; decided through the form.
       const { id } = await office.ask({}, { requestor: 'sub-0815', who: { requestor: userRef('ann').identity } })
       expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
       await expect(office.desk().decide(userRef('ann'), { approval: id, approve: true })).rejects.toMatchObject({
@@ -380,7 +380,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect((await office.desk().list(userRef('ann'), { limit: 5 })).approvals).toEqual([])
     })
 
-    test('another person with the login of the requester may decide', async () => {
+    test('another user with the login of the requester may decide', async () => {
       const office = await open()
       const namesake = entryIdentity('contractors', '1')
       const { id } = await office.ask({}, { requestor: 'boss', who: { requestor: namesake } })
@@ -398,7 +398,7 @@ onEachDatabase('approvals', (freshUrl) => {
       })
     })
 
-    test('a caller without an entry is not the user of the directory who has that login', async () => {
+    test('a caller without an entry is not the directory user with that login', async () => {
       const office = await open()
       const { id } = await office.ask()
       const outside = { identity: issuerIdentity('https://issuer.example', 'boss'), login: 'boss' }
@@ -409,7 +409,7 @@ onEachDatabase('approvals', (freshUrl) => {
       })
     })
 
-    test('approvers see, in the portal and by mail, who submitted a request in the name of another user', async () => {
+    test('approvers see, in the portal and by mail, who submitted a request on behalf of another user', async () => {
       const office = await open()
       const { id } = await office.ask({}, { requestor: 'asker', caller: 'svc' })
       await office.ask({}, { requestor: 'asker', caller: 'ASKER' })
@@ -427,7 +427,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect((await said()).filter(Boolean)).toHaveLength(2)
     })
 
-    test('nor may they where the request knows them by another name', async () => {
+    test('they may not decide under another name either', async () => {
       const office = await open()
       office.people.put('ann', ['managers'], { mail: ['Ann@x.org', 'ann.b@x.org'] })
       const others = [
@@ -449,7 +449,7 @@ onEachDatabase('approvals', (freshUrl) => {
       ).rejects.toMatchObject({ code: 'NO_APPROVERS' })
     })
 
-    test('an approval may allow it', async () => {
+    test('an approval may allow their decision', async () => {
       const office = await open()
       office.people.put('asker', ['managers'])
       const { id } = await office.ask({ allowSelf: true })
@@ -460,8 +460,8 @@ onEachDatabase('approvals', (freshUrl) => {
     })
   })
 
-  describe('nobody to ask', () => {
-    test('D23: is an error with a code of its own, also where only the requester would be left', async () => {
+  describe('no approvers', () => {
+    test('D23: is an error with its own code, even if only the requester would be left', async () => {
       const office = await open()
       await expect(office.ask({ approvers: [] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
       await expect(office.ask({ approvers: [office.group('nobody')] })).rejects.toMatchObject({ code: 'NO_APPROVERS' })
@@ -470,14 +470,14 @@ onEachDatabase('approvals', (freshUrl) => {
       })
     })
 
-    test('goes to those who are named for that case', async () => {
+    test('assigns the approval to the fallback approvers', async () => {
       const office = await open()
       const { id } = await office.ask({ approvers: [office.group('nobody')], failure: [office.group('chiefs')] })
       expect(await office.approversOf(id)).toEqual(['chief'])
       await office.desk().decide(chief, { approval: id, approve: true })
     })
 
-    test('too many are refused as well', async () => {
+    test('rejects too many approvers as well', async () => {
       const office = await open()
       for (let i = 0; i < 1000; i++) office.people.put(`crowd${i}`)
       const filter = { scope: 'filter', constraint: '(mail=crowd*)', filter: parseFilter('(mail=crowd*)') } as const
@@ -491,7 +491,7 @@ onEachDatabase('approvals', (freshUrl) => {
   describe('deputies', () => {
     const soon = () => ({ starts: new Date(Date.now() - minute), ends: new Date(Date.now() + day) })
 
-    test('are told, see, and decide on behalf; the audit names both', async () => {
+    test('get mails, see approvals, and decide on behalf; the audit names both users', async () => {
       const office = await open()
       await office.desk().delegate(boss, { deputy: 'DEPUTY', ...soon() })
       const { id } = await office.ask()
@@ -507,7 +507,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect((await office.audited()).slice(1)).toEqual(['boss|Deputy|approved|for boss'])
     })
 
-    test('who are requester or subject may not, nor may those of an approver who is', async () => {
+    test('may not decide as requester or subject, nor for an approver who is one', async () => {
       const office = await open()
       const { id: asked } = await office.ask({}, { requestor: 'deputy' })
       await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
@@ -526,7 +526,7 @@ onEachDatabase('approvals', (freshUrl) => {
       })
     })
 
-    test('hand nothing on, and have no more than those they stand for', async () => {
+    test("can't delegate further, and have no more rights than the approver they represent", async () => {
       const office = await open()
       office.people.put('third')
       await office.desk().delegate(boss, { deputy: 'deputy', ...soon() })
@@ -562,7 +562,7 @@ onEachDatabase('approvals', (freshUrl) => {
       ['a period that ends before it starts', { starts: new Date(Date.now() + 2 * day) }],
       ['a period without end', { ends: new Date(Date.now() + 400 * day) }],
       ['a time that is none', { ends: new Date(Number.NaN) }],
-    ])('%s is refused', async (_, more) => {
+    ])('%s is rejected', async (_, more) => {
       const office = await open()
       const period = { deputy: 'deputy', ...soon(), ...more }
       await expect(office.desk().delegate(boss, period)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
@@ -571,7 +571,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 
   describe('escalation', () => {
-    test('due during downtime takes place at the next start, in order, whichever process starts', async () => {
+    test('due during downtime happens at the next start, in order, in any process', async () => {
       const office = await open()
       const { id } = await office.ask({
         approvers: [office.group('managers')],
@@ -593,7 +593,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.sweep()).toBe(0)
     })
 
-    test('D9: counts from the opening, by the clock of the store, whatever the clocks of processes say', async () => {
+    test('D9: counts from the opening, by the clock of the store, not of processes', async () => {
       const office = await open()
       office.skewMillis = -30 * day
       const { id } = await office.ask({ escalations: [escalation(minute, [office.group('chiefs')])] })
@@ -606,7 +606,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect((await office.one.approvals.get(due))?.escalation).toBe(1)
     })
 
-    test('approve racing escalation: one decides, and the run goes on once', async () => {
+    test('approve racing escalation: one decides, and the run continues once', async () => {
       const office = await open()
       for (let round = 0; round < 10; round++) {
         const { id } = await office.ask({ escalations: [escalation(1, [office.group('chiefs')])] })
@@ -625,7 +625,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.one.timers.claim(50, minute)).toEqual([])
     })
 
-    test('a condition that does not hold leaves it where it is', async () => {
+    test('a condition that does not hold keeps the approvers', async () => {
       const office = await open()
       const seen: string[] = []
       office.authorizations.set('late', {
@@ -643,7 +643,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(seen).toEqual(['subject'])
     })
 
-    test('that finds no approver goes to the fallback approvers or stays, and is audited', async () => {
+    test('that finds no approver assigns the fallback approvers or changes nothing, and is audited', async () => {
       const office = await open()
       const nobody = escalation(1, [office.group('nobody')])
       const { id: assigned } = await office.ask({ escalations: [nobody], failure: [office.group('chiefs')] })
@@ -660,7 +660,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.audited()).toContain('gatehouse||escalation 1 found no approver|')
     })
 
-    test('the last one is followed by those for that case after as long again', async () => {
+    test('after the last one, the fallback approvers follow after the same time', async () => {
       const office = await open()
       const { id } = await office.ask({
         escalations: [escalation(1, [office.group('managers')])],
@@ -673,7 +673,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.approversOf(id)).toEqual(['chief'])
     })
 
-    test('a directory that does not answer puts it off', async () => {
+    test('is postponed while the directory does not answer', async () => {
       const office = await open()
       const { id } = await office.ask({ escalations: [escalation(1, [office.group('chiefs')])] })
       office.people.failure = new GatewayError('TARGET_UNREACHABLE', 'down')
@@ -685,7 +685,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 
   describe('reminders', () => {
-    test('D23: go to the oldest first, once for each occasion, to those who may decide by then', async () => {
+    test('D23: start with the oldest, go out once per occasion, to the current approvers', async () => {
       const office = await open()
       const first = await office.ask()
       await office.ask()
@@ -709,7 +709,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 
   describe('lists', () => {
-    test('come in pages of bounded size, each once', async () => {
+    test('have pages of limited size, with each approval once', async () => {
       const office = await open()
       const ids: string[] = []
       for (let i = 0; i < 7; i++) ids.push((await office.ask()).id)
@@ -724,7 +724,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(seen).toEqual(ids)
     })
 
-    test('D14: ask the store once for a page, and the directory nothing', async () => {
+    test('D14: one page takes one query of the store, and none of the directory', async () => {
       const office = await open()
       for (let i = 0; i < 5; i++) await office.ask()
       office.people.failure = new Error('the directory is not to be asked')
@@ -740,7 +740,7 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(asked).toBe(1)
     })
 
-    test('of one who deputises for more than can be listed at once are still given', async () => {
+    test('a deputy of more approvers than one listing allows still gets a list', async () => {
       const office = await open()
       const ends = new Date(Date.now() + day)
       for (let i = 0; i < 101; i++) {
@@ -753,7 +753,7 @@ onEachDatabase('approvals', (freshUrl) => {
   })
 })
 
-/** Bounded: what is due in a millisecond is due soon. */
+/** Bounded: timers that are due in a millisecond are due soon. */
 async function until(done: () => Promise<boolean>): Promise<void> {
   for (let i = 0; i < 200; i++) {
     if (await done()) return

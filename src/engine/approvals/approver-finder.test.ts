@@ -40,7 +40,7 @@ function finder(all = people(), authorizations: Record<string, Authorization> = 
 const found = async (rules: readonly Rule[], from = finder()): Promise<string[]> =>
   (await from.find(rules)).map(({ login }) => login).sort()
 
-describe('each scope finds its people, and no groups', () => {
+describe('each scope finds its users, and no groups', () => {
   test('dn', async () => {
     expect(await found([dn('ou=people,o=Tremolo')])).toEqual(['ada', 'bob', 'cy'])
     expect(await found([dn('uid=BOB,ou=people,o=Tremolo')])).toEqual(['bob'])
@@ -53,7 +53,7 @@ describe('each scope finds its people, and no groups', () => {
     expect(await found([filter('(cn=managers)')])).toEqual([])
   })
 
-  test('group, whether its members are logins or ids', async () => {
+  test('group, with logins or ids as members', async () => {
     expect(await found([group('group', 'managers')])).toEqual(['ada', 'bob'])
     expect(await found([group('group', 'managers')], finder(people(true)))).toEqual(['ada', 'bob'])
     expect(await found([group('group', 'none')])).toEqual([])
@@ -80,13 +80,13 @@ describe('each scope finds its people, and no groups', () => {
     expect(await found([custom('bob')])).toEqual([])
   })
 
-  test('several rules find everybody once', async () => {
+  test('several rules find each user once', async () => {
     expect(await found([group('group', 'managers'), filter('(department=it)')])).toEqual(['ada', 'bob', 'cy'])
     expect(await found([])).toEqual([])
   })
 })
 
-test('who is switched off is not asked, by whatever rule', async () => {
+test('no rule finds a deactivated user', async () => {
   const all = people().put('ada', ['managers'], { department: ['it'], active: ['false'] })
   const who: Authorization = { isAuthorized: () => true, listPossibleApprovers: async () => ['ada', 'bob'] }
   const from = finder(all, { who })
@@ -97,7 +97,7 @@ test('who is switched off is not asked, by whatever rule', async () => {
   expect(await found([custom()], from)).toEqual(['bob'])
 })
 
-describe('too many are refused, never cut', () => {
+describe('too many users are an error, never cut', () => {
   const crowd = people()
   for (let i = 0; i < 1000; i++) crowd.put(`c${i}`, [], { department: ['crowd'] })
   crowd.put('one-more', [], { department: ['few'] })

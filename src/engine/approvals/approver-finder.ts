@@ -11,15 +11,15 @@ import type { Rule } from '#sdk/auth/rule.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
-/** A search that finds this many may have found only some of them. */
+/** A search with this many results may be incomplete. */
 const tooMany = 1000
-/** Branches of the directory in which one login may stand. */
+/** The maximum number of directory branches with the same login. */
 const maxNamesakes = 20
 
 const people: Filter = { kind: 'present', attribute: 'uid' }
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
-/** A user whom rules name. */
+/** A user that rules name. */
 export interface Approver extends UserRef {
   readonly entry: DirectoryEntry
 }
@@ -31,7 +31,7 @@ export interface FinderParts {
   readonly log: Logger
 }
 
-/** Finds people in the directory: those whom rules name, and those who ask. What it throws is worth a retry. */
+/** Finds users in the directory: approvers that rules name, and callers. Its errors are worth a retry. */
 export class ApproverFinder {
   readonly #parts: FinderParts
 
@@ -39,10 +39,7 @@ export class ApproverFinder {
     this.#parts = parts
   }
 
-  /**
-   * Everybody whom one of the rules names, each once, but for those who are switched off. Throws NO_APPROVERS when they are
-   * 1,000 or more.
-   */
+  /** All active users that match one of the rules, each once. Throws NO_APPROVERS for 1,000 or more. */
   async find(rules: readonly Rule[]): Promise<readonly Approver[]> {
     const found = new Map<Identity, Approver>()
     for (const rule of rules) {
@@ -58,8 +55,8 @@ export class ApproverFinder {
   }
 
   /**
-   * The user's entry; none for a caller without one, even if an entry has their login. All entries with that login where
-   * only the login is known, as in rows from before identities.
+   * The user's entry; none for a caller without one, even if an entry has their login. All entries with that login
+   * if only the login is known, as in rows from before identities.
    */
   async entriesOf({ identity, login, dn }: ApprovalUser): Promise<readonly DirectoryEntry[]> {
     if (isFormer(identity)) return this.byLogin(login)
@@ -71,12 +68,12 @@ export class ApproverFinder {
     return entry === undefined ? [] : [entry]
   }
 
-  /** Entries of any branch that have the login. */
+  /** Entries of any branch with the login. */
   byLogin(login: string): Promise<readonly DirectoryEntry[]> {
     return this.#holding('uid', login)
   }
 
-  /** Entries that the name may mean: a login or a mail address. */
+  /** Entries with the name as login or mail address. */
   async named(name: string): Promise<readonly DirectoryEntry[]> {
     return [...(await this.byLogin(name)), ...(name.includes('@') ? await this.#holding('mail', name) : [])]
   }
@@ -118,7 +115,7 @@ export class ApproverFinder {
     return found
   }
 
-  /** Whom a custom authorization says it would let pass: names of entries, or logins. */
+  /** The users that a custom authorization would allow: names of entries, or logins. */
   async #listed(rule: Rule & { readonly scope: 'custom' }): Promise<readonly DirectoryEntry[]> {
     const authorization = this.#parts.authorizations.get(rule.name)
     if (authorization?.listPossibleApprovers === undefined) {

@@ -17,11 +17,11 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
-/** Deputies are looked for where the approvers are no more than this. */
+/** Deputies get mails only if there are at most this many approvers. */
 const maxRepresented = 100
 const maxAddresses = 3
 
-/** The addresses by which one approver may decide; undefined where there is no page for them. */
+/** The links of one approver; undefined without a page for them. */
 export type LinksFor = (approval: LinkedApproval, approver: UserRef) => Promise<ApprovalLinks | undefined>
 
 export interface ApproverMailParts {
@@ -33,15 +33,15 @@ export interface ApproverMailParts {
 export interface MailOccasion {
   readonly run: string
   readonly step: number
-  /** Tells apart what is mailed about one approval at several times. */
+  /** Distinguishes mails about one approval at different times. */
   readonly occasion: string
-  /** As it is going to be stored. */
+  /** As it will be stored. */
   readonly approval: LinkedApproval
-  /** Who is to decide nothing, and so is told nothing. */
+  /** Users who may not decide, and so get no mail. */
   readonly involved: Involved
 }
 
-/** Approvers read who submitted the request, where that is not the requester. */
+/** Approvers see who submitted the request, if that is not the requester. */
 export function withCaller<M extends MailText>(
   mail: M,
   { requestor, caller }: { readonly requestor: string; readonly caller?: string },
@@ -52,7 +52,7 @@ export function withCaller<M extends MailText>(
   return { ...mail, text, ...(mail.html && { html: endingWith(mail.html, `<p>${escapeHtml(line)}</p>`) }) }
 }
 
-/** Mails to approvers and to their deputies of this moment, each with links of their own. */
+/** Mails to approvers and their current deputies, each with their own links. */
 export async function approverMails(
   approvers: readonly Approver[],
   mail: MailText & { readonly address: string },
@@ -84,7 +84,7 @@ export async function approverMails(
   return newMails(about.run, about.step, mails, about.occasion)
 }
 
-/** To the approvers of a run that ended without doing what they approved. */
+/** Mails to the approvers of a run that ended without the approved change. */
 export async function deciderMails(
   run: string,
   text: string,

@@ -46,7 +46,7 @@ export interface DeskParts {
   readonly mails: Pick<MailStore, 'add'>
   readonly audit: Pick<AuditStore, 'append'>
   readonly directory: MemberDirectory
-  /** Where people are looked for. */
+  /** Where users are looked up. */
   readonly root: Dn
   readonly rules: Pick<RuleEvaluator, 'decide'>
   readonly authorizations: ReadonlyMap<string, Authorization>
@@ -58,7 +58,7 @@ export interface DeskParts {
   /** For registrations: checks whether the account exists, and ends a registration whose account does. */
   readonly newAccounts?: {
     existing(approval: Approval): Promise<ExistingAccount | undefined>
-    /** Ends the run if the account that it is to create exists, and returns the reason. */
+    /** Ends the run if the account that it should create exists, and returns the reason. */
     refuse(approval: Approval, actor: Actor): Promise<GatewayError | undefined>
   }
 }
@@ -163,8 +163,8 @@ async function representedBy(deputy: readonly UserRef[], delegations: Delegation
 }
 
 /**
- * Whether it is another user's approval that the caller requested or is the subject of, and so may not decide as a deputy.
- * Where only a login is known, it is hidden from the user who has it.
+ * Whether it is another user's approval that the caller requested or is the subject of, and so may not decide as a
+ * deputy. If only a login is known, it is hidden from the user who has it.
  */
 async function isHidden(
   { id, who, requestor, subject }: ApprovalItem,
@@ -183,7 +183,7 @@ function checkVote({ comment = '' }: ApprovalVote): void {
   })
 }
 
-/** Access that would have ended already cannot be given; the task that gives it would fail. */
+/** Rejects access that would have expired already: the task that grants it would fail. */
 function checkEnd({ id, state, accessEnds }: Approval, now: Date): void {
   if (state !== 'open' || accessEnds === undefined || accessEnds > now) return
   throw new GatewayError('UNPROCESSABLE', `approval ${id} is about access until ${accessEnds.toISOString()}`, {
@@ -207,7 +207,7 @@ const actorOf = (
   ...(requestId === undefined ? {} : { requestId }),
 })
 
-/** Of those who decide at the same time one succeeds; the others are told by CONFLICT. */
+/** Of concurrent decisions one succeeds; the others get CONFLICT. */
 async function store(
   approval: Approval,
   standing: { readonly onBehalfOf?: string },
@@ -254,7 +254,7 @@ interface DelegationParts {
   readonly clock: Clock
 }
 
-/** Names a deputy for a time. Deputies have to be in the directory, and cannot hand on what they are given. */
+/** Names a deputy for a period. Deputies must be in the directory, and can't delegate further. */
 async function delegate(
   user: ApprovalUser,
   { deputy, starts, ends }: Omit<DeputyPeriod, 'id' | 'login'>,
@@ -318,12 +318,12 @@ interface EscalatingParts extends OpeningParts {
   readonly log: Logger
 }
 
-/** How soon a timer is looked at again that met another change of the same approval. */
+/** How soon a timer is retried after a concurrent change of the same approval. */
 const againMillis = 1_000
 
 /**
- * Gives an approval that nobody decided in time to those of its next escalation. However late and in whatever order its
- * timers come, an approval only ever moves forward. One that was decided meanwhile is left alone.
+ * Assigns an undecided approval to the approvers of its next escalation. Late or reordered timers never move an
+ * approval back. A decided approval stays unchanged.
  */
 async function escalate(timer: ClaimedTimer, parts: EscalatingParts): Promise<TimerOutcome> {
   const approval = timer.approval === undefined ? undefined : await parts.approvals.get(timer.approval)
@@ -402,7 +402,7 @@ async function reassign(
     return 'ended'
   } catch (error) {
     const code = error instanceof GatewayError ? error.code : undefined
-    // Decided, or its run ended: the timer went with it. Changed otherwise: what is to be done is to be seen again.
+    // Decided, or its run ended: the timer was deleted with it. Changed in another way: look again later.
     if (code === 'CONFLICT' || code === 'NOT_FOUND') return 'done'
     if (code === 'VERSION_MISMATCH') return { again: { inMillis: againMillis } }
     throw error

@@ -19,7 +19,7 @@ export interface OpeningParts extends ApproverMailParts {
   readonly clock: Clock
 }
 
-/** The approval as it is committed with the step that waits for it. */
+/** The approval, committed with the step that waits for it. */
 export async function openApproval(
   request: ApprovalRequest,
   run: ApprovalRun,
@@ -64,7 +64,7 @@ export async function openApproval(
   }
 }
 
-/** Those whom the rules name, without those who may not decide. */
+/** The users that the rules name, without users who may not decide. */
 export async function findApprovers(
   rules: readonly Rule[],
   barred: Involved | undefined,
@@ -81,7 +81,7 @@ async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Inv
   const names = new Set<string>()
   const note = (identity: Identity | undefined, login: string): void => {
     if (identity !== undefined) identities.add(identity)
-    // A user who is known only by a credential may also have an entry, under the same name.
+    // A user known only by a credential may also have an entry under the same name.
     if (identity === undefined || entryOf(identity) === undefined) names.add(login)
   }
   note(who.requestor, requestor)
@@ -98,8 +98,8 @@ async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Inv
 }
 
 /**
- * One timer for each escalation, and one behind the last where the approval is to go to others then. Each is due that
- * long after the commit, by the clock of the store; this process's clock only says how long the months are.
+ * One timer for each escalation, and one after the last if there are fallback approvers. The store's clock decides
+ * when each is due; this process's clock only gives the length of months.
  */
 function escalationTimers({ escalations, failure }: ApprovalRequest, now: Date): NewTimer[] {
   const spans = escalations.map(({ after }) => after)
@@ -112,7 +112,7 @@ function escalationTimers({ escalations, failure }: ApprovalRequest, now: Date):
   })
 }
 
-/** Stored as it can be read again: better to fail now than when somebody decides. */
+/** Checks that it can be read again: failing now is better than failing at the decision. */
 function readable(plan: ApprovalPlan): ReturnType<typeof storePlan> {
   const stored = storePlan(plan)
   readPlan(stored)

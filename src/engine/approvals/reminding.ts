@@ -22,7 +22,7 @@ const defaultLimit = 10_000
 const dayMillis = 24 * 60 * 60 * 1000
 const defaultMessage = 'The request "%L" has been waiting for your decision for %D days.'
 
-/** Oldest first, so that none is passed over for ever. One that cannot be told of does not keep the others from it. */
+/** Oldest first, so that none is skipped forever. A failure of one does not stop the others. */
 export async function remind(request: ReminderRequest, parts: RemindingParts): Promise<number> {
   const { openForMillis, limit = defaultLimit, signal } = request
   const openedBefore = new Date(parts.clock().getTime() - openForMillis)
@@ -51,7 +51,7 @@ export async function remind(request: ReminderRequest, parts: RemindingParts): P
 
 const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted === true
 
-/** False when it is no longer open, or has nobody to be told. */
+/** False if it is no longer open, or has no one to notify. */
 async function remindOf(id: string, request: ReminderRequest, parts: RemindingParts): Promise<boolean> {
   const approval = await parts.approvals.get(id)
   if (approval?.state !== 'open') return false
@@ -91,7 +91,7 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
       timers: [],
     })
   } catch (error) {
-    // Decided or given to others at this moment: those are told already.
+    // Decided or reassigned just now: those approvers have their mail.
     if (error instanceof GatewayError && (error.code === 'CONFLICT' || error.code === 'VERSION_MISMATCH')) return false
     throw error
   }

@@ -13,13 +13,13 @@ export interface AuditAnchorsParts extends OwnPlaces {
   readonly meter: AuditMeter
 }
 
-/** Where anchors go. */
+/** The services that anchors use. */
 interface Place {
   readonly name: string
   readonly intervalMillis: number
   keep(anchor: AuditAnchor): Promise<string | undefined>
   close?(): Promise<void> | void
-  /** When the heads were last compared, and the heads that were kept last. */
+  /** The time of the last comparison, and the last anchored heads. */
   lookedAt: number
   kept: string
 }
@@ -28,8 +28,8 @@ const lookEveryMillis = 1000
 const sendMillis = 10_000
 
 /**
- * Keeps the signed heads of the audit outside the database, where they have moved: in the log, and by each AuditAnchor of
- * the configuration. Each process does so.
+ * Writes the signed heads of the audit outside the database after they moved: to the log, and to each AuditAnchor
+ * of the configuration. Every process does so.
  */
 export class AuditAnchors {
   readonly #parts: AuditAnchorsParts
@@ -87,7 +87,7 @@ export class AuditAnchors {
     await this.#closePlaces()
   }
 
-  /** One after the other; nothing here throws. */
+  /** One after the other; never throws. */
   #next(work: () => Promise<void>): Promise<void> {
     this.#working = this.#working.then(work)
     return this.#working
@@ -119,7 +119,7 @@ export class AuditAnchors {
     else log.warn('an audit anchor was not kept', { anchor: place.name, reason })
   }
 
-  /** A chain never gets shorter; where it did, someone put back an older database while we ran. */
+  /** A chain never gets shorter. If it did, someone restored an older database while this process ran. */
   #compare(anchor: AuditAnchor): void {
     const before = this.#last
     this.#last = anchor
@@ -139,7 +139,7 @@ export class AuditAnchors {
   }
 }
 
-/** Why it was not kept, if so. */
+/** The error, if it failed. */
 async function send(sink: AuditSink, anchor: AuditAnchor): Promise<string | undefined> {
   const link = { chain: -1, number: Date.parse(anchor.time), hash: anchor.mac }
   const record = { link, lines: [JSON.stringify(anchor)], time: new Date(anchor.time) }
@@ -152,10 +152,10 @@ export interface AuditMeter {
   sent(sink: string, records: number): void
   /** An attempt failed. */
   failed(sink: string): void
-  /** How many records the sink lacks, and for how long the oldest of them has been written. */
+  /** How many records the sink lacks, and the age of the oldest of them. */
   lag(sink: string, records: number, seconds: number): void
-  /** The sink is not configured any more. */
+  /** The sink is no longer configured. */
   forget(sink: string): void
-  /** An anchor was kept, or could not be. */
+  /** An anchor was written, or failed. */
   anchored(anchor: string, outcome: 'kept' | 'failed'): void
 }

@@ -26,7 +26,7 @@ const row = (subject: string): AuditEntry => ({
   attribute: 'user',
 })
 
-/** Answers as configured, and remembers what it received. */
+/** Responds as configured, and records what it received. */
 class FakeSink implements AuditSink {
   readonly taken: string[] = []
   readonly tried: string[][] = []
@@ -111,7 +111,7 @@ async function appendAll({ audit }: Storage, names: readonly string[]): Promise<
   for (const name of names) await audit.append([row(name)])
 }
 
-test('a sink gets everything in order; after a failure the same records come again, and the lag is reported', async () => {
+test('a sink gets all records in order; after a failure the same records come again, and the lag is reported', async () => {
   const { sinksOf, append, counts, lags, logged } = await setUp()
   const names = Array.from({ length: 450 }, (_, i) => `u${i}`)
   await append(...names)
@@ -139,7 +139,7 @@ test('a sink gets everything in order; after a failure the same records come aga
   expect([sink.closed, lags.size]).toEqual([true, 0])
 })
 
-test('what has not settled is sent again when the receiver breaks off, and by the next process', async () => {
+test('unsettled records are sent again after the receiver disconnects, and by the next process', async () => {
   const { sinksOf, append, storage } = await setUp()
   await append('a', 'b')
   const sink = new FakeSink(60_000)
@@ -160,7 +160,7 @@ test('what has not settled is sent again when the receiver breaks off, and by th
   expect(next.taken).toEqual(['a', 'b', 'c'])
 })
 
-test('of two processes one feeds a sink at a time', async () => {
+test('only one of two processes feeds a sink at a time', async () => {
   const { sinksOf, append } = await setUp()
   let [together, most] = [0, 0]
   const sink = new FakeSink()
@@ -178,7 +178,7 @@ test('of two processes one feeds a sink at a time', async () => {
   expect(most).toBe(1)
 })
 
-test('an anchor goes to the log and to each place where the head has moved, also at the end', async () => {
+test('an anchor goes to the log and to each place after the head moved, also at the end', async () => {
   const { storage, parts, anchored, append } = await setUp()
   const logged: unknown[] = []
   const errors: string[] = []

@@ -122,19 +122,20 @@ interface SinkDeliveryParts {
 }
 
 const sinkTimes: DeliveryTimes = { idleMillis: 1000, pushMillis: 15_000, leaseMillis: 45_000 }
-/** Records that are read and sent at once, and about how many characters of them. */
+/** How many records, and about how many characters, are read and sent at once. */
 const batchRecords = 200
 const batchChars = 1_000_000
 
-/** Records that the sink took and may still lose. */
+/** Records that the sink accepted and may still lose. */
 interface Unsettled {
   readonly positions: SinkPositions
   readonly at: number
 }
 
 /**
- * Feeds one sink from the audit, in order and at least once; of all processes, one does so at a time. The position in the
- * database moves when the sink has settled. After a failure, or in another process, everything behind it is sent again.
+ * Feeds one sink from the audit, in order and at least once; only one process at a time does so. The position in
+ * the database moves after the sink has settled. After a failure, or in another process, everything after it is
+ * sent again.
  */
 class SinkDelivery {
   readonly #parts: SinkDeliveryParts
@@ -226,7 +227,7 @@ function behind(positions: SinkPositions, records: readonly SinkRecord[]): SinkP
   return moved
 }
 
-/** One line for each row, with its record: the form of exports, and of what audit sinks send. */
+/** One line with the record of each row: the format of exports and of audit sinks. */
 export function auditJsonLines({ link, rows }: AuditRecord): string[] {
   return rows.map((row) => JSON.stringify({ ...row, record: link }))
 }

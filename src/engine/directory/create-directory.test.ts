@@ -54,7 +54,7 @@ const adaDn = 'uid=ada,ou=hr,o=Tremolo'
 const adminsDn = 'cn=Admins,ou=groups,ou=hr,o=Tremolo'
 
 describe('targets as branches of the directory', () => {
-  test('finds people and groups from the root down', async () => {
+  test('finds users and groups from the root down', async () => {
     expect(await find('o=Tremolo', '(mail=ada@x.org)')).toEqual([adaDn])
     expect(await find('o=Tremolo', '(objectClass=*)')).toHaveLength(4)
     expect(await find('o=Tremolo', '(&(objectClass=groupOfUniqueNames)(cn=admins))')).toEqual([adminsDn])
@@ -64,7 +64,7 @@ describe('targets as branches of the directory', () => {
     expect(await find('ou=other,o=Tremolo', '(objectClass=*)')).toEqual([])
   })
 
-  test('keeps to scope and limit', async () => {
+  test('respects scope and limit', async () => {
     expect(await find('ou=hr,o=Tremolo', '(objectClass=*)', 'one')).toHaveLength(2)
     expect(await find('o=Tremolo', '(objectClass=*)', 'one')).toEqual([])
     expect(await find('o=Tremolo', '(objectClass=*)', 'sub', 1)).toHaveLength(1)
@@ -73,7 +73,7 @@ describe('targets as branches of the directory', () => {
     expect(await find(adminsDn, '(objectClass=*)', 'base')).toEqual([adminsDn])
   })
 
-  test('an entry tells its groups, a group its members', async () => {
+  test('an entry lists its groups, a group its members', async () => {
     const [ada] = await directory.search({
       base: Dn.parse(adaDn),
       scope: 'base',

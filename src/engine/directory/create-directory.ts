@@ -42,8 +42,8 @@ export function targetBranches(root: Dn, targets: ReadonlyMap<string, Target>): 
 }
 
 /**
- * An insert whose attributes have other names in the directory. They are renamed everywhere: in filters, in what is asked
- * for, in entries, and below the suffix in names, those that stand in attributes included.
+ * An insert whose attributes have other names in the directory. They are renamed everywhere: in filters, in
+ * requested attributes, in entries, and in distinguished names below the suffix, including attribute values.
  */
 export class MappedInsert implements DirectoryInsert {
   readonly #insert: DirectoryInsert
@@ -53,7 +53,7 @@ export class MappedInsert implements DirectoryInsert {
   readonly bind?: NonNullable<DirectoryInsert['bind']>
   readonly setEntryPassword?: NonNullable<DirectoryInsert['setEntryPassword']>
 
-  /** `mapping`: names in the directory, and the insert's own. */
+  /** `mapping`: names in the directory to the insert's own. */
   constructor(insert: DirectoryInsert, suffix: Dn, mapping: ReadonlyMap<string, string>) {
     this.#insert = insert
     this.#suffix = suffix
@@ -110,7 +110,7 @@ export class MappedInsert implements DirectoryInsert {
   #outerEntry({ dn, attributes, id = entryId(attributes) }: InsertEntry): InsertEntry {
     const renamed = new Attributes()
     for (const [name, values] of attributes) {
-      // Its name is another one's in the directory, and whoever decides by that one must not be told this one's values.
+      // Its name means another attribute in the directory. A rule about that one must not see this one's values.
       if (this.#toInner.has(name.toLowerCase()) && !this.#toOuter.has(name.toLowerCase())) continue
       const outer = rename(name, this.#toOuter)
       renamed.add(
@@ -129,7 +129,7 @@ export class MappedInsert implements DirectoryInsert {
     return this.#renamed(dn, this.#toOuter)
   }
 
-  /** Names of other parts of the tree are not this insert's to change, nor is the suffix. */
+  /** Names in other parts of the tree, and the suffix, stay unchanged. */
   #renamed(dn: Dn, names: ReadonlyMap<string, string>): Dn {
     if (!dn.isWithin(this.#suffix)) return dn
     const depth = dn.rdns.length - this.#suffix.rdns.length
@@ -143,7 +143,7 @@ export class MappedInsert implements DirectoryInsert {
 
 const rename = (name: string, names: ReadonlyMap<string, string>): string => names.get(name.toLowerCase()) ?? name
 
-/** A name that cannot stand in a distinguished name leaves the type there as it is. */
+/** A name that is invalid in a distinguished name keeps the original type there. */
 function renameType(type: string, names: ReadonlyMap<string, string>): string {
   const renamed = rename(type, names)
   return isAttributeType(renamed) ? renamed : type

@@ -6,7 +6,7 @@ import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
 
 const suffix = Dn.parse('ou=people,o=Tremolo')
 
-/** An insert with one entry, whatever is asked. */
+/** An insert that returns one entry for any search. */
 const insertOf = (attributes: Record<string, string[]>): DirectoryInsert => ({
   search: async () => ({ entries: [{ dn: suffix.child('uid', 'ada'), attributes: Attributes.from(attributes) }] }),
   isMember: async () => false,
@@ -20,13 +20,13 @@ async function mapped(attributes: Record<string, string[]>, mapping: Record<stri
   return entries[0]?.attributes.toObject()
 }
 
-test('an attribute that has another one’s name in the directory does not add to that', async () => {
+test('an attribute with another one’s directory name does not add to that one', async () => {
   const found = await mapped({ role: ['admin'], employeeType: ['guest'] }, { role: 'employeeType' })
   expect(found).toEqual({ role: ['guest'] })
   expect(await mapped({ ROLE: ['admin'] }, { role: 'employeeType' })).toEqual({})
 })
 
-test('two attributes may change their names with each other', async () => {
+test('two attributes may swap their names', async () => {
   expect(await mapped({ title: ['t'], description: ['d'] }, { title: 'description', description: 'title' })).toEqual({
     title: ['d'],
     description: ['t'],

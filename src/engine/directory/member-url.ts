@@ -2,14 +2,14 @@ import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 
-/** Whom a dynamic group covers. */
+/** The users that a dynamic group covers. */
 export interface MemberUrl {
   readonly base: Dn
   readonly scope: 'base' | 'one' | 'sub'
   readonly filter: Filter
 }
 
-/** Whether the name stands where the URL looks. */
+/** Whether the name is within the URL's base and scope. */
 export function isNamedBy({ base, scope }: Pick<MemberUrl, 'base' | 'scope'>, dn: Dn): boolean {
   switch (scope) {
     case 'base':

@@ -25,7 +25,7 @@ function entry(dn: string, attributes: Record<string, string[]> = {}): InsertEnt
 const inScope = (dn: Dn, base: Dn, scope: DirectorySearch['scope']): boolean =>
   scope === 'base' ? dn.equals(base) : scope === 'one' ? dn.parent?.equals(base) === true : dn.isWithin(base)
 
-/** A system that holds these entries, and remembers what it was asked. */
+/** A system with these entries, which records its searches. */
 class MemoryInsert implements DirectoryInsert {
   readonly filters: Filter[] = []
   readonly #entries: readonly InsertEntry[]
@@ -78,7 +78,7 @@ function tree() {
   return { directory, find, outer, a, b }
 }
 
-test('inserts are asked in their order, and the innermost owns a name', async () => {
+test('inserts are searched in order, and the innermost owns a name', async () => {
   const { find } = tree()
   expect(await find('o=T')).toEqual([
     'ou=b,o=T',
@@ -96,7 +96,7 @@ test('inserts are asked in their order, and the innermost owns a name', async ()
   expect(await find('o=T', 'sub', 2)).toHaveLength(2)
 })
 
-test('pages go across inserts, each entry once, and a position belongs to its search', async () => {
+test('pages span inserts with each entry once, and a position belongs to its search', async () => {
   const { directory } = tree()
   const search = { base: Dn.parse('o=T'), scope: 'sub', filter: anything } as const
   for (const limit of [1, 2, 4]) {
@@ -122,7 +122,7 @@ test('pages go across inserts, each entry once, and a position belongs to its se
   expect((await directory.page({ ...search, limit: 1, count: true })).total).toBeUndefined()
 })
 
-test('a group may hold people of another insert; who is nowhere is left out', async () => {
+test('a group may have members of another insert; unknown members are left out', async () => {
   const { directory } = tree()
   const group = Dn.parse('cn=all,ou=groups,o=T')
   expect((await directory.members(group, 10)).map(({ dn }) => dn.toString())).toEqual([
@@ -135,7 +135,7 @@ test('a group may hold people of another insert; who is nowhere is left out', as
   expect(await directory.members(Dn.parse('cn=none,o=X'), 5)).toEqual([])
 })
 
-test('an insert that does not answer fails what concerns it, by its name, and nothing else', async () => {
+test('an insert that does not answer fails its own searches, by its name, and no others', async () => {
   const { directory, find, a } = tree()
   a.failure = new GatewayError('TARGET_UNREACHABLE', 'connect refused', { retryAfter: 3 })
   const down = { code: 'TARGET_UNREACHABLE', message: expect.stringContaining('"a"'), retryAfter: 3 }
@@ -154,7 +154,7 @@ test('an insert that does not answer fails what concerns it, by its name, and no
   })
 })
 
-test('a password is checked by the insert of the name, and never an empty one', async () => {
+test('the insert of the name checks a password, and rejects an empty one', async () => {
   const { directory, a } = tree()
   const ada = Dn.parse('uid=1,ou=a,o=T')
   expect(await directory.bind(ada, 'secret')).toBe(true)
@@ -166,7 +166,7 @@ test('a password is checked by the insert of the name, and never an empty one', 
   expect(a.bind).toBeDefined()
 })
 
-test('a search that gets empty pages for ever comes to an end', async () => {
+test('a search that gets only empty pages ends', async () => {
   const endless: DirectoryInsert = {
     search: async () => ({ entries: [], next: 'more' }),
     isMember: async () => false,
@@ -212,7 +212,7 @@ test('attributes and names are renamed in both directions', async () => {
   expect(await directory.bind(name, 'secret')).toBe(true)
 })
 
-test('a name that cannot stand in a distinguished name is renamed everywhere else', async () => {
+test('a name that is invalid in a distinguished name is renamed everywhere else', async () => {
   const suffix = Dn.parse('ou=ad,o=T')
   const inner = new MemoryInsert([entry('sn=Lovelace,ou=ad,o=T', { sn: ['Lovelace'] })], {})
   const insert = new MappedInsert(inner, suffix, new Map([['name.familyName', 'sn']]))

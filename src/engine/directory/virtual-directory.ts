@@ -16,27 +16,27 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 
-/** An insert and where it stands. */
+/** An insert and its suffix. */
 export interface Mount {
   readonly name: string
   readonly suffix: Dn
   readonly insert: DirectoryInsert
 }
 
-/** Entries of one page, whatever is asked. */
+/** The maximum number of entries in one page. */
 const maxPage = 1000
-/** Pages that one search reads at most; an insert may give short ones. */
+/** The maximum number of pages per search; an insert may return short ones. */
 const maxPages = 1000
 const lookupWidth = 8
-/** Longer than any that somebody would type; hashing it would only cost time. */
+/** Longer than any typed password; hashing it would only cost time. */
 const maxPasswordBytes = 1024
 
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
 /**
- * One tree made of inserts, asked in their order. A name belongs to the insert with the longest suffix that it is within,
- * and to no other, so one insert may stand inside another and hides what that has there. Names between the root and the
- * suffixes have no entry.
+ * One tree of inserts, searched in order. A name belongs only to the insert with the longest suffix that contains
+ * it, so one insert may be inside another and hides its entries there. Names between the root and the suffixes have
+ * no entry.
  */
 export class VirtualDirectory implements MemberDirectory {
   #mounts: readonly Mount[]
@@ -45,7 +45,7 @@ export class VirtualDirectory implements MemberDirectory {
     this.#mounts = mounts
   }
 
-  /** Replaces the inserts. A directory is referred to before its inserts exist. */
+  /** Replaces the inserts. Others refer to a directory before its inserts exist. */
   mount(mounts: readonly Mount[]): void {
     this.#mounts = mounts
   }
@@ -127,7 +127,7 @@ export class VirtualDirectory implements MemberDirectory {
   }
 
   async bind(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean> {
-    // An LDAP server takes a bind with an empty password for one of nobody, and accepts it (RFC 4513 5.1.2).
+    // An LDAP server treats a bind with an empty password as anonymous, and accepts it (RFC 4513 5.1.2).
     if (password === '' || Buffer.byteLength(password) > maxPasswordBytes) return false
     const mount = this.#owner(dn)
     if (mount === undefined) return false
@@ -143,7 +143,7 @@ export class VirtualDirectory implements MemberDirectory {
   }
 
   /**
-   * Sets the entry's password. With an `id`, only while the entry has it; NOT_FOUND otherwise. NOT_SUPPORTED where the
+   * Sets the entry's password. With an `id`, only while the entry has it; NOT_FOUND otherwise. NOT_SUPPORTED if the
    * entry's insert can't write passwords. Returns the name of the insert.
    */
   async setPassword(dn: Dn, password: string, id: string | undefined): Promise<string> {
@@ -155,7 +155,7 @@ export class VirtualDirectory implements MemberDirectory {
     return mount.name
   }
 
-  /** Who the entries are that show an account of a target. */
+  /** The identities of the entries that represent an account of a target. */
   async ownersOf(account: TargetAccount): Promise<readonly Identity[]> {
     const found: Identity[] = []
     for (const mount of this.#mounts) {
@@ -176,7 +176,7 @@ export class VirtualDirectory implements MemberDirectory {
     return owner
   }
 
-  /** The inserts that can have entries of the search, each with its part of the search. */
+  /** The inserts that can have matching entries, each with its part of the search. */
   #concerned({
     after: _,
     count: __,
@@ -193,7 +193,7 @@ export class VirtualDirectory implements MemberDirectory {
     })
   }
 
-  /** Undefined where one of the inserts cannot tell, or hides entries of another. */
+  /** Undefined if one of the inserts can't count, or hides entries of another. */
   async #total(asked: readonly { readonly mount: Mount; readonly part: DirectoryPageSearch }[]) {
     let total = 0
     for (const { mount, part } of asked) {
@@ -216,7 +216,7 @@ function nameIn(id: string): Dn | undefined {
   }
 }
 
-/** The insert's name is part of it: identifiers of different systems are unrelated. */
+/** Includes the insert's name: identifiers of different systems are unrelated. */
 export const insertIdentity = (insert: string, { id, attributes, dn }: InsertEntry): Identity =>
   entryIdentity(insert, id ?? entryId(attributes) ?? dn.key)
 
@@ -225,7 +225,7 @@ const identified = (mount: Mount, entry: InsertEntry): DirectoryEntry => ({
   identity: insertIdentity(mount.name, entry),
 })
 
-/** Puts the insert's name in front of what goes wrong in its system, unless it stands there. */
+/** Prefixes an error with the insert's name, unless it already has it. */
 async function named<T>({ name }: Mount, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()

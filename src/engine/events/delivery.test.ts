@@ -15,7 +15,7 @@ const accepted: PushOutcome = { kind: 'accepted' }
 const events = (...ids: string[]): StoredEvent[] =>
   ids.map((id) => ({ id, time: new Date(), key: 'k', claims: { jti: id } }))
 
-/** Answers as the test says, and records the order of the tokens. */
+/** Responds as the test says, and records the order of the tokens. */
 class FakeReceiver implements Receiver {
   readonly taken: string[] = []
   readonly tried: string[] = []
@@ -59,7 +59,7 @@ test('events are pushed in order and removed once the receiver accepts them', as
   expect(counts).toEqual({ delivered: 45 })
 })
 
-test('an event appended later is pushed after a wake-up or by the next look', async () => {
+test('an event appended later is pushed after a wake-up or by the next poll', async () => {
   const store = memoryEventStore()
   const receiver = new FakeReceiver()
   const { delivery } = deliver(store, receiver, 'one', { idleMillis: 60_000 })
@@ -85,7 +85,7 @@ test('after a failure the same event is pushed again, before later ones', async 
   await vi.waitFor(async () => expect((await store.stream('s'))?.failures).toBe(0))
 })
 
-test('a receiver that answers Retry-After gets nothing until then', async () => {
+test('a receiver that returns Retry-After gets nothing until then', async () => {
   const store = memoryEventStore()
   await store.append('s', events('1'))
   const receiver = new FakeReceiver(() => ({ kind: 'failed', reason: '429', retryAfterMillis: 60_000 }))
@@ -97,7 +97,7 @@ test('a receiver that answers Retry-After gets nothing until then', async () => 
   expect(receiver.tried).toEqual(['1'])
 })
 
-test('a refused event is dropped, and the next one is pushed', async () => {
+test('a rejected event is dropped, and the next one is pushed', async () => {
   const store = memoryEventStore()
   await store.append('s', events('1', '2'))
   const receiver = new FakeReceiver((id) => (id === '1' ? { kind: 'refused', reason: '400' } : accepted))
@@ -107,7 +107,7 @@ test('a refused event is dropped, and the next one is pushed', async () => {
   expect(counts).toEqual({ refused: 1, delivered: 1 })
 })
 
-test('of two processes one delivers at a time, and each event is pushed once', async () => {
+test('only one of two processes delivers at a time, and each event is pushed once', async () => {
   const store = memoryEventStore()
   let together = 0
   let most = 0

@@ -44,7 +44,7 @@ const poll = (more: Partial<EventPoll> = {}): EventPoll => ({
   ...more,
 })
 
-test('a poll gives signed tokens, again until they are acknowledged', async () => {
+test('a poll returns signed tokens until they are acknowledged', async () => {
   const { streams, counts } = open()
   await streams.open(stream).append([event('t1'), event('t2'), event('t3')])
   const first = await streams.poll('s', poll({ max: 2 }))
@@ -80,7 +80,7 @@ test('a poll gives signed tokens, again until they are acknowledged', async () =
   ])
 })
 
-test('a poll that waits is answered by the next event, by its end, and when the process drains', async () => {
+test('a waiting poll is answered by the next event, by its timeout, and when the process drains', async () => {
   const { streams } = open()
   const opened = streams.open(stream)
   const waiting = streams.poll('s', poll({ waitMillis: 30_000 }))
@@ -98,7 +98,7 @@ test('a poll that waits is answered by the next event, by its end, and when the 
   expect((await streams.poll('s', poll({ waitMillis: 30_000 }))).tokens.size).toBe(0)
 })
 
-test('those who wait are bounded', async () => {
+test('the number of waiting polls is limited', async () => {
   const { streams } = open()
   const gone = new AbortController()
   const waiting = Array.from({ length: 16 }, () => streams.poll('s', poll({ waitMillis: 30_000, signal: gone.signal })))
@@ -123,14 +123,14 @@ async function receiverAt() {
   return { got, url: (path: string) => new URL(`http://127.0.0.1:${port}${path}`) }
 }
 
-test('who opened the stream last decides where it is pushed to; when it is closed, the one before does', async () => {
+test('the last opened stream decides the receiver; after it closes, the previous one does', async () => {
   const { streams, store } = open()
   const { got, url } = await receiverAt()
   const old = streams.open({ ...stream, push: { url: url('/old') } })
   const fresh = streams.open({ ...stream, push: { url: url('/new'), token: 'secret' } })
   await old.append([event('t1')])
   await vi.waitFor(() => expect(got).toEqual(['/new Bearer secret']))
-  // What is closed before it saw the answer may be repeated by the one before.
+  // A stream that is closed before it saw the response may be repeated by the previous one.
   await vi.waitFor(async () => expect(await store.read('s', 10)).toEqual([]))
   await fresh.close()
   await fresh.close()
@@ -147,7 +147,7 @@ test('a process that does not deliver pushes nothing', async () => {
   expect(await store.read('s', 10)).toHaveLength(1)
 })
 
-test('what is too old is dropped, counted, and the wait of the oldest is told', async () => {
+test('events that are too old are dropped and counted, and the age of the oldest is reported', async () => {
   const { streams, store, counts } = open()
   streams.open(stream)
   const old = new Date(Date.now() - 8 * 24 * 3600_000)

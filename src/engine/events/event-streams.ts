@@ -26,12 +26,12 @@ export interface EventStreamParts {
   readonly clock: Clock
   readonly log: Logger
   readonly meter: EventMeter
-  /** Whether this process delivers; one that only looks at a configuration does not. */
+  /** Whether this process delivers; one that only validates a configuration does not. */
   readonly delivers: boolean
   readonly times?: Partial<DeliveryTimes>
 }
 
-/** What a stream keeps at most; beyond it the oldest events are dropped. */
+/** The maximum size of a stream; beyond it the oldest events are dropped. */
 const maxWaiting = 100_000
 const maxAgeMillis = 7 * 24 * 3600_000
 const trimEveryMillis = 10_000
@@ -42,12 +42,12 @@ interface Opened {
 }
 
 interface Line {
-  /** By whom the stream is open; the latest decides where it is pushed to. */
+  /** The configurations that have the stream open; the latest decides the receiver. */
   readonly openers: Opened[]
   readonly delivery: Delivery | undefined
 }
 
-/** The streams of events of this process, across configurations. */
+/** The event streams of this process, across configurations. */
 export class EventStreams {
   readonly #parts: EventStreamParts
   readonly #owner = newId()
@@ -131,7 +131,7 @@ export class EventStreams {
     return { tokens, more: (found?.length ?? 0) > poll.max }
   }
 
-  /** Drops what is too much or too old, with a warning, also of streams that nobody has open any more. */
+  /** Drops events that are too many or too old, with a warning, even of streams that are no longer open. */
   async trim(): Promise<void> {
     const { store, clock, log, meter } = this.#parts
     try {
@@ -149,7 +149,7 @@ export class EventStreams {
     }
   }
 
-  /** Whoever waits for events is answered now, and nobody waits any more. */
+  /** Answers all waiting polls now, and lets no further poll wait. */
   drain(): void {
     this.#waiters.close()
   }
@@ -168,17 +168,17 @@ export class EventStreams {
   }
 }
 
-/** Who may wait for one stream at a time. */
+/** The maximum number of polls that wait for one stream. */
 const maxWaiters = 16
-/** How often to look for what another process has appended. */
+/** How often to look for events of other processes. */
 const lookEveryMillis = 1000
 
-/** Those who wait for something new in a stream. */
+/** The polls that wait for events of a stream. */
 class StreamWaiters {
   readonly #waiting = new Map<string, Set<() => void>>()
   #closed = false
 
-  /** What `look` finds, at once or as soon as there is something; undefined when the time is up or the signal fires. */
+  /** The result of `look`, as soon as there is one; undefined when the time is up or the signal fires. */
   async until<T>(
     stream: string,
     look: () => Promise<T | undefined>,
@@ -218,7 +218,7 @@ class StreamWaiters {
     for (const waiter of this.#waiting.get(stream) ?? []) waiter()
   }
 
-  /** All who wait look once more and then go. */
+  /** Every waiting poll looks a last time and returns. */
   close(): void {
     this.#closed = true
     for (const stream of this.#waiting.keys()) this.wake(stream)
@@ -245,21 +245,21 @@ export interface Receiver {
 
 interface DeliveryParts {
   readonly stream: string
-  /** Tells this process from others that deliver the same stream. */
+  /** Identifies this process among others that deliver the same stream. */
   readonly owner: string
   readonly store: EventStore
   readonly keys: KeySource
   readonly clock: Clock
   readonly log: Logger
   readonly meter: EventMeter
-  /** Asked anew for each turn, since a configuration may change it. */
+  /** Read again for each turn, since a configuration may change it. */
   receiver(): Receiver | undefined
 }
 
-/** Tokens that are pushed before they are removed together; as many may be pushed again after a crash. */
+/** How many tokens are pushed before they are removed together; after a crash as many may be pushed again. */
 const batchSize = 20
 
-/** Pushes the events of one stream, one at a time and in their order; of all processes, one does so at a time. */
+/** Pushes the events of one stream in order, one at a time; only one process at a time does so. */
 export class Delivery {
   readonly #parts: DeliveryParts
   readonly #delivery: LeasedDelivery<{ readonly failures: number }>
@@ -283,12 +283,12 @@ export class Delivery {
     })
   }
 
-  /** Something was appended. */
+  /** Call after appending. */
   wake(): void {
     this.#delivery.wake()
   }
 
-  /** A push under way is cut off; its event stays. */
+  /** Aborts a running push; its event stays. */
   close(): Promise<void> {
     return this.#delivery.close()
   }
@@ -307,7 +307,7 @@ export class Delivery {
     }
   }
 
-  /** Pushes events in their order and removes those that are dealt with; the failure that stopped it, if any. */
+  /** Pushes events in order and removes the finished ones. Returns the failure that stopped it, if any. */
   async #pushAll(
     events: readonly StoredEvent[],
     receiver: Receiver,
@@ -334,13 +334,16 @@ export class Delivery {
   }
 }
 
-/** What became of events: stored, taken by a receiver, refused by it for good, or dropped because there were too many. */
+/**
+ * What happened to events: stored, accepted by a receiver, rejected for good, or dropped because there were too
+ * many.
+ */
 export type EventOutcome = 'appended' | 'delivered' | 'refused' | 'dropped' | 'failed'
 
 export interface EventMeter {
   /** `failed` counts attempts, the others count events. */
   counted(stream: string, outcome: EventOutcome, events: number): void
-  /** How long the oldest event has been waiting; 0 where none waits. */
+  /** The age of the oldest waiting event; 0 if none waits. */
   oldest(stream: string, seconds: number): void
 }
 

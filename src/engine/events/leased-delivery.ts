@@ -1,16 +1,16 @@
 import type { Clock } from '#kernel/clock.ts'
 
 export interface DeliveryTimes {
-  /** How often to look without being woken: for what another process stored and did not deliver. */
+  /** How often to look without a wake-up, for what another process stored and did not deliver. */
   readonly idleMillis: number
-  /** How long one attempt may take. */
+  /** The maximum duration of one attempt. */
   readonly pushMillis: number
   readonly leaseMillis: number
 }
 
 export const defaultTimes: DeliveryTimes = { idleMillis: 5000, pushMillis: 10_000, leaseMillis: 30_000 }
 
-/** The receiver rejected something, which is to be sent again. */
+/** The receiver rejected something that must be sent again. */
 export interface DeliveryFailure {
   readonly reason: string
   readonly retryAfterMillis?: number
@@ -18,34 +18,34 @@ export interface DeliveryFailure {
 
 /** The right to deliver, while it lasts. */
 export interface DeliveryTurn<T> {
-  /** What claiming gave. */
+  /** The result of the claim. */
   readonly claimed: T
   /** Fires when the process closes. */
   readonly closing: AbortSignal
   /** For one attempt: fires when it takes too long, or the process closes. */
   attempt(): AbortSignal
-  /** Prolongs the turn early enough that an attempt never outlasts it; false when another has it now. */
+  /** Extends the lease early enough that an attempt never outlasts it; false if another process has it now. */
   isOurs(): Promise<boolean>
-  /** The receiver works: attempts in a row that failed are counted from 0 again. */
+  /** The receiver works: resets the count of consecutive failures. */
   succeeded(): void
 }
 
 export interface LeasedParts<T extends { readonly failures: number }> {
   readonly clock: Clock
   readonly times: DeliveryTimes
-  /** Without something to deliver no turn is taken. */
+  /** Takes a turn only if there is something to deliver. */
   hasWork(): Promise<boolean>
   claim(times: { readonly now: Date; readonly until: Date }): Promise<T | undefined>
   release(outcome: { readonly failures: number; readonly retryAt?: Date }): Promise<void>
   /** Delivers what is due; returns the failure that stopped it, if any. */
   deliver(turn: DeliveryTurn<T>): Promise<DeliveryFailure | undefined>
-  /** To be logged and counted. */
+  /** For logs and metrics. */
   failed(failure: DeliveryFailure, failures: number, restMillis: number): void
   /** The delivery itself failed, for example because the database did not answer. */
   broke(err: unknown): void
 }
 
-/** Delivers whenever there is something; of all processes, one does so at a time. Rests longer after each failure. */
+/** Delivers as soon as there is something; only one process at a time does so. Rests longer after each failure. */
 export class LeasedDelivery<T extends { readonly failures: number }> {
   readonly #parts: LeasedParts<T>
   readonly #closing = new AbortController()
@@ -60,13 +60,13 @@ export class LeasedDelivery<T extends { readonly failures: number }> {
     this.#done = this.#run()
   }
 
-  /** There is something to deliver. */
+  /** Call when there is something to deliver. */
   wake(): void {
     this.#woken = true
     if (this.#parts.clock().getTime() >= this.#restUntil) this.#wake?.()
   }
 
-  /** Cuts off an attempt that is under way; its items stay undelivered. */
+  /** Aborts a running attempt; its items stay undelivered. */
   async close(): Promise<void> {
     this.#closing.abort()
     this.#wake?.()
@@ -87,7 +87,7 @@ export class LeasedDelivery<T extends { readonly failures: number }> {
     }
   }
 
-  /** Resting after a failure is not cut short by new work, waiting for work is. */
+  /** New work ends the wait for work, but not the rest after a failure. */
   #sleep(rest: number): Promise<void> {
     const resting = this.#parts.clock().getTime() < this.#restUntil
     if (this.#closing.signal.aborted || (this.#woken && !resting)) return Promise.resolve()
@@ -102,7 +102,7 @@ export class LeasedDelivery<T extends { readonly failures: number }> {
     })
   }
 
-  /** Delivers what is due; returns how long to rest afterwards. */
+  /** Delivers what is due; returns how long to rest. */
   async #turn(): Promise<number> {
     const { hasWork, release, deliver, times } = this.#parts
     if (!(await hasWork())) return times.idleMillis
@@ -153,12 +153,12 @@ export class LeasedDelivery<T extends { readonly failures: number }> {
 
 const firstMillis = 1000
 const longestMillis = 5 * 60_000
-/** A receiver may ask to be left alone longer, but not for ever. */
+/** The maximum rest that a receiver may request. */
 const longestAskedMillis = 60 * 60_000
 
 /**
- * How long to leave a receiver alone after `failures` in a row: twice as long each time, up to five minutes, of which
- * half is left to chance so that many senders do not come back together. What the receiver asked for counts for more.
+ * How long to rest after `failures` in a row: twice as long each time, up to five minutes. Half of it is random, so
+ * that many senders do not return together. A longer rest that the receiver requested wins.
  */
 export function retryDelay(failures: number, askedMillis: number | undefined, chance = Math.random()): number {
   const whole = Math.min(firstMillis * 2 ** Math.min(failures - 1, 30), longestMillis)

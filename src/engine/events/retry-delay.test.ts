@@ -13,7 +13,7 @@ test.each([
   expect(retryDelay(failures, undefined, 1)).toBe(most)
 })
 
-test('what the receiver asks for counts for more, within an hour', () => {
+test('the rest that the receiver requests wins, up to an hour', () => {
   expect(retryDelay(1, 20_000, 1)).toBe(20_000)
   expect(retryDelay(5, 1000, 1)).toBe(16_000)
   expect(retryDelay(1, 10 ** 12, 1)).toBe(3600_000)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { GrantLoop } from '#engine/grants/grant-loop.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
-test('looks at start and again, whatever goes wrong, until it is closed', async () => {
+test('runs at start and repeatedly, despite failures, until it is closed', async () => {
   const log = recordingLogger()
   let rounds = 0
   let stop: AbortSignal | undefined

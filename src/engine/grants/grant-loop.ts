@@ -2,13 +2,13 @@ import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 
 export interface GrantLoopOptions {
-  /** Takes back what is due now; how much. */
+  /** Revokes due grants; returns how many. */
   revokeDue(signal: AbortSignal): Promise<number>
   readonly log: Logger
   readonly everyMillis?: number
 }
 
-/** Looks for access whose time has passed, at start and every few seconds. */
+/** Looks for expired access, at start and every few seconds. */
 export class GrantLoop implements Closable {
   readonly #options: Required<GrantLoopOptions>
   readonly #stop = new AbortController()
@@ -24,7 +24,7 @@ export class GrantLoop implements Closable {
     this.#timer = setTimeout(() => this.#tick(), 0)
   }
 
-  /** A grant that is being taken back comes to its end. */
+  /** Waits for a revocation that is running. */
   async close(): Promise<void> {
     this.#stop.abort()
     clearTimeout(this.#timer)

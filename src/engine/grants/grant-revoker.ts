@@ -20,8 +20,9 @@ export interface RevokerParts {
 const batch = 100
 
 /**
- * Ends the grants that are due, earliest first, and starts a run for each that takes the access away: one transaction, so
- * that each is taken away once, whoever else does the same at this moment. One that was extended meanwhile stays. How many.
+ * Ends due grants, earliest first, and starts a run for each that removes the access. One transaction, so that each
+ * is removed once, even if other processes do the same. Keeps a grant that was extended meanwhile. Returns how
+ * many.
  */
 export async function revokeDue(parts: RevokerParts, signal?: AbortSignal): Promise<number> {
   let revoked = 0
@@ -33,7 +34,7 @@ export async function revokeDue(parts: RevokerParts, signal?: AbortSignal): Prom
       if (await revoke(grant, parts)) ended++
     }
     revoked += ended
-    // Where none of them could be ended, those behind them wait for the next time.
+    // If none of them could be ended, later ones wait for the next time.
     if (due.length < batch || ended === 0) return revoked
   }
 }

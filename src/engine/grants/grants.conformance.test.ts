@@ -31,7 +31,7 @@ async function processAt(url: string): Promise<Storage> {
   return storage
 }
 
-/** What one process does with what is due; the calls it prepared runs for. */
+/** Handles due grants like one process; returns the calls it prepared runs for. */
 async function sweep(storage: Storage, meanwhile: (call: WorkflowCall) => Promise<void> = async () => {}) {
   const calls: WorkflowCall[] = []
   const prepare = async (call: WorkflowCall) => {
@@ -47,8 +47,8 @@ async function sweep(storage: Storage, meanwhile: (call: WorkflowCall) => Promis
 const started = async (storage: Storage) => (await storage.runs.list({ limit: 500 })).runs
 
 onEachDatabase('access that ends', (freshUrl) => {
-  describe('when its time has passed', () => {
-    test('is revoked, and a run is started that takes it away, once', async () => {
+  describe('an expired grant', () => {
+    test('is revoked, and one run starts that removes the access', async () => {
       const storage = await processAt(await freshUrl())
       await storage.grants.add([grant('vault'), grant('later', { inMillis: day })])
       const { revoked, calls } = await sweep(storage)
@@ -69,7 +69,7 @@ onEachDatabase('access that ends', (freshUrl) => {
       expect(await storage.grants.ofSubject('ann')).toMatchObject([{ name: 'later' }])
     })
 
-    test('of two processes at the same time one takes each', async () => {
+    test('is revoked by one of two concurrent processes', async () => {
       const url = await freshUrl()
       const [one, two] = [await processAt(url), await processAt(url)]
       await one.grants.add(Array.from({ length: 120 }, (_, i) => grant(`g${i}`, ago, { subject: `s${i}` })))
@@ -78,7 +78,7 @@ onEachDatabase('access that ends', (freshUrl) => {
       expect(await started(one)).toHaveLength(120)
     })
 
-    test('is not taken away when it was extended at the last moment', async () => {
+    test('is kept if it was extended just before', async () => {
       const storage = await processAt(await freshUrl())
       const given = grant('vault')
       await storage.grants.add([given])
@@ -90,7 +90,7 @@ onEachDatabase('access that ends', (freshUrl) => {
       expect(await storage.grants.ofSubject('ANN')).toMatchObject([{ id: given.id, name: 'vault' }])
     })
 
-    test('one that cannot be taken away does not keep the others', async () => {
+    test("does not block others if it can't be removed", async () => {
       const storage = await processAt(await freshUrl())
       await storage.grants.add([grant('stuck', { inMillis: -1000 }), grant('vault')])
       const { revoked } = await sweep(storage, async ({ params }) => {
@@ -101,7 +101,7 @@ onEachDatabase('access that ends', (freshUrl) => {
     })
   })
 
-  test('asking for the same access again gives it more time, never less', async () => {
+  test('requesting the same access again extends it, and never shortens it', async () => {
     const storage = await processAt(await freshUrl())
     const first = grant('vault', { inMillis: day })
     await storage.grants.add([first])

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Configuration } from '#sdk/module/configuration.ts'
 
-/** The workflow that takes back access whose time has passed. Every configuration has it. */
+/** The workflow that removes expired access. Every configuration has it. */
 export const removalWorkflow = 'gatehouse-revoke-access'
 
-/** What a run of it is told. */
+/** The parameters of its runs. */
 export const removalParameters = { target: 'accessTarget', kind: 'accessKind', name: 'accessName' } as const
 
 const source = `apiVersion: openunison.tremolo.io/v1
@@ -25,8 +25,8 @@ spec:
 `
 
 /**
- * The configuration with the removal workflow. A workflow that somebody has given its name is left aside, so that expired
- * access is taken back whatever it does. Throws when the workflow cannot be made.
+ * The configuration with the removal workflow. It replaces a configured workflow of the same name, so that expired
+ * access is always removed. Throws if the workflow can't be created.
  */
 export function withRemovalWorkflow<C extends Pick<Configuration, 'workflows' | 'restoreWorkflow'>>(
   configuration: C,

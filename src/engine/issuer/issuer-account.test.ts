@@ -7,8 +7,8 @@ const ada = subject('uid=ada,o=Tremolo')
 const account = (mapped: Readonly<Record<string, MappedValue>>) =>
   accountOf(ada, { apply: async () => new Map(Object.entries(mapped)), dependents: () => [] })
 
-describe('the claims of a person', () => {
-  test('are texts or lists, as consumers take them', async () => {
+describe('the claims of a user', () => {
+  test('are texts or lists, as consumers expect', async () => {
     expect(
       await account({
         sub: ['ada'],
@@ -26,7 +26,7 @@ describe('the claims of a person', () => {
   })
 
   test.each([{}, { sub: [] }, { sub: [''] }, { sub: ['a', 'b'] }])(
-    'cannot be made without one sub: %j',
+    "can't be created without exactly one sub: %j",
     async (mapped) => {
       await expect(account(mapped as Record<string, string[]>)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     },

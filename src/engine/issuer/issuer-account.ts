@@ -7,20 +7,20 @@ import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 
-/** A person as the applications of an issuer know them. */
+/** A user as the applications of an issuer know them. */
 export interface IssuerAccount {
   /** The login, for the audit. */
   readonly uid: string
   readonly sub: string
-  /** All claims but `sub`. */
+  /** All claims except `sub`. */
   readonly claims: JsonObject
 }
 
-/** Consumers take these as lists only, also where there is one value. */
+/** Consumers accept these only as lists, even for one value. */
 const lists = new Set(['groups', 'roles', 'entitlements'])
 const flags = new Set(['email_verified', 'phone_number_verified'])
 
-/** Throws ACCESS_DENIED where the person has no `sub`: nobody could tell them from others. */
+/** Throws ACCESS_DENIED if the user has no `sub`, because applications could not identify them. */
 export async function accountOf({ uid, attributes }: Subject, mapping: Mapping): Promise<IssuerAccount> {
   const source = {
     userID: uid,
@@ -44,7 +44,7 @@ function claimOf(name: string, value: MappedValue): JsonValue {
   return value.length === 1 && !lists.has(name) ? first : [...value]
 }
 
-/** Undefined for what is no account, as after a change of format. */
+/** Undefined for anything else, as after a change of format. */
 export function readAccount(value: unknown): IssuerAccount | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { uid, sub, claims } = value as Record<string, JsonValue | undefined>
@@ -53,7 +53,7 @@ export function readAccount(value: unknown): IssuerAccount | undefined {
   return { uid, sub, claims }
 }
 
-/** Somebody who is logged in, and may be at this issuer. */
+/** A logged-in user who may use this issuer. */
 export interface Person {
   readonly sessionId: string
   readonly level: number
@@ -61,20 +61,20 @@ export interface Person {
   readonly account: IssuerAccount
 }
 
-/** One request on its way through the provider, which knows nothing of our sessions. */
+/** One request to the provider, which knows nothing of our sessions. */
 export interface IssuerCall {
   readonly exchange: Exchange
-  /** Undefined for applications, and for people who are not logged in. */
+  /** Undefined for applications, and for users who are not logged in. */
   readonly person: Person | undefined
-  /** What somebody followed a link with, to be shown in the form instead of being sent by a script. */
+  /** The code from a link, shown in the form so that the user submits it and no script does. */
   readonly userCode: string | undefined
-  /** Given instead of what the provider answers. */
+  /** Replaces the provider's response. */
   answer?: GatewayResponse
-  /** Set when the person asked for it. */
+  /** Set if the user requested it. */
   endsSession?: boolean
-  /** What the provider could not find out, which it would answer as a failure of its own. */
+  /** An error that the provider would report as its own failure. */
   failure?: GatewayError
-  /** For the audit: whose tokens they are, and of which application. */
+  /** For the audit: the user and the application of the tokens. */
   issued?: { readonly account: IssuerAccount; readonly clientId: string; jti?: string }
 }
 
@@ -82,5 +82,5 @@ const calls = new AsyncLocalStorage<IssuerCall>()
 
 export const duringCall = <T>(call: IssuerCall, work: () => Promise<T>): Promise<T> => calls.run(call, work)
 
-/** Undefined outside of a request, as where tokens are made at a login. */
+/** Undefined outside of a request, as for tokens issued at a login. */
 export const presentCall = (): IssuerCall | undefined => calls.getStore()

@@ -16,12 +16,12 @@ export interface TokenEvent {
   readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress'>
   readonly account: Pick<IssuerAccount, 'uid' | 'sub'>
   readonly clientId: string
-  /** How they were asked for: a grant type, `login`, `token page`. */
+  /** How they were requested: a grant type, `login`, `token page`. */
   readonly how: string
   readonly jti?: string | undefined
 }
 
-/** A row for the tokens that an issuer gives, and for the people whom its rules keep out. */
+/** Audit rows for issued tokens, and for users that the issuer's rules reject. */
 export class IssuerAudit {
   readonly #parts: IssuerAuditParts
 
@@ -29,17 +29,17 @@ export class IssuerAudit {
     this.#parts = parts
   }
 
-  /** Rejects when the row could not be written; then no token may leave. */
+  /** Rejects if the row could not be written; then no token may be issued. */
   async issued(event: TokenEvent): Promise<void> {
     await this.#append('issue', event)
   }
 
-  /** The refusal stands whether or not it could be written down. */
+  /** The refusal is final, even if it could not be audited. */
   refused(event: TokenEvent): Promise<void> {
     return this.#note('refuse', event)
   }
 
-  /** A session that an application asked to end. */
+  /** A session that an application ended. */
   ended(event: Pick<TokenEvent, 'issuer' | 'request' | 'account'>): Promise<void> {
     return this.#note('delete', { ...event, clientId: '', how: 'logout' })
   }
@@ -79,7 +79,7 @@ export class IssuerAudit {
   }
 }
 
-/** Labels are of the configuration, or of a list in the code. */
+/** Labels come from the configuration or from a list in the code. */
 export interface IssuerMeter {
   /** `how`: a grant type, `login` or `token page`; `outcome`: `issued`, `pending` (a device waits), `refused`, `failed`. */
   tokens(issuer: string, how: string, outcome: string): void
@@ -103,10 +103,10 @@ const endpoints = new Map([
   ['/.well-known/openid-configuration', 'discovery'],
   ['/.well-known/oauth-authorization-server', 'discovery'],
 ])
-/** Where people go on after a login. */
+/** Where users continue after a login. */
 const steps = /^\/(?:auth|device|interaction)\/[\w-]{1,64}$/
 
-/** Whether the issuer serves the path, which is compared as it is written. */
+/** Whether the issuer serves the path, compared exactly. */
 export const isEndpoint = (path: string): boolean => endpoints.has(path) || steps.test(path)
 
 export const endpointOf = (path: string): string => endpoints.get(path) ?? 'other'
@@ -121,7 +121,7 @@ export const grantOf = (grantType: string): string => grants.get(grantType) ?? '
 
 const waiting = new Set(['authorization_pending', 'slow_down'])
 
-/** What the status and body of an answer of the token endpoint come to. */
+/** The outcome for a status and body of the token endpoint. */
 export function tokenOutcome(status: number, body: unknown): string {
   if (status === 200) return 'issued'
   if (status >= 500) return 'failed'

@@ -8,15 +8,15 @@ import { boundFields } from '#sdk/filter/read-form.ts'
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown
 
 const bodyBytes = 64 * 1024
-/** Of the request; nothing else reaches the provider. */
+/** Request headers; no others reach the provider. */
 const passed = ['accept', 'authorization', 'content-type', 'origin', 'access-control-request-method'] as const
 const passedToo = 'access-control-request-headers'
-/** Of the answer; the connection is ours. */
+/** Response headers that are ours, not the provider's. */
 const dropped = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'content-length', 'set-cookie'])
 
 /**
- * Hands a request to the provider's callback and gives its answer, without a socket. Of cookies, those of a flow under
- * way pass; the provider's session is made up from ours, so that the browser never has one.
+ * Passes a request to the provider's callback and returns its response, without a socket. Only cookies of a running
+ * flow pass. The provider's session is derived from ours, so that the browser never has one.
  */
 export async function passToProvider(
   send: typeof inject,
@@ -40,7 +40,7 @@ export async function passToProvider(
   const url = `${pathInfo === '' ? '/' : pathInfo}${search}`
   const answer = await send(
     (raw, response) => {
-      // Tells the provider where it is mounted.
+      // The provider reads its mount from this.
       Object.assign(raw, { baseUrl: mount })
       void handler(raw, response)
     },

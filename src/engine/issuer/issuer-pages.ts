@@ -5,10 +5,10 @@ import type { IssuerConfig } from '#sdk/auth/issuer.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { html, notice, page } from '#sdk/filter/page.ts'
 
-/** The answer to a form may lead on to a login elsewhere, or back to the application. */
+/** The response to a form may redirect to a login elsewhere, or back to the application. */
 const leadingAnywhere = { narrow: true, formsLeadAnywhere: true }
 
-/** The pages of one issuer that people see. None has a script. */
+/** The pages of one issuer that users see. None has a script. */
 export class IssuerPages {
   readonly #mount: string
   readonly #label: (clientId: string) => string
@@ -105,16 +105,16 @@ interface StepParts {
   readonly clock: Clock
 }
 
-/** For which somebody must have logged in after the application asked. */
+/** Prompts that require a login after the application's request. */
 const freshReasons = ['login_prompt', 'max_age']
-/** Logging in by our chain mends these; what else the application may want of a login is not to be had. */
+/** A login by our chain satisfies these; other requirements of an application are not supported. */
 const mendable = new Set(['no_session', 'level', ...freshReasons])
 const stepPath = /^\/interaction\/([\w-]{1,64})$/
 
-/** Whether the path is one of a person who has to do something before the provider goes on. */
+/** Whether the path is one where the user has to act before the provider continues. */
 export const isStep = (path: string): boolean => stepPath.test(path)
 
-/** Sends the browser to log in, and on to the provider when it comes back. */
+/** Sends the browser to log in, and to the provider when it returns. */
 export async function takeStep(provider: Provider, ctx: KoaContextWithOIDC, parts: StepParts): Promise<void> {
   const call = presentCall()
   if (call === undefined) throw new Error('a step outside of a request')
@@ -138,7 +138,7 @@ export async function takeStep(provider: Provider, ctx: KoaContextWithOIDC, part
   ctx.status = 303
 }
 
-/** Undefined when the person was sent elsewhere by `call.answer`. */
+/** Undefined if `call.answer` redirects the user. */
 async function resultOf(details: Interaction, call: IssuerCall, { config, clock }: StepParts) {
   const { name, reasons } = details.prompt
   if (name === 'consent') return { consent: {} }

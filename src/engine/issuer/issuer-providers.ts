@@ -28,12 +28,12 @@ export interface ProviderSource extends Pick<RecordParts, 'store' | 'box'> {
 
 export type People = Pick<RecordParts, 'isLive' | 'present'>
 
-/** Hosts that one issuer is known by, each with the keys of the present; what they remember is in storage. */
+/** The maximum number of origins per issuer, each with a provider. Their state is in storage. */
 const mostProviders = 8
-/** Of pages that the provider makes itself; it adds the hash of its own script. */
+/** For pages of the provider, which adds the hash of its own script. */
 const pagePolicy = "default-src 'none'; script-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 
-/** The library's objects for one issuer. It is loaded when somebody needs it. */
+/** The library's objects for one issuer. Loaded on first use. */
 export class IssuerProviders {
   readonly #source: ProviderSource
   readonly #people: People
@@ -65,7 +65,7 @@ export class IssuerProviders {
     return this.#records
   }
 
-  /** The provider as it is known at an origin, signing with the key of this moment. */
+  /** The provider of an origin, with the current signing key. */
   async at(origin: string): Promise<Mounted> {
     const { config, tokenKeys } = this.#source
     const { endpoint } = config.keys
@@ -96,7 +96,7 @@ export class IssuerProviders {
 
   #prepare(provider: Provider, pages: IssuerPages): void {
     const { config, clock, log } = this.#source
-    // The headers it reads for that are ours.
+    // We set the headers that it reads for that.
     provider.proxy = true
     provider.silent = true
     provider.use(async (ctx, next) => {
@@ -135,7 +135,10 @@ export class IssuerProviders {
   }
 }
 
-/** The library answers `invalid_request` to an application that may not use a grant, which RFC 6749 5.2 has a code for. */
+/**
+ * The library returns `invalid_request` for a grant that an application may not use; RFC 6749 5.2 has a code for
+ * that.
+ */
 function nameRefusedGrant(ctx: { status: number; body?: unknown }): void {
   if (ctx.status !== 400 || typeof ctx.body !== 'object' || ctx.body === null) return
   const { error, error_description: description } = ctx.body as { error?: unknown; error_description?: unknown }
@@ -143,7 +146,7 @@ function nameRefusedGrant(ctx: { status: number; body?: unknown }): void {
   ctx.body = { ...ctx.body, error: 'unauthorized_client' }
 }
 
-/** The keys of a ring as the provider takes them: the first signs; the others only verify what they signed before. */
+/** The keys of a ring for the provider: the first signs; the others only verify. */
 function providerKeys(signer: TokenKey, published: readonly PublicTokenKey[], Key: typeof ExternalSigningKey): JWKS {
   const { kid } = signer
   class RingKey extends Key {

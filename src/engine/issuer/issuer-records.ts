@@ -12,17 +12,17 @@ export interface RecordParts {
   readonly store: IssuerStore
   readonly box: SecretBox
   readonly clock: Clock
-  /** Whether our session of that id is there, and its owner still. */
+  /** Whether our session of that id exists, and its owner too. */
   isLive(sessionId: string): Promise<boolean>
-  /** The account that was stored with our session of that id, as it is now; undefined when it is to have nothing more. */
+  /** The current account of our session of that id; undefined if it may not get anything any more. */
   present(sessionId: string, stored: IssuerAccount): Promise<IssuerAccount | undefined>
-  /** What the provider answers an application whose code or token was used before. */
+  /** The provider's response to a code or token that was used before. */
   alreadyUsed(): Error
 }
 
-/** Of what the provider gives no end. */
+/** For records without an expiry. */
 const longestSeconds = 86_400
-/** However long ours lasts, the provider's part of a session does not outlive this. */
+/** The maximum lifetime of the provider's part of a session. */
 export const sessionSeconds = 12 * 60 * 60
 const swapAttempts = 8
 
@@ -31,7 +31,7 @@ interface Read {
   readonly version: number
 }
 
-/** What the provider keeps, in our storage: ids as hashes, contents sealed. Its sessions are ours. */
+/** The provider's records in our storage: hashed ids, encrypted contents. Its sessions are ours. */
 export class IssuerRecords {
   readonly #parts: RecordParts
 
@@ -43,13 +43,13 @@ export class IssuerRecords {
     return model === 'Session' ? this.#sessions() : this.#others(model)
   }
 
-  /** Whose tokens of that session are; undefined when the session has ended, or the issuer speaks for them no more. */
+  /** The user of the session's tokens; undefined if the session has ended, or the user may no longer use the issuer. */
   async accountOf(uid: string): Promise<IssuerAccount | undefined> {
     const stored = readAccount((await this.#read(sessionKey(this.#parts.issuer, uid)))?.payload['account'])
     return stored === undefined ? undefined : await this.#parts.present(uid, stored)
   }
 
-  /** The provider's part of a session, with what it knows of applications already. */
+  /** The provider's part of a session, with the applications it knows. */
   async writeSession(person: Person, payload: AdapterPayload, expiresIn = sessionSeconds): Promise<void> {
     const { sessionId: uid, account } = person
     for (let attempt = 0; attempt < swapAttempts; attempt++) {
@@ -68,7 +68,7 @@ export class IssuerRecords {
     throw new GatewayError('CONFLICT', 'a session of an issuer is being changed by others')
   }
 
-  /** The grant that the application has in that session already. */
+  /** The grant that the application already has in that session. */
   async sessionGrant(uid: string, clientId: string, account: IssuerAccount): Promise<string | undefined> {
     const present = (await this.#read(sessionKey(this.#parts.issuer, uid)))?.payload
     return present?.accountId === account.sub ? present.authorizations?.[clientId]?.grantId : undefined
@@ -97,7 +97,7 @@ export class IssuerRecords {
     }
   }
 
-  /** One user decides about a device: of those who confirm or refuse it at once, the others fail. */
+  /** Only one user decides about a device: concurrent decisions of others fail. */
   async #writeDeviceCode(key: IssuerKey, payload: AdapterPayload, expiresIn?: number): Promise<void> {
     const present = await this.#read(key)
     const isTaken =
@@ -106,12 +106,12 @@ export class IssuerRecords {
     if (isTaken || !(await this.#write(key, payload, expiresIn, present?.version ?? 0))) throw this.#parts.alreadyUsed()
   }
 
-  /** There is one exactly where there is one of ours, and it ends with that; the provider's own cookie does not exist. */
+  /** Exists exactly while ours exists; the provider's own cookie does not exist. */
   #sessions(): Adapter {
     return {
       upsert: async (_id, payload, expiresIn) => {
         const person = presentCall()?.person
-        // A session of nobody would be found by nobody.
+        // A session without a user could not be found again.
         if (person !== undefined) await this.writeSession(person, payload, expiresIn)
       },
       find: async () => {
@@ -178,5 +178,5 @@ const isDecided = (code: AdapterPayload | undefined): boolean =>
 
 const sessionKey = (issuer: string, uid: string): IssuerKey => ({ issuer, model: 'Session', id: secretHash(uid) })
 
-/** No two records have the same text. */
+/** Unique for each record. */
 const ownerOf = ({ issuer, model, id }: IssuerKey): string => JSON.stringify([issuer, model, id])

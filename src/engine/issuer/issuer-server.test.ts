@@ -157,7 +157,7 @@ const asked = `/auth?${new URLSearchParams({
 })}`
 
 describe('an issuer', () => {
-  test('tokens are verified before, during and after a rotation of keys', async () => {
+  test('tokens verify before, during and after a key rotation', async () => {
     const { mint, rings, clock, published } = await setUp()
     const verified = async (token: string | undefined) =>
       await jwtVerify(token ?? '', createLocalJWKSet(await published()), {
@@ -202,7 +202,7 @@ describe('an issuer', () => {
     expect(kept).not.toContain('session-1')
   })
 
-  test('a refresh token is good once, while the session lasts', async () => {
+  test('a refresh token works once, while the session lasts', async () => {
     const { mint, refresh, live, server } = await setUp()
     const { refreshToken = '' } = (await mint()) ?? {}
     expect(await server.refreshState(refreshToken)).toBe('unused')
@@ -216,7 +216,7 @@ describe('an issuer', () => {
     expect(await server.refreshState('made-up')).toBe('ended')
   })
 
-  test('what an application gets by a refresh, and at userinfo, is what the directory says now', async () => {
+  test('a refresh and userinfo return the current data of the directory', async () => {
     const { mint, refresh, now, exchange, server, audited } = await setUp()
     const link = directoryLink({ dn: ada.dn, attributes: ada.attributes }, { filter: hasUid, uidAttr: 'uid' })
     now.subject = { ...ada, link, attributes: Attributes.from({ uid: ['ada'], mail: ['new@corp.test'] }) }
@@ -245,7 +245,7 @@ describe('an issuer', () => {
     expect((await refresh(first['refresh_token'] ?? '')).status).toBe(200)
   })
 
-  test('a directory that does not answer is told as that, and costs no token', async () => {
+  test('a directory that does not answer is reported, and costs no token', async () => {
     const { mint, refresh, now, counted } = await setUp()
     const { refreshToken = '' } = (await mint()) ?? {}
     now.failure = new GatewayError('TARGET_UNREACHABLE', 'the directory of 10.0.0.1', { retryAfter: 5 })
@@ -260,7 +260,7 @@ describe('an issuer', () => {
     expect((await refresh(refreshToken)).status).toBe(200)
   })
 
-  test('tokens and answers are counted, by what is configured and no other words', async () => {
+  test('tokens and responses are counted, with labels from the configuration only', async () => {
     const { mint, refresh, counted, exchange, server, live } = await setUp()
     const { refreshToken = '' } = (await mint()) ?? {}
     await refresh(refreshToken)
@@ -282,13 +282,13 @@ describe('an issuer', () => {
     ])
   })
 
-  test('tokens of several logins to one application go on beside each other', async () => {
+  test('several logins to one application continue independently', async () => {
     const { mint, refresh } = await setUp()
     const both = [(await mint())?.refreshToken ?? '', (await mint())?.refreshToken ?? '']
     for (const token of both) expect((await refresh(token)).status).toBe(200)
   })
 
-  test('without a session there is an id_token and nothing else', async () => {
+  test('without a session there is only an id_token', async () => {
     const { server, database, clock } = await setUp()
     const request = fakeRequest({ url: origin })
     const call = {
@@ -303,7 +303,7 @@ describe('an issuer', () => {
     expect([tokens?.refreshToken, await rowsOf(database, 'issuer_records')]).toEqual([undefined, []])
   })
 
-  test('every token is audited, with whose it is, and nobody whom no rule lets gets one', async () => {
+  test('every token is audited with its user, and a user that no rule allows gets none', async () => {
     const allowed = await setUp()
     const tokens = await allowed.mint()
     await allowed.refresh(tokens?.refreshToken ?? '')
@@ -317,7 +317,7 @@ describe('an issuer', () => {
     expect(denied.audited.map(({ action }) => action)).toEqual(['refuse', 'refuse'])
   })
 
-  test('a session of a lower level has to step up, one of the level is good', async () => {
+  test('a session of a lower level must step up, one of the same level is enough', async () => {
     const { server, exchange } = await setUp()
     const good = await server.handle(exchange(asked, 20))
     expect(String(good.headers['location'])).toMatch(/^https:\/\/wiki\.test\/back\?code=/)
@@ -328,7 +328,7 @@ describe('an issuer', () => {
   })
 
   test.each(['/TOKEN', '/Token', '/token/', '/token?', '/token#'])(
-    'no token leaves by %s, past the audit',
+    'no token is issued by %s without audit',
     async (path) => {
       const { mint, server, exchange, audited } = await setUp()
       const { refreshToken = '' } = (await mint()) ?? {}
@@ -351,7 +351,7 @@ describe('an issuer', () => {
     },
   )
 
-  test('devices are announced and served only where an application may have them', async () => {
+  test('devices are announced and served only if an application may use them', async () => {
     const announced = async (deviceGrant: boolean) => {
       const { server, exchange } = await setUp({ deviceGrant })
       const discovery = json(await server.handle(exchange('/.well-known/openid-configuration')))
@@ -367,7 +367,7 @@ describe('an issuer', () => {
     expect(await announced(true)).toEqual([`${origin}${mount}/device/auth`, true, 303, 401])
   })
 
-  test('codes of devices cannot be guessed, however often somebody logs in', async () => {
+  test("device codes can't be guessed by logging in often", async () => {
     const { server, exchange, clock } = await setUp({ deviceGrant: true })
     const guess = (session: string, path = '/device') => {
       const call = exchange('/device', 20, { xsrf: 'x', user_code: 'XXXX-XXXX' })
@@ -379,7 +379,7 @@ describe('an issuer', () => {
     expect([(await guess('another')).status, (await guess('another', '/device/')).status]).toEqual([429, 404])
   })
 
-  test('a device that two users confirm at once is logged in as one, and only that one is told so', async () => {
+  test('if two users confirm a device at once, only one succeeds and is logged in', async () => {
     const { server, exchange, clock, live, store, now } = await setUp({ deviceGrant: true })
     const { clientId, clientSecret = '' } = trust
     const client = { client_id: clientId, client_secret: clientSecret }
@@ -393,7 +393,7 @@ describe('an issuer', () => {
       return { uid, visit }
     })
     const forms = await Promise.all(users.map(async ({ visit }) => String((await visit()).body)))
-    // Both have read the code before one of them writes it.
+    // Both read the code before one of them writes it.
     const both = Promise.withResolvers<void>()
     const find = store.findByUserCode.bind(store)
     let reads = 0
@@ -421,13 +421,13 @@ describe('an issuer', () => {
     expect(answers.flat()).toEqual([decodeJwt(tokens[0] ?? '').sub])
   })
 
-  test('a stranger cannot fill the database by beginning', async () => {
+  test("anonymous callers can't fill the database by starting flows", async () => {
     const { server, exchange } = await setUp()
     for (let i = 0; i < 120; i++) await server.handle(exchange(asked))
     await expect(server.handle(exchange(asked))).rejects.toMatchObject({ status: 429 })
   })
 
-  test('what cannot be audited does not leave', async () => {
+  test("a token that can't be audited is not issued", async () => {
     const { mint, refresh, audited } = await setUp()
     const { refreshToken = '' } = (await mint()) ?? {}
     audited.push = () => {

@@ -42,24 +42,24 @@ export interface IssuerServerParts extends ProviderSource, IssuerAuditParts {
   readonly claims: Mapping
   readonly sessions: Pick<SessionAccess, 'end'>
   readonly meter: IssuerMeter
-  /** Whose session of that id is, as the directory has them now; undefined when it has ended. */
+  /** The current user of our session of that id; undefined if it has ended. */
   present(sessionId: string, asker: Asker): Promise<Subject | undefined>
   decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
 }
 
 type Asker = Pick<GatewayRequest, 'id' | 'headers' | 'host' | 'remoteAddress'>
 
-/** Where a token's state is asked for outside of a request to the issuer. */
+/** For token state that is read outside of a request to the issuer. */
 const nobody: Asker = { id: '', headers: {}, host: '', remoteAddress: '' }
 const formBytes = 64 * 1024
-/** Codes of devices that one user types, however often they log in. */
+/** How many device codes one user may type, over all logins. */
 const typedCodes = { burst: 10, perMinute: 10 }
-/** Flows that somebody who is not logged in begins, per address: each is a row in storage. */
+/** How many flows anonymous callers may start per address: each is a row in storage. */
 const beginnings = { burst: 120, perMinute: 120 }
-/** As browsers and consumers may keep what hardly changes. */
+/** The cache header of documents that rarely change. */
 const documentCaching = 'public, max-age=300'
 
-/** One of our own OpenID Connect issuers. */
+/** One of Gatehouse's own OpenID Connect issuers. */
 export class IssuerServer {
   readonly #parts: IssuerServerParts
   readonly #providers: IssuerProviders
@@ -90,7 +90,8 @@ export class IssuerServer {
 
   async #answer(exchange: Exchange): Promise<GatewayResponse> {
     const { pathInfo: path, request } = exchange
-    // The provider also takes other letter cases and a slash at the end, which would pass by the checks below and the audit.
+    // The provider also accepts other letter cases and a trailing slash, which would bypass the checks below and the
+    // audit.
     if (!isEndpoint(path)) throw new GatewayError('NOT_FOUND', 'the issuer has no endpoint at this path')
     if (path === '/certs' && request.method === 'GET') return this.#keys()
     if (/^\/device(?:\/|$)/.test(path) && !hasDeviceGrant(this.#parts.config)) {
@@ -178,7 +179,7 @@ export class IssuerServer {
     await this.#audit.issued({ issuer: this.#parts.config.name, request, how, ...issued })
   }
 
-  /** Somebody who was found in the directory is asked about again, and so are the rules; of others nothing new is known. */
+  /** Looks up a directory user again and evaluates the rules again; for other users nothing new is known. */
   async #present(sessionId: string, stored: IssuerAccount): Promise<IssuerAccount | undefined> {
     const { config, claims, decide, present } = this.#parts
     const request = presentCall()?.exchange.request
@@ -191,7 +192,7 @@ export class IssuerServer {
     return undefined
   }
 
-  /** Undefined when nobody is logged in. Throws ACCESS_DENIED for somebody whom no rule lets, who may still log out. */
+  /** Undefined without a login. Throws ACCESS_DENIED for a user that no rule allows, who may still log out. */
   async #person(exchange: Exchange): Promise<Person | undefined> {
     const { session, subject, request, pathInfo: path } = exchange
     if (session === undefined) return undefined
@@ -208,13 +209,13 @@ export class IssuerServer {
     return { sessionId, level, authenticated, account: await accountOf(subject, claims) }
   }
 
-  /** OpenID Connect has it that applications may post; a browser that has to log in comes back by GET. */
+  /** OpenID Connect lets applications POST; a browser that has to log in returns with GET. */
   async #asGet({ request, mount }: Exchange): Promise<GatewayResponse> {
     const form = await readForm(request, formBytes)
     return seeOther(`${mount}/auth?${form}`)
   }
 
-  /** Where nobody is logged in there is nobody to ask; a registered address may still be gone to. */
+  /** Without a login there is no one to ask; a registered address is still allowed. */
   #signedOut({ query }: GatewayRequest): GatewayResponse {
     const uri = query.get('post_logout_redirect_uri')
     const client = query.get('client_id') ?? audienceOf(query.get('id_token_hint'))
@@ -274,7 +275,7 @@ export class IssuerServer {
 
 const presentAsker = (): Asker => presentCall()?.exchange.request ?? nobody
 
-/** Of what fails within a request to the provider, a note is left for the answer. */
+/** Notes failures within a request to the provider for the response. */
 async function noted<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -289,7 +290,7 @@ function withoutSub(error: unknown): undefined {
   if (!(error instanceof GatewayError) || error.code !== 'ACCESS_DENIED') throw error
 }
 
-/** Where people are, and not applications. */
+/** Paths for users, not for applications. */
 const isPersonal = (path: string): boolean =>
   path === '/auth' ||
   path.startsWith('/auth/') ||
@@ -298,7 +299,7 @@ const isPersonal = (path: string): boolean =>
   path.startsWith('/session/end/') ||
   isStep(path)
 
-/** Not verified: it only says whose registered addresses are looked at. */
+/** Not verified: it only selects the application whose registered addresses apply. */
 function audienceOf(token: string | null): string | undefined {
   try {
     const body: unknown = JSON.parse(Buffer.from(token?.split('.')[1] ?? '', 'base64url').toString('utf8'))
@@ -318,7 +319,10 @@ interface Minting {
   readonly authenticated: Date
 }
 
-/** Makes what the application would get for a code. The refresh token ends with the session; without one there is none. */
+/**
+ * Issues what the application would get for a code. The refresh token ends with the session; without a session
+ * there is none.
+ */
 async function mintTokens(minting: Minting): Promise<MintedTokens & { readonly jti: string }> {
   const { provider, trust, account, sessionId } = minting
   const client = await provider.Client.find(trust.clientId)

@@ -10,7 +10,7 @@ import type { TokenKeys } from '#sdk/sts/token-keys.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IssuerStore } from '#storage/issuer-store.ts'
 
-/** What outlives a configuration, as far as own issuers are concerned. */
+/** What own issuers need that outlives a configuration. */
 export interface IssuerServices {
   readonly issuer: { readonly store: IssuerStore; readonly secrets: SecretBox; readonly meter?: IssuerMeter }
   readonly audit: Pick<AuditStore, 'append'>
@@ -24,7 +24,7 @@ export interface IssuersParts {
   readonly present: IssuerServerParts['present']
 }
 
-/** The own issuers of a configuration. Modules may hold on to it before it is started. */
+/** The own issuers of a configuration. Modules may refer to it before it is started. */
 export class Issuers implements IssuerAccess {
   readonly #parts: IssuersParts
   readonly #servers = new Map<string, IssuerServer>()
@@ -33,7 +33,7 @@ export class Issuers implements IssuerAccess {
     this.#parts = parts
   }
 
-  /** Gives mappers and the like to each; the library itself is loaded at the first request. */
+  /** Starts each issuer with its mappers; the library is loaded at the first request. */
   async start(host: HostFor, scope: Scope): Promise<void> {
     const { configuration, services, decide, present } = this.#parts
     for (const config of configuration.issuers) {

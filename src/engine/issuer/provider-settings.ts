@@ -11,11 +11,11 @@ export interface ProviderParts {
   readonly records: IssuerRecords
   readonly pages: IssuerPages
   readonly jwks: JWKS
-  /** Of the key that signs. */
+  /** The algorithm of the signing key. */
   readonly alg: TokenAlgorithm
   readonly cookieKeys: readonly string[]
   readonly policy: typeof interactionPolicy
-  /** The level that people must have logged in with for the application. */
+  /** The login level that the application requires. */
   level(trust: IssuerTrust): number
 }
 
@@ -23,11 +23,11 @@ const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 export const issuerScopes = ['openid', 'profile', 'email', 'groups'] as const
 export const cookieNames = { session: '_session', interaction: 'gatehouse_step', resume: 'gatehouse_resume' } as const
 const codeSeconds = 60
-/** How long somebody may take to log in, and to type the code of a device. */
+/** How long a user may take to log in, and to type a device code. */
 const stepSeconds = 600
 const loopback = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])[:/]/
 
-/** What the provider is told: which flows there are, how long things live, and that our sessions are the only ones. */
+/** The provider's settings: its flows, its lifetimes, and that our sessions are the only ones. */
 export function providerSettings(parts: ProviderParts): Configuration {
   const { config, records, pages, jwks, cookieKeys } = parts
   const trusts = new Map(config.trusts.map((trust) => [trust.clientId, trust]))
@@ -68,7 +68,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
       AccessToken: (_ctx, _token, client) => trustOf(client?.clientId)?.tokenSeconds ?? codeSeconds,
       IdToken: (_ctx, _token, client) => trustOf(client?.clientId)?.tokenSeconds ?? codeSeconds,
       AuthorizationCode: (_ctx, _code, client) => trustOf(client?.clientId)?.codeSeconds ?? codeSeconds,
-      // What follows a token ends when that would have.
+      // A successor of a token ends when the token would have.
       RefreshToken: (ctx) => Math.max(1, ctx?.oidc.entities.RotatedRefreshToken?.remainingTTL ?? sessionSeconds),
       DeviceCode: stepSeconds,
       Interaction: stepSeconds,
@@ -138,11 +138,11 @@ export function providerSettings(parts: ProviderParts): Configuration {
   }
 }
 
-/** Only then is there a device endpoint, and does discovery announce one. */
+/** Only then is there a device endpoint, and discovery announces it. */
 export const hasDeviceGrant = ({ trusts }: Pick<IssuerConfig, 'trusts'>): boolean =>
   trusts.some((trust) => trust.deviceGrant)
 
-/** When an id token begins to be valid, where clocks may be behind. */
+/** When an ID token becomes valid, if clocks may be behind. */
 export const tokenTimes = (trust: IssuerTrust | undefined): { readonly nbf?: number } =>
   trust === undefined || trust.skewSeconds === 0 ? {} : { nbf: Math.floor(Date.now() / 1000) - trust.skewSeconds }
 
@@ -164,8 +164,8 @@ function clientOf(trust: IssuerTrust, alg: TokenAlgorithm): ClientMetadata {
 }
 
 /**
- * People are asked to log in where our session is not good enough for the application. Whether an application may know
- * who they are is decided by whoever configured it, so there is nothing to consent to; who asks for it is told so.
+ * Users have to log in if our session is not good enough for the application. The configuration decides whether an
+ * application may know the user, so there is no consent; an application that requests it gets an error.
  */
 function loginPolicy(
   { policy, level }: ProviderParts,
@@ -185,7 +185,7 @@ function loginPolicy(
   return prompts
 }
 
-/** One grant per session and application: all tokens of it, which end together. */
+/** One grant per session and application: all its tokens, which end together. */
 async function loadExistingGrant(ctx: KoaContextWithOIDC) {
   const { provider, client, session, account } = ctx.oidc
   if (client === undefined || session === undefined || account === undefined) return undefined

@@ -34,7 +34,7 @@ function chores(pruned: string[] = []) {
   return { made, pruned, reminders }
 }
 
-test('only what has a retention is forgotten', async () => {
+test('only data with a retention is deleted', async () => {
   const { made, pruned } = chores()
   expect(await made.cleanUp({ runs: 30, mails: 1 }, going)).toEqual({ runs: 1, definitions: 7, mails: 2, sessions: 4 })
   expect(pruned).toEqual(['runs 2025-01-01', 'mails 2025-01-30'])
@@ -42,7 +42,7 @@ test('only what has a retention is forgotten', async () => {
   expect(pruned.slice(2)).toEqual(['keys 2025-01-30', 'jobs 2025-01-29', 'others 2025-01-28'])
 })
 
-test('the audit is kept by age and by number, whichever ends first, and tokens by their own', async () => {
+test('the audit is limited by age and by number, and tokens have their own limits', async () => {
   const { made, pruned } = chores()
   const twoDays = 2 * 24 * 3600
   await made.cleanUp({ audit: { records: 5 }, tokens: { records: twoDays } }, going)
@@ -53,13 +53,13 @@ test('the audit is kept by age and by number, whichever ends first, and tokens b
   expect(pruned).toEqual(['tokens 2025-01-30'])
 })
 
-test('cleaning up ends when it is told to', async () => {
+test('cleaning up ends on request', async () => {
   const { made, pruned } = chores()
   await expect(made.cleanUp({ runs: 30 }, AbortSignal.abort(new Error('time')))).rejects.toThrow('time')
   expect(pruned).toEqual([])
 })
 
-test('days are told to the approvals as a time', async () => {
+test('approvals get the days as a time', async () => {
   const { made, reminders } = chores()
   const reminder = { days: 2, key: 'k', message: 'm', mailAttribute: undefined, limit: 10 }
   expect(await made.remindApprovers(reminder)).toBe(2)

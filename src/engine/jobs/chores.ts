@@ -9,7 +9,7 @@ import type { MailStore } from '#storage/mail-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 
-/** What is cleaned up. */
+/** What the cleanup deletes. */
 export interface CleanStores {
   readonly runs: Pick<RunStore, 'prune' | 'pruneDefinitions'>
   readonly mails: Pick<MailStore, 'prune'>
@@ -23,7 +23,7 @@ export interface ChoreParts {
   readonly stores: CleanStores
   readonly clock: Clock
   readonly approvals: Pick<ApprovalDesk, 'remind'>
-  /** Starts the runs that take back access whose time has passed; how many. */
+  /** Starts the runs that remove expired access; returns how many. */
   revokeDue(signal: AbortSignal): Promise<number>
 }
 
@@ -56,7 +56,7 @@ export function createChores({ stores, clock, approvals, revokeDue }: ChoreParts
       }
       const work: readonly (readonly [name: string, days: number | undefined, store: Pruned])[] = [
         ['runs', runs, stores.runs],
-        // Not before the processes that use one had the time to say so.
+        // Not before the processes that use one had time to report it.
         [
           'definitions',
           runs === undefined ? undefined : Math.max(1, runs),

@@ -10,7 +10,7 @@ import { memoryDatabase } from '#testing/memory-database.ts'
 const minute = 60_000
 const start = Date.UTC(2025, 2, 10, 12, 0, 30)
 
-/** One database, and a clock that the test moves for all. */
+/** One database, and a clock that the test sets for all. */
 function world() {
   const time = { now: start }
   const database = memoryDatabase(() => new Date(time.now))
@@ -40,7 +40,7 @@ function everyMinute(run: Job['run'], more: Partial<ScheduledJob> = {}): Schedul
   return { name: 'tidy', schedule, timeoutMillis: minute, job: { run }, ...more }
 }
 
-/** A job that writes down what it was run for. */
+/** A job that records its runs. */
 function recorded() {
   const runs: string[] = []
   const run = async ({ due, attempt }: JobContext) => {
@@ -121,7 +121,7 @@ test('begins no run early when the clock is ahead of the database, and runs it l
   expect(runs).toEqual(['12:01:00 1'])
 })
 
-test('repeats no run when the clock is set back', async () => {
+test('repeats no run after the clock was set back', async () => {
   const { time, process } = world()
   const { runs, run } = recorded()
   const local = { now: time.now }

@@ -13,7 +13,7 @@ export interface ScheduledJob extends ConfiguredJob {
 
 export interface SchedulerParts {
   readonly store: JobRunStore
-  /** Tells this process from the others. */
+  /** Identifies this process. */
   readonly worker: string
   readonly clock: Clock
   readonly log: Logger
@@ -21,15 +21,15 @@ export interface SchedulerParts {
 }
 
 export interface SchedulerTimes {
-  /** How long a run belongs to a process that does not answer any more. */
+  /** How long a run belongs to a process that no longer answers. */
   readonly leaseMillis: number
-  /** How often to look for runs whose process died. */
+  /** How often to look for runs of dead processes. */
   readonly sweepMillis: number
-  /** How often to look whether something is due, whatever the clock does meanwhile. */
+  /** The longest wait between two looks, in case the clock changes. */
   readonly idleMillis: number
-  /** How soon to look again when something is due that cannot begin yet. */
+  /** How soon to look again if a due run can't begin yet. */
   readonly retryMillis: number
-  /** How long closing waits for runs under way before it tells them to end, and how long it waits then. */
+  /** How long closing waits for running jobs before it aborts them, and how long after that. */
   readonly drainMillis: number
   readonly graceMillis: number
 }
@@ -44,19 +44,19 @@ const defaultTimes: SchedulerTimes = {
 }
 
 const abandonedAtOnce = 100
-/** An abandoned run of a job that no configuration has known for so long is nobody's. */
+/** After this time an abandoned run of an unknown job belongs to no process. */
 const forgottenMillis = 24 * 3600_000
 
 interface Entry extends ScheduledJob {
-  /** The latest due time that there is nothing more to do for; undefined until the store was asked. */
+  /** The latest due time that is finished; undefined before the first read of the store. */
   settled: Date | undefined
   running: Promise<void> | undefined
 }
 
 /**
- * Runs the jobs of a configuration when they are due. Of all processes one runs a job for a due time; a run of a process
- * that died is taken over. Of due times that passed while nobody was there, or while the job was still running, the latest
- * is made up for. A job that never ran has nothing to make up for.
+ * Runs the jobs of a configuration when they are due. Only one process runs a job for a due time, and another takes
+ * over the run of a process that died. If due times passed during downtime or a long run, the latest is made up
+ * for. A new job has nothing to make up for.
  */
 export class JobScheduler implements Closable {
   readonly #entries: readonly Entry[]
@@ -79,7 +79,7 @@ export class JobScheduler implements Closable {
     return this
   }
 
-  /** Begins nothing more. Runs that do not end in time are left to another process. */
+  /** Starts no further runs. Runs that do not end in time are left to another process. */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -91,7 +91,7 @@ export class JobScheduler implements Closable {
     await Promise.allSettled(this.#entries.map(({ job }) => job.close?.()))
   }
 
-  /** Begins what is due; settles with how long to rest. The runs go on by themselves. */
+  /** Starts due runs; resolves with how long to rest. The runs continue in the background. */
   async turn(): Promise<number> {
     const { clock, log } = this.#parts
     let pending = false
@@ -114,7 +114,7 @@ export class JobScheduler implements Closable {
     return Math.max(1, Math.min(this.#times.idleMillis, ...waits))
   }
 
-  /** All runs that are under way in this process have ended. */
+  /** Resolves when all runs in this process have ended. */
   async idle(): Promise<void> {
     await Promise.all(this.#entries.map(({ running }) => running))
   }
@@ -145,7 +145,7 @@ export class JobScheduler implements Closable {
     }
     if (last?.state === 'running') return 'pending'
     const claim = await store.begin({ job: entry.name, due }, worker, this.#times.leaseMillis)
-    // Another was faster, which the next turn sees, or it is too early by the clock of the store.
+    // Another process was faster, which the next turn sees, or it is too early by the clock of the store.
     if (claim === undefined) return 'pending'
     entry.settled = due
     this.#begin(entry, claim)
@@ -197,20 +197,20 @@ interface JobRunParts {
   readonly log: Logger
   readonly meter: JobMeter
   readonly leaseMillis: number
-  /** How long a run that was told to end may go on before it counts as ended. */
+  /** How long an aborted run may continue before it counts as ended. */
   readonly graceMillis: number
   /** Aborted when the process, or the configuration, ends. */
   readonly closing: AbortSignal
 }
 
-/** Whoever crashed three times while running it does so a fourth time. */
+/** A run that crashed three workers would crash a fourth. */
 const maxAttempts = 3
 const endTries = 5
 
 type Ending = 'time' | 'lost' | 'closing'
 type Settled = { readonly outcome: JobOutcome } | { readonly error: unknown } | 'stuck'
 
-/** Runs a job for one due time and writes down how it ended. Never rejects. */
+/** Runs a job for one due time and stores the result. Never rejects. */
 async function runJob(configured: ConfiguredJob, claim: JobClaim, parts: JobRunParts): Promise<void> {
   const { name } = configured
   const log = parts.log.with({ job: name, due: claim.due })
@@ -238,7 +238,7 @@ async function runJob(configured: ConfiguredJob, claim: JobClaim, parts: JobRunP
   ended('failed')
 }
 
-/** Runs it until it settles, or until it was told to end and did not do so within the grace. */
+/** Waits until it settles, or until the grace period after its abort ends. */
 async function execute(
   { job, timeoutMillis }: ConfiguredJob,
   claim: JobClaim,
@@ -279,7 +279,7 @@ async function execute(
   }
 }
 
-/** The run is lost when another has it, and when it could not be prolonged for so long that another may have it. */
+/** The run is lost if another process has it, or may have it because the lease could not be extended in time. */
 function keepLease(claim: JobClaim, parts: JobRunParts, log: Logger, lost: () => void): NodeJS.Timeout {
   let renewed = performance.now()
   const renew = async (): Promise<void> => {
@@ -297,7 +297,7 @@ function keepLease(claim: JobClaim, parts: JobRunParts, log: Logger, lost: () =>
   return timer
 }
 
-/** A database that is away for a moment is waited for, since a run whose end nobody knows of is made again. */
+/** Waits for a database that is briefly unavailable, since a run without a stored end is repeated. */
 async function writeEnd(claim: JobClaim, parts: JobRunParts, log: Logger, error?: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {

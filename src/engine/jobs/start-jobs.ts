@@ -8,10 +8,10 @@ import type { Job } from '#sdk/job/job.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
 
-/** What a process needs that runs jobs. */
+/** What a process that runs jobs needs. */
 export interface JobServices {
   readonly store: JobRunStore
-  /** Tells this process from the others. */
+  /** Identifies this process. */
   readonly worker: string
   readonly meter: JobMeter
 }
@@ -20,12 +20,12 @@ export interface JobParts extends JobServices {
   readonly chores: Chores
   readonly clock: Clock
   readonly log: Logger
-  /** For how long a process holds what it executes before others take it for dead. */
+  /** How long a lease lasts before other processes count this one as dead. */
   readonly leaseMillis: number
   readonly hostFor: HostFor
 }
 
-/** Creates the jobs of a configuration and keeps their time until it is closed. When one cannot be created it throws. */
+/** Creates the jobs of a configuration and schedules them until it is closed. Throws if one can't be created. */
 export async function startJobs({ jobs }: Pick<Configuration, 'jobs'>, parts: JobParts): Promise<JobScheduler> {
   const { store, worker, meter, chores, clock, log, leaseMillis, hostFor } = parts
   const created: ScheduledJob[] = []
@@ -42,7 +42,7 @@ export async function startJobs({ jobs }: Pick<Configuration, 'jobs'>, parts: Jo
     await Promise.allSettled(created.map(({ job }) => job.close?.()))
     throw error
   }
-  // A job is not as urgent as a run.
+  // A job is less urgent than a run.
   const times = { leaseMillis: 2 * leaseMillis, sweepMillis: leaseMillis / 2 }
   return new JobScheduler(created, { store, worker, clock, log, meter }, times).start()
 }

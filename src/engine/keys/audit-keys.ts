@@ -13,9 +13,9 @@ const variable = 'GATEHOUSE_AUDIT_KEY'
 const purpose = 'gatehouse audit'
 
 /**
- * The keys that seal the audit: those of GATEHOUSE_AUDIT_KEY, in base64 and separated by commas, or others derived from
- * the secret keys of the installation. The first seals, all of them verify. Gateways that share a database must share
- * them. A command does not create a key: without the installation's, it has none.
+ * The keys that seal the audit: those of GATEHOUSE_AUDIT_KEY, in base64 and separated by commas, or keys derived
+ * from the secret keys of the installation. The first seals, all of them verify. Gateways that share a database
+ * must share them. A command does not create a key: without the installation's, it has none.
  */
 export async function loadAuditKeys(source: SecretKeySource, who: 'gateway' | 'command'): Promise<readonly AuditKey[]> {
   const { environment, dataFolder } = source
@@ -26,7 +26,7 @@ export async function loadAuditKeys(source: SecretKeySource, who: 'gateway' | 'c
   return (await loadSecretKeys(source)).map(derived)
 }
 
-/** Throws an Error, without the value, when the variable is set to something that is not a key. */
+/** Throws an Error, without the value, if the variable is not a list of keys. */
 export function checkAuditKeys(environment: SecretKeySource['environment']): void {
   readSecretKeys(environment, variable)
 }

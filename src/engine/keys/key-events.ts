@@ -5,7 +5,7 @@ import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
-/** What can happen to a key, with the line that logs it and the action that the audit has for it. */
+/** What can happen to a key, with its log line and its audit action. */
 const events = {
   created: { message: 'key created', action: 'add' },
   readBack: { message: 'key read back from the issuer', action: 'replace' },
@@ -26,7 +26,7 @@ export type KeyEventName = keyof typeof events
 
 export interface KeyEvent {
   readonly name: KeyEventName
-  /** Empty where it is about no key that can be named. */
+  /** Empty if it is not about a named key. */
   readonly kid: string
   readonly details?: Readonly<Record<string, unknown>>
 }
@@ -40,8 +40,8 @@ export interface KeyEventParts {
 const problems: ReadonlySet<KeyEventName> = new Set(['missing', 'publishFailed', 'refused', 'custodyFailed'])
 
 /**
- * Logs and audits the life of keys: one line and one row for each event, with endpoint and kid. The process whose change
- * was stored reports it, so of several replicas one does.
+ * Logs and audits the life of keys: one line and one row for each event, with endpoint and kid. The process that
+ * stored the change reports it, so only one replica does.
  */
 export class KeyEvents {
   readonly #parts: KeyEventParts
@@ -50,12 +50,12 @@ export class KeyEvents {
     this.#parts = parts
   }
 
-  /** What became of the keys of an endpoint by one change. `by` is the operator, where one made it. */
+  /** Reports the events of one change. `by` is the operator, if one made it. */
   ringChanged(endpoint: string, before: KeyRing, after: KeyRing, by?: string): Promise<void> {
     return this.report(endpoint, ringEvents(before, after), by)
   }
 
-  /** Never rejects: the change is made whether or not it could be written down, and the log has it. */
+  /** Never rejects: the change is already stored, and the log has it. */
   async report(endpoint: string, happened: readonly KeyEvent[], by = 'gatehouse'): Promise<void> {
     if (happened.length === 0) return
     for (const { name, kid, details } of happened) this.#log(endpoint, name, { kid, ...details, ...operator(by) })
@@ -92,7 +92,7 @@ export class KeyEvents {
 
 const operator = (by: string): { by?: string } => (by === 'gatehouse' ? {} : { by })
 
-/** The events that lead from one state of a ring to another, in the order of a key's life. */
+/** The events between two states of a ring, in the order of a key's life. */
 export function ringEvents(before: KeyRing, after: KeyRing): KeyEvent[] {
   const old = new Map(before.keys.map((key) => [key.kid, key]))
   const kept = new Set(after.keys.map(({ kid }) => kid))

@@ -40,7 +40,7 @@ const seen = (ring: KeyRing, at: number, kids: readonly string[], cacheSeconds =
 const wait = (cacheSeconds: number) => (Math.max(leastWaitSeconds, cacheSeconds) + marginSeconds) * second
 
 describe('a ring', () => {
-  test('lets its first key sign at once, and no other', () => {
+  test('its first key signs at once, and no other', () => {
     const ring = withTwo()
     expect(states(ring)).toEqual({ a: 'active', b: 'next' })
     expect(publishedKeys(ring)).toEqual([{ kid: 'a' }, { kid: 'b' }])
@@ -52,7 +52,7 @@ describe('a ring', () => {
     [300, leastWaitSeconds],
     [3600, 3600],
     [86_400, 86_400],
-  ])('C5: with documents that are kept %i s, a key signs %i s after it was seen', (cache, least) => {
+  ])('C5: with documents that are cached %i s, a key signs %i s after it was seen', (cache, least) => {
     const ring = seen(withTwo(), 1000, ['a', 'b'], cache)
     const due = 1000 + (least + marginSeconds) * second
     expect(mayActivateAt(ring)).toBe(due)
@@ -62,7 +62,7 @@ describe('a ring', () => {
     expect(after.keys.find(({ kid }) => kid === 'a')?.sealed).toBeNull()
   })
 
-  test('C6: a key that was missed waits anew', () => {
+  test('C6: a key that was missed waits again', () => {
     let ring = seen(withTwo(), 0, ['a', 'b'])
     ring = seen(ring, 600_000, ['a'])
     expect(mayActivateAt(ring)).toBeUndefined()
@@ -70,13 +70,13 @@ describe('a ring', () => {
     expect(mayActivateAt(ring)).toBe(700_000 + wait(300))
   })
 
-  test('does not trust what was seen long ago', () => {
+  test('ignores old sightings', () => {
     const ring = seen(withTwo(), 0, ['a', 'b'])
     expect(states(advance(ring, policy, 1e9))).toEqual({ a: 'active', b: 'next' })
     expect(states(advance(seen(ring, 1e9, ['a', 'b']), policy, 1e9))).toEqual({ a: 'retiring', b: 'active' })
   })
 
-  test('copies that were handed out with a longer life are waited for', () => {
+  test('waits for copies that were served with a longer lifetime', () => {
     let ring = seen(withTwo(), 0, ['a'], 86_400)
     ring = seen(ring, 60_000, ['a', 'b'], 60)
     expect(mayActivateAt(ring)).toBe(60_000 + wait(86_400))
@@ -85,7 +85,7 @@ describe('a ring', () => {
     expect(mayActivateAt(seen(ring, later, ['a', 'b'], 60))).toBe(60_000 + wait(60))
   })
 
-  test('keeps an old key until the last token that it can have signed has ended', () => {
+  test('keeps an old key until the last token that it can have signed has expired', () => {
     const longer = { ...policy, maxTokenSeconds: 3600 }
     let ring = advance(seen(withTwo(), 0, ['a', 'b']), longer, 0)
     ring = advance(ring, policy, 1)
@@ -96,7 +96,7 @@ describe('a ring', () => {
     expect(states(advance(ring, policy, gone))).toEqual({ b: 'active' })
   })
 
-  test('a key that is put back while it retires signs again only after the wait, and is not lost before', () => {
+  test('a key that returns while it retires signs again only after the wait, and is not lost before', () => {
     const now = wait(300)
     const rotated = advance(seen(seen(withTwo(), 0, ['a', 'b']), now, ['a', 'b']), policy, now)
     const back = admit(rotated, newKey('a', { given: true }), policy, now + 1)
@@ -108,7 +108,7 @@ describe('a ring', () => {
     expect(states(advance(dropped, policy, 1e12))).toEqual({ b: 'active', c: 'next' })
   })
 
-  test('wants another key when the time has come or the algorithm is another, one at a time', () => {
+  test('needs another key after its period or for another algorithm, one at a time', () => {
     expect(wantsNext(emptyRing, policy, 0)).toBe(true)
     const one = admit(emptyRing, newKey('a'), policy, 0)
     const end = policy.rotateSeconds * second
@@ -121,14 +121,17 @@ describe('a ring', () => {
   })
 })
 
-/** A consumer that keeps its copy as long as it may, and refuses an unknown key until then: the API server of Kubernetes. */
+/**
+ * A consumer that keeps its copy as long as it may, and rejects an unknown key until then: the API server of
+ * Kubernetes.
+ */
 interface Copy {
   readonly kids: ReadonlySet<string>
   readonly until: number
 }
 
 const step = fc.record({
-  /** Seconds since the step before. */
+  /** Seconds since the previous step. */
   after: fc.integer({ min: 1, max: 900 }),
   action: fc.constantFrom('pass', 'pass', 'pass', 'rotate', 'lifetime', 'publish-fails', 'look-fails', 'ttl', 'give'),
   value: fc.constantFrom(0, 60, 300, 1200, 3600, 7200),
@@ -141,9 +144,9 @@ interface Step {
 }
 
 /**
- * Lives through the steps: passes publish and look, the operator rotates, changes headers and lives of tokens. At every
- * second that matters a token is signed, by a gateway whose ring is up to `signsUnseenSeconds` old, and verified by
- * consumers that fetched at every earlier moment.
+ * Simulates the steps: the keeper publishes and looks, the operator rotates, changes headers and token lifetimes.
+ * At every relevant second a gateway whose ring is up to `signsUnseenSeconds` old signs a token, and consumers that
+ * fetched at every earlier time verify it.
  */
 function simulate(steps: readonly Step[], pass: typeof advance = advance) {
   let [now, made, lifetime, ttl] = [0, 0, 300, 900]
@@ -158,7 +161,7 @@ function simulate(steps: readonly Step[], pass: typeof advance = advance) {
     copies.push({ kids: new Set(served), until: now + lifetime * second })
     for (const copy of copies.filter(({ until }) => until > now)) {
       for (const { kid } of signed.filter(({ until }) => until >= now)) {
-        // A copy older than the token is kept for its life; a younger one has to know the key just as well.
+        // A copy older than the token is kept for its lifetime; a younger one must know the key just as well.
         if (!copy.kids.has(kid)) refused.push(`${kid} at ${now / second}`)
       }
     }
@@ -198,8 +201,8 @@ function simulate(steps: readonly Step[], pass: typeof advance = advance) {
   return { refused, activations: new Set(past.map(({ kid }) => kid)).size, most }
 }
 
-describe('at no moment', () => {
-  test('is a token signed, or still valid, by a key that a consumer with its copy cannot know', () => {
+describe('never', () => {
+  test("is a token signed by, or still valid with, a key that a consumer's copy lacks", () => {
     let activations = 0
     fc.assert(
       fc.property(fc.array(step, { minLength: 10, maxLength: 60 }), (steps) => {
@@ -232,7 +235,7 @@ describe('at no moment', () => {
     ['lets a key sign as soon as it is seen', atOnce],
     ['forgets a key when the next one signs', forgetful],
     ['forgets a key after the usual life of a token', shortSighted],
-  ])('the simulation would tell: one that %s is found out', (_what, broken) => {
+  ])('the simulation detects a ring that %s', (_what, broken) => {
     const found = fc.check(
       fc.property(
         fc.array(step, { minLength: 30, maxLength: 60 }),

@@ -12,17 +12,17 @@ export interface RingKey {
   readonly alg: TokenAlgorithm
   readonly state: KeyState
   readonly jwk: PublicTokenKey
-  /** The private part, sealed; forgotten when the key stops signing. Null for a key that another service keeps. */
+  /** The private part, encrypted; deleted when the key stops signing. Null for a key that another service stores. */
   readonly sealed: string | null
-  /** Which version of which key of another service it is; null for a key of our own. */
+  /** The version and key of another service; null for our own key. */
   readonly custody: KeyCustody | null
-  /** Comes from a file or a secret, and is replaced by whoever put it there. */
+  /** Comes from a file or a secret, whose owner replaces it. */
   readonly given: boolean
   readonly created: number
-  /** Since when it has been seen in the published documents, without a gap. */
+  /** Since when the published documents have contained it, without a gap. */
   readonly visible: number | null
   readonly activated: number | null
-  /** The longest life, in seconds, of a token that it may have signed. */
+  /** The longest lifetime, in seconds, of a token that it may have signed. */
   readonly longest: number
   /** When nothing that it signed can be valid any more. */
   readonly gone: number | null
@@ -34,56 +34,56 @@ export interface KeyCustody {
   readonly version: number
 }
 
-/** How long copies of the documents live that somebody may hold now. */
+/** The lifetime of copies of the documents that may be in use now. */
 export interface CacheInForce {
   readonly seconds: number
-  /** The longest that was served since `shorterSince`. */
+  /** The longest lifetime that was served since `shorterSince`. */
   readonly current: number
-  /** Since when all answers may be kept for a shorter time than `seconds`; null while they may not. */
+  /** Since when all responses have a lifetime shorter than `seconds`; null while they do not. */
   readonly shorterSince: number | null
 }
 
-/** The keys of one endpoint. One is active, at most one is next, and none is forgotten that a valid token needs. */
+/** The keys of one endpoint. One is active, at most one is next, and none is deleted that a valid token needs. */
 export interface KeyRing {
   readonly keys: readonly RingKey[]
   readonly cache: CacheInForce | null
-  /** When the documents were last looked at. */
+  /** When the documents were last read. */
   readonly looked: number | null
-  /** Kids of keys that an operator revoked, the last ones: they are not admitted again, wherever they come from. */
+  /** Kids of the last revoked keys, which are never accepted again from any source. */
   readonly revoked: readonly string[]
 }
 
 export interface RingPolicy {
   readonly algorithm: TokenAlgorithm
   readonly maxTokenSeconds: number
-  /** 0: never by itself. */
+  /** 0: never automatically. */
   readonly rotateSeconds: number
 }
 
-/** What the published documents were seen to hold. */
+/** What the published documents contained. */
 export interface Sighting {
-  /** When the answer had been read, not before. */
+  /** When the response had been read, not before. */
   readonly at: number
   readonly kids: ReadonlySet<string>
-  /** For how long copies of it may be used. */
+  /** How long copies of it may be used. */
   readonly cacheSeconds: number
 }
 
 export type NewKey = Pick<RingKey, 'kid' | 'alg' | 'jwk' | 'sealed' | 'given' | 'custody'>
 
-/** Consumers are known to poll their copies this seldom, whatever the answer says. */
+/** Some consumers refresh their copies only this often, despite the response headers. */
 export const leastWaitSeconds = 15 * 60
-/** Clocks of gateways differ, and one may serve documents that are so much behind. */
+/** The clocks of gateways differ, and one may serve documents that are this old. */
 export const marginSeconds = 120
-/** A gateway that cannot read the ring goes on signing with the key it knows for so long. */
+/** A gateway that can't read the ring signs with the key it knows for this long. */
 export const signsUnseenSeconds = 300
-/** Consumers accept a token for so long after its end. */
+/** Consumers accept a token for this long after its expiry. */
 export const skewSeconds = 300
-/** What was seen longer ago than this proves nothing about now. */
+/** An older sighting proves nothing about now. */
 export const sightingSeconds = 300
-/** More keys are not published; rotation waits until one is gone. */
+/** The maximum number of published keys; rotation waits until one is gone. */
 export const mostKeys = 4
-/** Of revoked keys. An older one is long gone from where keys come from. */
+/** How many revoked keys are remembered. An older one is long gone from its source. */
 const mostRevoked = 50
 
 export const emptyRing: KeyRing = { keys: [], cache: null, looked: null, revoked: [] }
@@ -91,7 +91,10 @@ export const emptyRing: KeyRing = { keys: [], cache: null, looked: null, revoked
 export const keyIn = (ring: KeyRing, state: KeyState): RingKey | undefined =>
   ring.keys.find((key) => key.state === state)
 
-/** The first key of a ring signs at once, since nobody can hold a copy without it; any other is next, instead of one that was. */
+/**
+ * The first key of a ring signs at once, since no copy exists without it; any other becomes next and replaces the
+ * previous next key.
+ */
 export function admit(ring: KeyRing, key: NewKey, policy: RingPolicy, now: number): KeyRing {
   const known = ring.keys.find(({ kid }) => kid === key.kid)
   if (known !== undefined && known.state !== 'retiring') return ring
@@ -105,7 +108,7 @@ export function admit(ring: KeyRing, key: NewKey, policy: RingPolicy, now: numbe
   return { ...ring, keys: [...others, next] }
 }
 
-/** A next key that never signed is dropped without a trace; one that did, and was to sign again, goes on retiring. */
+/** A next key that never signed is deleted; one that signed before continues retiring. */
 export function withoutNext(ring: KeyRing): KeyRing {
   const next = keyIn(ring, 'next')
   if (next === undefined) return ring
@@ -113,7 +116,7 @@ export function withoutNext(ring: KeyRing): KeyRing {
   return { ...ring, keys: ring.keys.filter((key) => key !== next) }
 }
 
-/** A key that is seen counts from then on; one that is missed starts anew. */
+/** A key counts from the first time it is seen; one that is missed starts again. */
 export function observe(ring: KeyRing, { at, kids, cacheSeconds }: Sighting): KeyRing {
   return {
     ...ring,
@@ -123,10 +126,7 @@ export function observe(ring: KeyRing, { at, kids, cacheSeconds }: Sighting): Ke
   }
 }
 
-/**
- * Copies that were handed out with a long life are out there for that life after the last of them, however short the life
- * of the answers is by now.
- */
+/** Copies served with a long lifetime stay in use for that lifetime, even if responses now have a shorter one. */
 function cacheAfter(cache: CacheInForce | null, seconds: number, at: number): CacheInForce {
   if (cache === null || seconds >= cache.seconds) return { seconds, current: seconds, shorterSince: null }
   const since = cache.shorterSince ?? at
@@ -135,19 +135,22 @@ function cacheAfter(cache: CacheInForce | null, seconds: number, at: number): Ca
   return { seconds: current, current: seconds, shorterSince: current > seconds ? at : null }
 }
 
-/** When the next key may sign, as far as is known now; undefined where it has not been seen. */
+/** When the next key may sign, as far as known; undefined if it has not been seen. */
 export function mayActivateAt(ring: KeyRing): number | undefined {
   const visible = keyIn(ring, 'next')?.visible
   if (visible === null || visible === undefined || ring.cache === null) return undefined
   return visible + (Math.max(leastWaitSeconds, ring.cache.seconds) + marginSeconds) * 1000
 }
 
-/** What time does: keys become active, retire and go. The same ring, where nothing does. */
+/**
+ * Applies the passing of time: keys become active, retire and are deleted. Returns the same ring if nothing
+ * changes.
+ */
 export function advance(ring: KeyRing, policy: RingPolicy, now: number): KeyRing {
   return forgetGone(activateNext(raiseLongest(ring, policy), policy, now), now)
 }
 
-/** Before a token is signed that lives longer than any before, the ring knows of it. */
+/** The ring records a longer token lifetime before such a token is signed. */
 function raiseLongest(ring: KeyRing, { maxTokenSeconds }: RingPolicy): KeyRing {
   const active = keyIn(ring, 'active')
   if (active === undefined || active.longest >= maxTokenSeconds) return ring
@@ -161,7 +164,7 @@ function activateNext(ring: KeyRing, policy: RingPolicy, now: number): KeyRing {
   return activateNow(ring, policy, now)
 }
 
-/** The next key signs from now on, whether or not every verifier can know it; the same ring where there is none. */
+/** The next key signs from now on, even if some verifiers can't know it; the same ring if there is none. */
 export function activateNow(ring: KeyRing, { maxTokenSeconds }: RingPolicy, now: number): KeyRing {
   const [next, active] = [keyIn(ring, 'next'), keyIn(ring, 'active')]
   if (next === undefined) return ring
@@ -173,8 +176,8 @@ export function activateNow(ring: KeyRing, { maxTokenSeconds }: RingPolicy, now:
 }
 
 /**
- * Forgets a key at once, and never admits it again. Of a ring whose active key it is, the next one signs; where there is
- * none, the ring has no active key, and `admit` gives it one.
+ * Deletes a key at once, and never accepts it again. If it was active, the next one signs; without one the ring has
+ * no active key until `admit` adds one.
  */
 export function revoke(ring: KeyRing, kid: string, policy: RingPolicy, now: number): KeyRing {
   const isActive = keyIn(ring, 'active')?.kid === kid
@@ -186,7 +189,7 @@ export function revoke(ring: KeyRing, kid: string, policy: RingPolicy, now: numb
   return isActive ? activateNow(after, policy, now) : after
 }
 
-/** Until when a copy of the documents may be in use that was taken before `now`; undefined where nothing is known of copies. */
+/** Until when a copy of the documents from before `now` may be in use; undefined if nothing is known of copies. */
 export const copiesLiveUntil = ({ cache }: KeyRing, now: number): number | undefined =>
   cache === null ? undefined : now + Math.max(leastWaitSeconds, cache.seconds) * 1000
 
@@ -195,7 +198,7 @@ function forgetGone(ring: KeyRing, now: number): KeyRing {
   return keys.length === ring.keys.length ? ring : { ...ring, keys }
 }
 
-/** Whether it is time to make another key. */
+/** Whether it is time to create another key. */
 export function wantsNext(ring: KeyRing, { algorithm, rotateSeconds }: RingPolicy, now: number): boolean {
   const active = keyIn(ring, 'active')
   if (active === undefined) return true
@@ -209,7 +212,7 @@ const replace = (ring: KeyRing, changed: RingKey): KeyRing => ({
   keys: ring.keys.map((key) => (key.kid === changed.kid ? changed : key)),
 })
 
-/** In the order in which they are published: the one that signs first. */
+/** In the order of publication: the signing key first. */
 export const publishedKeys = (ring: KeyRing): readonly PublicTokenKey[] =>
   order.flatMap((state) => ring.keys.filter((key) => key.state === state).map(({ jwk }) => jwk))
 
@@ -241,12 +244,15 @@ const record = z.object({
   revoked: z.array(z.string()).default([]),
 })
 
-/** Throws INTERNAL for what is no ring: keys are neither guessed nor made anew, since tokens of the old ones are out. */
+/**
+ * Throws INTERNAL for anything else: keys are neither guessed nor re-created, since tokens of the old ones are in
+ * use.
+ */
 export function readRing(endpoint: string, stored: JsonObject): KeyRing {
   const { success, data, error } = record.safeParse(stored)
   if (success && data.keys.filter(({ state }) => state === 'active').length === 1) return data
   throw new GatewayError('INTERNAL', `the stored keys of endpoint "${endpoint}" are damaged`, { cause: error })
 }
 
-/** A ring is plain JSON already. */
+/** A ring is plain JSON. */
 export const ringRecord = (ring: KeyRing): JsonObject => record.parse(ring)

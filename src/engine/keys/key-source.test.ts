@@ -27,7 +27,7 @@ const write = (name: string, text: string) => writeFile(join(configuration, 'key
 const keys = () => createKeySource({ configuration, data })
 
 describe('a public key', () => {
-  test('comes from a public key, a private key or a certificate', async () => {
+  test('is read from a public key, a private key or a certificate', async () => {
     await write('a.pem', pem(publicKey))
     await write('b.key', pem(privateKey))
     await write('c.crt', testServerCertificate)
@@ -39,14 +39,14 @@ describe('a public key', () => {
     expect((await keys().publicKey('c'))?.asymmetricKeyType).toBe('ec')
   })
 
-  test('that is not there is undefined, and no name leaves the folder', async () => {
+  test('that does not exist is undefined, and no name leaves the folder', async () => {
     await writeFile(join(configuration, 'outside.pem'), pem(publicKey))
     for (const name of ['none', '../outside', '..', '', '.', 'a/../../outside', 'outside\u0000', '/etc/passwd']) {
       expect(await keys().publicKey(name)).toBeUndefined()
     }
   })
 
-  test('comes from a secret where no file has that name', async () => {
+  test('comes from a secret if no file has that name', async () => {
     await write('both.pem', pem(publicKey))
     const secrets = new Map([
       ['both', testServerCertificate],
@@ -60,14 +60,14 @@ describe('a public key', () => {
     await expect(source.publicKey('broken')).rejects.toThrow('the secret broken')
   })
 
-  test('that cannot be read is an error with the file, not a missing key', async () => {
+  test("that can't be read is an error with the file, not a missing key", async () => {
     await write('broken.pem', 'no key')
     await expect(keys().publicKey('broken')).rejects.toThrow(/keys\/broken\.pem/)
   })
 })
 
 describe('a signing key', () => {
-  test('is made once and kept, for its owner only', async () => {
+  test('is created once, readable by its owner only', async () => {
     const made = await keys().signingKey('issuer')
     expect(made.privateKey.asymmetricKeyDetails?.modulusLength).toBe(2048)
     expect((await keys().signingKey('issuer')).privateKey.equals(made.privateKey)).toBe(true)
@@ -76,14 +76,14 @@ describe('a signing key', () => {
     expect(await readdir(join(data, 'keys'))).toEqual(['issuer.jwk'])
   })
 
-  test('is one, however many make it at once', async () => {
+  test('is the same for concurrent callers', async () => {
     const made = await Promise.all(Array.from({ length: 6 }, () => keys().signingKey('issuer')))
     const [first] = made
     expect(made.every(({ privateKey: key }) => first?.privateKey.equals(key))).toBe(true)
     expect(await readdir(join(data, 'keys'))).toEqual(['issuer.jwk'])
   })
 
-  test('whose file is damaged is an error, and is not replaced', async () => {
+  test('with a damaged file is an error, and is not replaced', async () => {
     await mkdir(join(data, 'keys'), { recursive: true })
     await writeFile(join(data, 'keys', 'issuer.jwk'), '{}')
     await expect(keys().signingKey('issuer')).rejects.toThrow(/no private key/)
@@ -99,7 +99,7 @@ describe('a signing key', () => {
 describe('secret keys', () => {
   const bytes = (key: KeyObject | undefined) => key?.export().toString('hex')
 
-  test('are made once, for one purpose each, and are the same for whoever has the same folder', async () => {
+  test('are created once per purpose, and are the same for all users of a folder', async () => {
     const [first, ...others] = await keys().secretKeys('links')
     expect(others).toEqual([])
     expect(first?.symmetricKeySize).toBe(32)
@@ -107,7 +107,7 @@ describe('secret keys', () => {
     expect(bytes((await keys().secretKeys('other'))[0])).not.toBe(bytes(first))
   })
 
-  test('come from the environment where it has them, the newest first', async () => {
+  test('come from the environment if it has them, the newest first', async () => {
     const [one, two] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'))
     const made = (text: string) =>
       createKeySource({ configuration, data, environment: { GATEHOUSE_SECRET_KEY: text } }).secretKeys('links')

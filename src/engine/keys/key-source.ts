@@ -8,17 +8,17 @@ import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 
 export interface KeyFolders {
-  /** The configuration folder; its `keys/` holds certificates and public keys. */
+  /** The configuration folder; its `keys/` has certificates and public keys. */
   readonly configuration: string
-  /** The data folder; its `keys/` holds the signing keys of this installation. Absent where there is none. */
+  /** The data folder; its `keys/` has the signing keys of this installation. Absent without one. */
   readonly data: string | undefined
-  /** Where secret keys are looked for before the data folder. */
+  /** Read for secret keys before the data folder. */
   readonly environment?: Readonly<Record<string, string | undefined>>
-  /** The certificate in the secret of that name, where there is one. */
+  /** The certificate in the secret of that name, if there is one. */
   certificate?(secretName: string): string | undefined
 }
 
-/** Keys in files and secrets. Public keys are read anew each time, all others once. */
+/** Keys in files and secrets. Public keys are read each time, all others once. */
 export function createKeySource(folders: KeyFolders): KeySource {
   const signing = new Map<string, ReturnType<KeySource['signingKey']>>()
   let secret: Promise<readonly SecretKey[]> | undefined
@@ -57,25 +57,25 @@ export function createKeySource(folders: KeyFolders): KeySource {
   }
 }
 
-/** Endings of key files in the order they are looked for; each may hold a certificate, a public or a private key. */
+/** Extensions of key files in search order; each may contain a certificate, a public or a private key. */
 const keyFileEndings = ['.pem', '.crt', '.key'] as const
 
 /**
- * The public key in `<folder>/<name>.pem|crt|key`; undefined when there is no such file.
- * Throws INTERNAL when there is one that holds no key.
+ * The public key in `<folder>/<name>.pem|crt|key`; undefined without such a file. Throws INTERNAL if the file has
+ * no key.
  */
 async function readPublicKeyFile(folder: string, name: string): Promise<KeyObject | undefined> {
   const file = await readKeyFile(folder, name)
   return file === undefined ? undefined : readPublicKey(file.text, file.place)
 }
 
-/** The certificates in `<folder>/<name>.pem|crt|key`; undefined when there is no such file, or none in it. */
+/** The certificates in `<folder>/<name>.pem|crt|key`; undefined without such a file, or if it has none. */
 async function readCertificateFile(folder: string, name: string): Promise<string | undefined> {
   const file = await readKeyFile(folder, name)
   return file === undefined ? undefined : certificatesIn(file.text)
 }
 
-/** The certificates of a text, and nothing else of it: a private key may stand beside them. */
+/** Only the certificates of a text: a private key may be beside them. */
 function certificatesIn(text: string): string | undefined {
   const found = text.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g)
   return found === null ? undefined : `${found.join('\n')}\n`
@@ -90,7 +90,7 @@ async function readKeyFile(folder: string, name: string) {
   return undefined
 }
 
-/** `place` is named in the error when the text holds no key. */
+/** The error names `place` if the text has no key. */
 function readPublicKey(text: string, place: string): KeyObject {
   try {
     return createPublicKey(text)
@@ -106,7 +106,7 @@ export interface SigningKey {
 
 const generate = promisify(generateKeyPair)
 
-/** The signing key in `<folder>/<name>.jwk`, made when there is none; of several processes all return the same. */
+/** The signing key in `<folder>/<name>.jwk`, created if there is none; concurrent processes all return the same. */
 export async function openSigningKey(folder: string, name: string): Promise<SigningKey> {
   if (!isKeyName(name)) throw new GatewayError('INTERNAL', `"${name}" cannot be the name of a key`)
   const path = join(folder, `${name}.jwk`)

@@ -35,7 +35,7 @@ test('no name leaves the folder', async () => {
   }
 })
 
-test('one that cannot be read is an error that tells the place and nothing of the key', async () => {
+test('an unreadable one is an error with its place and nothing of the key', async () => {
   const folder = temporaryFolder()
   const sealed = String(privateKey.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' }))
   await writeFile(join(folder, 'a.key'), sealed)

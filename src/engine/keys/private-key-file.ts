@@ -11,9 +11,9 @@ import {
 import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 
 /**
- * The private key in `<folder>/<name>.key|pem`; undefined when there is none, or the file has only a certificate or a
- * public key. Calls `onPrivateFile` with the path of a file that holds one. Throws INTERNAL where it cannot be read or
- * does not sign with the algorithm.
+ * The private key in `<folder>/<name>.key|pem`; undefined if there is none, or the file has only a certificate or a
+ * public key. Calls `onPrivateFile` with the path of a file with a private key. Throws INTERNAL if it can't be read
+ * or does not sign with the algorithm.
  */
 export async function readPrivateKeyFile(
   folder: string,
@@ -32,7 +32,7 @@ export async function readPrivateKeyFile(
   return undefined
 }
 
-/** `place` is named in the error, and nothing of the text is. */
+/** The error names `place`, and nothing of the text. */
 export function readPrivateKey(text: string, place: string, algorithm: TokenAlgorithm): KeyObject {
   try {
     return readSigningKey(text, algorithm)

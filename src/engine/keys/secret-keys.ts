@@ -10,7 +10,7 @@ import { TransitClient, type TransitLogin, TransitRefusal } from '#protocols/tra
 
 const variable = 'GATEHOUSE_SECRET_KEY'
 
-/** A key of 256 bits and the name by which a sealed text says that it needs this one. */
+/** A 256-bit key and the name by which an encrypted text refers to it. */
 export interface SecretKey {
   readonly id: string
   readonly key: KeyObject
@@ -22,10 +22,10 @@ export interface SecretKeySource {
 }
 
 /**
- * The keys that secrets of runs are sealed with: the first seals, all of them open. They are those of
- * GATEHOUSE_SECRET_KEY, in base64 and separated by commas, or the one in the data folder, made at first use. Either may be
- * wrapped by Transit, which then unwraps it for this process. Processes that share a database must share them. Throws an
- * Error that does not show the key.
+ * The keys that encrypt secrets of runs: the first encrypts, all of them decrypt. They are those of
+ * GATEHOUSE_SECRET_KEY, in base64 and separated by commas, or the one in the data folder, created on first use.
+ * Transit may wrap either, and unwraps it for this process. Processes that share a database must share them. Throws
+ * an Error that does not show the key.
  */
 export async function loadSecretKeys({ environment, dataFolder }: SecretKeySource): Promise<readonly SecretKey[]> {
   const open = async (text: string, place: string): Promise<SecretKey> =>
@@ -38,7 +38,7 @@ export async function loadSecretKeys({ environment, dataFolder }: SecretKeySourc
   return [await open(await fileOnce(path, make), path)]
 }
 
-/** Throws an Error, without the value, when the variable is set to something that is no key, or cannot be unwrapped. */
+/** Throws an Error, without the value, if the variable is not a list of keys, or one can't be unwrapped. */
 export function checkSecretKeys(environment: SecretKeySource['environment']): void {
   const given = environment[variable] ?? ''
   const texts = given === '' ? [] : given.split(',')
@@ -46,7 +46,7 @@ export function checkSecretKeys(environment: SecretKeySource['environment']): vo
   for (const text of texts) if (!isWrapped(text)) readKey(text, variable)
 }
 
-/** The keys of an environment variable, in base64 and separated by commas; undefined where it is not set. */
+/** The keys of an environment variable, in base64 and separated by commas; undefined if it is not set. */
 export function readSecretKeys(
   environment: SecretKeySource['environment'],
   name: string,
@@ -55,7 +55,7 @@ export function readSecretKeys(
   return given === undefined || given === '' ? undefined : given.split(',').map((text) => readKey(text, name))
 }
 
-/** Another key for one purpose; nothing can be learned from it about the key it was derived from. */
+/** Derives a key for one purpose; it reveals nothing about the original key. */
 export const derivedKey = (key: KeyObject, purpose: string): SecretKey =>
   namedKey(Buffer.from(hkdfSync('sha256', key, '', purpose, 32)))
 
@@ -74,10 +74,10 @@ const namedKey = (bytes: Buffer): SecretKey => ({
 type Environment = Readonly<Record<string, string | undefined>>
 
 const podTokenFile = '/var/run/secrets/kubernetes.io/serviceaccount/token'
-/** No request waits for it: it is used at the start only. */
+/** Used only at start, so no request waits for it. */
 const startMillis = 10_000
 
-/** Whether a text is a key that Transit encrypted, and not the key itself. */
+/** Whether a text is a key wrapped by Transit. */
 const isWrapped = (text: string): boolean => /^\s*vault:v\d+:/.test(text)
 
 /** Whether new keys are wrapped. */
@@ -89,10 +89,13 @@ interface Place {
   readonly key: string
 }
 
-/** What was unwrapped by this process; it needs the service at its start only. */
+/** Keys that this process unwrapped; it needs the service only at its start. */
 const unwrapped = new Map<string, Promise<string>>()
 
-/** The key in base64. Rejects with TARGET_UNREACHABLE while Transit is away, and with an Error that names the variable at fault. */
+/**
+ * The key in base64. Rejects with TARGET_UNREACHABLE while Transit is unavailable, and with an Error that names a
+ * wrong variable.
+ */
 function unwrapKey(text: string, environment: Environment): Promise<string> {
   const ciphertext = text.trim()
   let opened = unwrapped.get(ciphertext)
@@ -112,7 +115,7 @@ async function decrypt(ciphertext: string, environment: Environment): Promise<st
   throw new GatewayError('INTERNAL', 'Transit gave no key for the wrapped one')
 }
 
-/** A new key of 256 bits, as Transit encrypted it. */
+/** A new 256-bit key, encrypted by Transit. */
 async function makeWrappedKey(environment: Environment): Promise<string> {
   const data = await use(environment, ({ client, mount, key }) =>
     client.call('datakey', 'POST', `${mount}/datakey/wrapped/${key}`, { bits: 256 }),
@@ -121,7 +124,7 @@ async function makeWrappedKey(environment: Environment): Promise<string> {
   throw new GatewayError('INTERNAL', 'Transit gave no wrapped key')
 }
 
-/** Throws an Error that names the variable that is missing or wrong. */
+/** Throws an Error that names a missing or wrong variable. */
 function checkTransit(environment: Environment): void {
   openPlace(environment).client.close()
 }
@@ -185,8 +188,8 @@ function readText(name: string, file: string): string {
 }
 
 /**
- * The text of a file that only we may read, made when there is none. It is written whole under another name and then
- * linked to its own, which fails when that is taken: of several processes one wins, and all return its text.
+ * The text of a file that only we may read, created if there is none. It is written completely under another name
+ * and then linked to its own, which fails if that exists: one of several processes wins, and all return its text.
  */
 export async function fileOnce(path: string, make: () => Promise<string>): Promise<string> {
   const present = await readSmallFileIfPresent(path)

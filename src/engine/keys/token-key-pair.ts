@@ -21,7 +21,7 @@ export async function makePrivateKey(algorithm: TokenAlgorithm): Promise<KeyObje
   }
 }
 
-/** Bound to its endpoint and kid, so that it opens nowhere else. */
+/** Bound to its endpoint and kid, so that it can't be decrypted for another. */
 export const sealPrivateKey = (box: SecretBox, key: KeyObject, endpoint: string, kid: string): Promise<string> =>
   box.seal({ pkcs8: key.export({ type: 'pkcs8', format: 'der' }).toString('base64') }, ownerOf(endpoint, kid))
 
@@ -37,26 +37,29 @@ export async function openPrivateKey(
   return createPrivateKey({ key: Buffer.from(pkcs8, 'base64'), format: 'der', type: 'pkcs8' })
 }
 
-/** No two pairs have the same text. */
+/** Unique for each pair. */
 const ownerOf = (endpoint: string, kid: string): string => JSON.stringify([endpoint, kid])
 
-/** Whose secrets they are, for the box that seals them. */
+/** The owner of the secrets, for the box that encrypts them. */
 export const keyOwners = { what: 'endpoint key', damaged: 'INTERNAL' } as const
 
-/** One version of a key that another service keeps. */
+/** One version of a key that another service stores. */
 export interface CustodyVersion {
   readonly version: number
   readonly publicKey: KeyObject
 }
 
-/** A key in another service, which signs with it and never hands it out. Every call rejects with TARGET_UNREACHABLE while that is away. */
+/**
+ * A key in another service, which signs with it and never reveals it. Every call rejects with TARGET_UNREACHABLE
+ * while the service is unavailable.
+ */
 export interface KeyCustodian {
   /** The mount and the name of the key, such as `transit/aws`. */
   readonly name: string
-  /** The newest version; the key is created where there is none. Rejects with INTERNAL for a key of another algorithm. */
+  /** The newest version; creates a missing key. Rejects with INTERNAL for a key of another algorithm. */
   latest(algorithm: TokenAlgorithm): Promise<CustodyVersion>
-  /** Another version, which is then the newest. */
+  /** Creates another version, which is then the newest. */
   rotate(algorithm: TokenAlgorithm): Promise<CustodyVersion>
-  /** With this version of this key, which may be another key of the same service than the newest one. */
+  /** Signs with this version of this key, which may differ from the newest key of the service. */
   sign(custody: KeyCustody, algorithm: TokenAlgorithm, content: Buffer): Promise<Buffer>
 }

@@ -27,7 +27,7 @@ beforeEach(() => {
 const gateway = (more: Parameters<typeof tokenIssuer>[0] = {}) =>
   tokenKeyRings({ store, clock, given, issuers: [tokenIssuer(more)] })
 const ecKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
-/** Everything that is published is seen, as often as a keeper looks. */
+/** Everything that is published counts as seen. */
 const look = (rings: ReturnType<typeof gateway>) =>
   rings.update('aws', (ring) =>
     observe(ring, {
@@ -38,7 +38,7 @@ const look = (rings: ReturnType<typeof gateway>) =>
   )
 
 describe('the keys of an endpoint', () => {
-  test('are made at first use, once for all gateways, and verify what they sign', async () => {
+  test('are created on first use, once for all gateways, and verify their signatures', async () => {
     const [one, two] = [gateway({ algorithm: 'RS256' }), gateway({ algorithm: 'RS256' })]
     const keys = await Promise.all([one.active('aws'), two.active('aws'), one.active('aws'), two.published('aws')])
     const [first, second, , published] = keys
@@ -50,23 +50,26 @@ describe('the keys of an endpoint', () => {
     expect(verify('sha256', Buffer.from('token'), publicKey, signature)).toBe(true)
   })
 
-  test.each(tokenAlgorithms)('are made for %s, announced with it, and verify what they sign', async (algorithm) => {
-    const rings = gateway({ algorithm })
-    const key = await rings.active('aws')
-    const { discovery, keys } = await rings.documents('aws')
-    expect(discovery['id_token_signing_alg_values_supported']).toEqual([algorithm])
-    const token = await signedToken(new Map([['sub', 'someone']]), key)
-    const { payload } = await jwtVerify(token, createLocalJWKSet({ keys: [...keys.keys] as JWK[] }))
-    expect(payload.sub).toBe('someone')
-  })
+  test.each(tokenAlgorithms)(
+    'are created for %s, announced with it, and verify their signatures',
+    async (algorithm) => {
+      const rings = gateway({ algorithm })
+      const key = await rings.active('aws')
+      const { discovery, keys } = await rings.documents('aws')
+      expect(discovery['id_token_signing_alg_values_supported']).toEqual([algorithm])
+      const token = await signedToken(new Map([['sub', 'someone']]), key)
+      const { payload } = await jwtVerify(token, createLocalJWKSet({ keys: [...keys.keys] as JWK[] }))
+      expect(payload.sub).toBe('someone')
+    },
+  )
 
-  test('C9: no two endpoints share one, whatever the name of their key pair', async () => {
+  test('C9: no two endpoints share a key, even with the same key pair name', async () => {
     const issuers = ['aws', 'gcp'].map((endpoint) => tokenIssuer({ endpoint, keypair: 'unison-saml2-rp-sig' }))
     const rings = tokenKeyRings({ store, clock, issuers })
     expect((await rings.active('aws')).kid).not.toBe((await rings.active('gcp')).kid)
   })
 
-  test('are not stored in the clear, and open for their endpoint and kid only', async () => {
+  test('are stored encrypted, and can be decrypted for their endpoint and kid only', async () => {
     const { kid } = await gateway().active('aws')
     const ring = JSON.stringify((await store.get('aws'))?.ring)
     const sealed = (JSON.parse(ring) as { keys: { sealed: string }[] }).keys[0]?.sealed ?? ''
@@ -94,7 +97,7 @@ describe('the keys of an endpoint', () => {
     expect((await store.get('aws'))?.version).toBe(1)
   })
 
-  test('are those of configured endpoints only', async () => {
+  test('exist for configured endpoints only', async () => {
     const rings = gateway()
     for (const call of [rings.active('other'), rings.documents('other'), rings.rotate('__proto__')]) {
       await expect(call).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -105,7 +108,7 @@ describe('the keys of an endpoint', () => {
   })
 })
 
-test('a gateway that was idle follows a revocation with its first signature, unless it cannot read the store', async () => {
+test("an idle gateway follows a revocation at its first signature, unless it can't read the store", async () => {
   const [idle, other] = [gateway(), gateway()]
   const { kid } = await idle.active('aws')
   await other.revoke('aws', kid)
@@ -137,7 +140,7 @@ describe('rotation', () => {
     expect((await rings.published('aws')).map(({ kid }) => kid)).toEqual([next])
   })
 
-  test('of two operators at once with --now is one, and both get the same next key', async () => {
+  test('two concurrent operators with --now cause one rotation, and both get the same next key', async () => {
     const [one, two] = [gateway(), gateway()]
     await Promise.all([one.active('aws'), two.active('aws')])
     const rings = await Promise.all([one.rotate('aws', 'ann', 'take'), two.rotate('aws', 'ben', 'take')])
@@ -146,7 +149,7 @@ describe('rotation', () => {
     expect(second).toBe(first)
   })
 
-  test('is one, of any number that are asked for at once', async () => {
+  test('concurrent requests cause one rotation', async () => {
     const gateways = [gateway(), gateway(), gateway()]
     await Promise.all(gateways.map((rings) => rings.active('aws')))
     const settled = await Promise.allSettled(gateways.map((rings) => rings.rotate('aws')))
@@ -154,7 +157,7 @@ describe('rotation', () => {
     expect(await gateway().published('aws')).toHaveLength(2)
   })
 
-  test('comes by itself after its period, and when the algorithm is changed', async () => {
+  test('happens automatically after its period, and after a change of the algorithm', async () => {
     const rings = gateway()
     await rings.tend('aws')
     clock.pass(90 * 86_400 - 1)
@@ -174,7 +177,7 @@ describe('rotation', () => {
     ])
   })
 
-  test('waits for tokens of a configuration that let them live longer', async () => {
+  test('waits for tokens of a configuration with a longer lifetime', async () => {
     const rings = gateway()
     await rings.active('aws')
     rings.configure([tokenIssuer({ maxTokenSeconds: 3600 })])
@@ -185,8 +188,8 @@ describe('rotation', () => {
   })
 })
 
-describe('a given key', () => {
-  test('is used where there is one', async () => {
+describe('a configured key', () => {
+  test('is used if there is one', async () => {
     const key = ecKey()
     given.set('aws', key)
     const rings = gateway()
@@ -196,7 +199,7 @@ describe('a given key', () => {
     await expect(rings.rotate('aws')).rejects.toThrow('is given')
   })
 
-  test('C6: that is replaced signs only after the wait, and the old one signs until then', async () => {
+  test('C6: its replacement signs only after the wait, and the old one signs until then', async () => {
     const [old, replacement] = [ecKey(), ecKey()]
     given.set('aws', old)
     const rings = gateway()
@@ -214,7 +217,7 @@ describe('a given key', () => {
     expect((await rings.active('aws')).kid).toBe(publicTokenKey(replacement).kid)
   })
 
-  test('takes the place of one that was to follow, and is followed when it is taken away', async () => {
+  test('replaces a next key, and is followed by another after its removal', async () => {
     const rings = gateway()
     await rings.tend('aws')
     await rings.rotate('aws')
@@ -229,7 +232,7 @@ describe('a given key', () => {
     expect((await rings.tend('aws')).keys.every((each) => !each.given)).toBe(true)
   })
 
-  test('that cannot be used stops an endpoint without a key, and leaves any other alone', async () => {
+  test('that is unusable stops an endpoint without a key, and no other', async () => {
     given.set('aws', new Error('no key'))
     await expect(gateway().active('aws')).rejects.toMatchObject({ code: 'INTERNAL' })
     given.set('aws', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)
@@ -280,7 +283,7 @@ describe('a key in another service', () => {
     away = undefined
   })
 
-  test('takes over from a local one in the usual way, and the local one signs until then', async () => {
+  test('replaces a local one in the usual way, and the local one signs until then', async () => {
     const local = await gateway().active('aws')
     const rings = inService()
     expect((await rings.tend('aws')).keys).toMatchObject([
@@ -296,7 +299,7 @@ describe('a key in another service', () => {
     expect((await rings.active('aws')).kid).toBe(publicTokenKey(versions[0] as KeyObject).kid)
   })
 
-  test('is rotated there after its period, and one version is made of several that are due at once', async () => {
+  test('is rotated there after its period, with one version for concurrent requests', async () => {
     const rings = inService()
     await rings.tend('aws')
     clock.pass(90 * 86_400)
@@ -306,7 +309,7 @@ describe('a key in another service', () => {
     expect(keyIn(ring, 'next')?.custody?.version).toBe(latest)
   })
 
-  test('that is away leaves the ring as it is, is reported, and answers as unreachable', async () => {
+  test('that is unavailable keeps the ring, is reported, and answers as unreachable', async () => {
     away = new GatewayError('TARGET_UNREACHABLE', 'away', { retryAfter: 2 })
     await expect(inService().active('aws')).rejects.toBe(away)
     away = undefined
@@ -329,7 +332,7 @@ describe('a key in another service', () => {
     ['of another content', () => sign('sha256', Buffer.from('y'), versions[0] as KeyObject)],
     ['that is empty', () => Buffer.alloc(0)],
     ['that is too long', () => Buffer.alloc(100_000, 1)],
-  ])('whose signature is one %s issues no token', async (_, answer) => {
+  ])('with a signature that %s issues no token', async (_, answer) => {
     const service: KeyCustodian = { ...custodian(), sign: async (_custody, _algorithm, content) => answer(content) }
     const issuers = [tokenIssuer({ custody })]
     const rings = tokenKeyRings({ store, clock, given, issuers, custodian: () => service })
@@ -357,7 +360,7 @@ describe('activating a key at once', () => {
     await one.tend('aws')
     const first = keyIn(await one.rotate('aws'), 'next')?.kid ?? ''
     await other.activate('aws', first)
-    // Unpublished, when the first operator's command activates what it has published.
+    // Unpublished when the first operator's command activates the key that it published.
     const second = keyIn(await other.rotate('aws'), 'next')?.kid ?? ''
     const after = await one.activate('aws', first)
     expect([keyIn(after, 'active')?.kid, keyIn(after, 'next')?.kid]).toEqual([first, second])
@@ -382,7 +385,7 @@ describe('while the database cannot be reached', () => {
     expect((await rings.active('aws')).kid).toBe(kid)
   })
 
-  test('serves documents unchanged and not to be cached', async () => {
+  test('serves unchanged documents that must not be cached', async () => {
     const rings = gateway()
     expect((await rings.documents('aws')).maxAgeSeconds).toBe(300)
     database.failure = away
@@ -392,7 +395,7 @@ describe('while the database cannot be reached', () => {
     await expect(rings.documents('aws')).rejects.toBe(away)
   })
 
-  test('treats what it read as outdated when the clock is set back', async () => {
+  test('treats its data as outdated after the clock was set back', async () => {
     const rings = gateway()
     await rings.active('aws')
     database.failure = away
@@ -401,7 +404,7 @@ describe('while the database cannot be reached', () => {
   })
 })
 
-test('keeps changes that another gateway makes meanwhile', async () => {
+test('keeps concurrent changes of another gateway', async () => {
   const rings = gateway()
   await rings.tend('aws')
   const stored = await store.get('aws')

@@ -33,21 +33,21 @@ export interface RingParts extends KeyEventParts {
   /** Of owners `keyOwners`. */
   readonly box: SecretBox
   /**
-   * The private key of that name in a file or a secret of the configuration; undefined when there is none. Rejects with a
-   * reason for people when it cannot sign with the algorithm.
+   * The private key of that name in a file or a secret of the configuration; undefined if there is none. Rejects
+   * with a reason for people if it can't sign with the algorithm.
    */
   givenKey(name: string, algorithm: TokenAlgorithm): Promise<KeyObject | undefined>
-  /** Where the keys of an issuer are kept; undefined where the gateway keeps them. */
+  /** Where the keys of an issuer are stored; undefined if the gateway stores them. */
   custodian?(issuer: TokenIssuer): KeyCustodian | undefined
 }
 
-/** Why the place that keys come from gives none; the endpoint continues with the keys it has. */
+/** Why the source of keys gives none; the endpoint continues with the keys it has. */
 export interface SourceProblem {
   readonly event: 'refused' | 'custodyFailed'
   readonly reason: string
 }
 
-/** A key from outside, or why there is none. */
+/** An external key, or why there is none. */
 type Offered = { readonly key: KeyObject } | 'unusable' | undefined
 
 interface Held {
@@ -58,15 +58,15 @@ interface Held {
 const freshMillis = 10_000
 /** A gateway that can read the ring follows a change within this time, even if nothing kept the ring fresh. */
 export const followSeconds = 15
-/** Documents that may be behind are still served for so long, but nobody is to keep them. */
+/** How long possibly outdated documents are still served, without caching. */
 const servedUnseenMillis = 3_600_000
-/** Of documents that are served, and published with a header. */
+/** The cache lifetime of documents that are served, and of those published with a header. */
 export const servedMaxAgeSeconds = 300
 const swapAttempts = 12
 
 /**
- * The rings of all configured endpoints, as they stand in the store. What is read is used for a few seconds; a ring that
- * cannot be read is used for as long as nothing can go wrong with it.
+ * The rings of all configured endpoints, as stored. A read ring is used for a few seconds; a ring that can't be
+ * read is used for as long as that is safe.
  */
 export class TokenKeyRings implements TokenKeys {
   readonly #parts: RingParts
@@ -82,7 +82,7 @@ export class TokenKeyRings implements TokenKeys {
     this.events = new KeyEvents(parts)
   }
 
-  /** From now on these, and no others. */
+  /** Replaces the configured endpoints. */
   configure(issuers: readonly TokenIssuer[]): void {
     this.#issuers = new Map(issuers.map((issuer) => [issuer.endpoint, issuer]))
     for (const known of [this.#held, this.#problems]) {
@@ -97,7 +97,7 @@ export class TokenKeyRings implements TokenKeys {
   async active(endpoint: string): Promise<TokenKey> {
     const issuer = this.#issuer(endpoint)
     let key = keyIn((await this.#usable(issuer)).ring, 'active')
-    // A load that was under way may have begun before the configuration said so.
+    // A running load may have begun before the configuration changed.
     for (let again = 0; again < 2 && (key?.longest ?? 0) < issuer.maxTokenSeconds; again++) {
       key = keyIn((await this.#load(issuer)).ring, 'active')
     }
@@ -107,7 +107,7 @@ export class TokenKeyRings implements TokenKeys {
     return this.#signer(issuer, key)
   }
 
-  /** Why no key came from the place that keys of the endpoint come from, when this process last looked. */
+  /** Why the endpoint's source of keys gave none when this process last looked. */
   problem(endpoint: string): SourceProblem | undefined {
     return this.#problems.get(endpoint)
   }
@@ -129,7 +129,7 @@ export class TokenKeyRings implements TokenKeys {
     }
   }
 
-  /** The ring as it stands in the store now, with a key made, taken over or forgotten where that is due. */
+  /** The stored ring, after creating, importing or deleting a key if that is due. */
   async tend(endpoint: string): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
     return this.#change(issuer, async (ring, now) => {
@@ -143,7 +143,7 @@ export class TokenKeyRings implements TokenKeys {
     })
   }
 
-  /** Changes the ring by a pure function, from whatever stands in the store. */
+  /** Changes the stored ring by a pure function. */
   async update(
     endpoint: string,
     change: (ring: KeyRing, policy: RingPolicy, now: number) => KeyRing,
@@ -152,7 +152,7 @@ export class TokenKeyRings implements TokenKeys {
     return this.#change(issuer, async (ring, now) => change(ring, issuerPolicy(issuer), now))
   }
 
-  /** Makes the key that is to follow, or takes the one that waits. CONFLICT where it may not be taken, or where keys are given. */
+  /** Creates the next key, or returns the waiting one. CONFLICT if that may not be used, or if keys are configured. */
   async rotate(endpoint: string, by?: string, waiting: 'refuse' | 'take' = 'refuse'): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
     await this.#assertOurs(issuer)
@@ -188,8 +188,8 @@ export class TokenKeyRings implements TokenKeys {
   }
 
   /**
-   * Forgets a key at once, wherever it came from, and never uses it again. Another signs in its place: the next one, or one
-   * that is made now. NOT_FOUND where the endpoint has no such key.
+   * Deletes a key of any source at once, and never uses it again. The next key signs instead, or a new one.
+   * NOT_FOUND if the endpoint has no such key.
    */
   async revoke(endpoint: string, kid: string, by?: string): Promise<KeyRing> {
     const issuer = this.#issuer(endpoint)
@@ -207,7 +207,7 @@ export class TokenKeyRings implements TokenKeys {
     )
   }
 
-  /** Throws CONFLICT where the key is given. */
+  /** Throws CONFLICT if the key is configured. */
   async #assertOurs({ endpoint, keypair, algorithm, custody }: TokenIssuer): Promise<void> {
     if (custody?.leave === false) return
     if ((await this.#parts.givenKey(keypair, algorithm)) !== undefined) {
@@ -238,7 +238,7 @@ export class TokenKeyRings implements TokenKeys {
   async #advanced(issuer: TokenIssuer, ring: KeyRing, now: number): Promise<KeyRing> {
     const policy = issuerPolicy(issuer)
     const later = advance(ring, policy, now)
-    // A key that another service keeps is followed by one of ours.
+    // A key that another service stores is followed by one of ours.
     const active = keyIn(later, 'active')
     const isElsewhere = active !== undefined && active.custody !== null && keyIn(later, 'next') === undefined
     const isDue = wantsNext(later, policy, now) || (isElsewhere && later.keys.length < mostKeys)
@@ -256,7 +256,7 @@ export class TokenKeyRings implements TokenKeys {
     return admit(ring, await this.#sealed(issuer, given, true), issuerPolicy(issuer), now)
   }
 
-  /** A file that cannot be used stops an endpoint that has no key, and no other. */
+  /** An unusable file stops an endpoint that has no key, and no other. */
   async #given(issuer: TokenIssuer, ring: KeyRing): Promise<Offered> {
     const { endpoint, keypair, algorithm } = issuer
     try {
@@ -277,7 +277,10 @@ export class TokenKeyRings implements TokenKeys {
     }
   }
 
-  /** The newest version of the key in its service is the next one, whoever made it; it is replaced there when that is due. */
+  /**
+   * The newest version of the key in its service is the next one, even if an operator created it; it is replaced
+   * there when due.
+   */
   async #inCustody(issuer: TokenIssuer, ring: KeyRing, now: number): Promise<KeyRing> {
     const { endpoint, algorithm } = issuer
     const policy = issuerPolicy(issuer)
@@ -334,7 +337,7 @@ export class TokenKeyRings implements TokenKeys {
     return age < followSeconds * 1000 ? held : loading
   }
 
-  /** One at a time for an endpoint. An endpoint that has no ring gets one. */
+  /** One at a time per endpoint. Creates a missing ring. */
   #load(issuer: TokenIssuer): Promise<Held> {
     const { endpoint } = issuer
     let loading = this.#loading.get(endpoint)
@@ -394,7 +397,7 @@ export class TokenKeyRings implements TokenKeys {
     return issuer
   }
 
-  /** A clock that was set back makes everything old. */
+  /** After the clock was set back, everything counts as old. */
   #age({ at }: Held): number {
     const age = this.#parts.clock().getTime() - at
     return age < 0 ? Number.POSITIVE_INFINITY : age
@@ -419,7 +422,10 @@ const inCustody = ({ name: key }: KeyCustodian, version: number, publicKey: KeyO
   return { kid: jwk.kid, alg: jwk.alg, jwk, sealed: null, given: false, custody: { key, version } }
 }
 
-/** The signature, if the published key verifies it: a key of the same name may have replaced the one that was published. */
+/**
+ * The signature, if the published key verifies it: the key in the service may have been replaced under the same
+ * name.
+ */
 function verified(signature: Buffer, content: Buffer, { kid, alg, jwk, custody }: RingKey): Promise<Buffer> {
   const key = { key: createPublicKey({ key: jwk, format: 'jwk' }), dsaEncoding: 'ieee-p1363' } as const
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()

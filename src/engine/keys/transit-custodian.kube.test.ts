@@ -43,7 +43,7 @@ describe.skipIf(inject('openbao') === undefined)('keys in Transit', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  test.each(tokenAlgorithms)('sign tokens with %s, each version by itself', async (algorithm) => {
+  test.each(tokenAlgorithms)('sign tokens with %s, each version separately', async (algorithm) => {
     const custodian = new TransitCustodian(client(), 'transit', `sign-${algorithm}`)
     const first = await custodian.latest(algorithm)
     const second = await custodian.rotate(algorithm)
@@ -58,7 +58,7 @@ describe.skipIf(inject('openbao') === undefined)('keys in Transit', () => {
     }
   })
 
-  test('of another type are refused with what to do', async () => {
+  test('of another type are rejected with advice', async () => {
     await bao.call('POST', 'transit/keys/other', { type: 'rsa-2048' })
     await bao.call('POST', 'transit/keys/secret', { type: 'aes256-gcm96' })
     const latest = (key: string) => new TransitCustodian(client(), 'transit', key).latest('ES256')
@@ -69,7 +69,7 @@ describe.skipIf(inject('openbao') === undefined)('keys in Transit', () => {
     await expect(new TransitCustodian(client(), 'nowhere', 'x').latest('ES256')).rejects.toThrow('Transit refused to')
   })
 
-  test('are used after a login by JWT with a policy that allows no more than signing, and again when the token ended', async () => {
+  test('work after a JWT login with a policy that only allows signing, and again after the token expired', async () => {
     const issuer = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     await bao.call('POST', 'sys/auth/jwt', { type: 'jwt' })
     const pem = String(createPublicKey(issuer.privateKey).export({ type: 'spki', format: 'pem' }))
@@ -100,7 +100,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
     const sign = () => custodian.sign({ key: custodian.name, version: 1 }, 'ES256', Buffer.from('token'))
     const check = { key: publicKey, dsaEncoding: 'ieee-p1363' } as const
     expect(verify('sha256', Buffer.from('token'), check, await sign())).toBe(true)
-    // Every token of the login is revoked, as an operator does.
+    // Revokes every token of the login, like an operator.
     await bao.call('PUT', 'sys/leases/revoke-prefix/auth/jwt', {})
     expect(verify('sha256', Buffer.from('token'), check, await sign())).toBe(true)
     await expect(new TransitCustodian(its, 'transit', 'not-allowed').latest('ES256')).rejects.toThrow(
@@ -108,7 +108,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
     )
   })
 
-  test('that cannot be reached cost a few callers the timeout, and the others nothing', async () => {
+  test("that can't be reached cost a few callers the timeout, and the others nothing", async () => {
     const its = client(root, 1000)
     const custodian = new TransitCustodian(its, 'transit', 'away')
     await custodian.latest('ES256')
@@ -138,7 +138,7 @@ path "transit/sign/logged-in/*" { capabilities = ["update"] }`
     expect(measured).toEqual(['sign done'])
   })
 
-  test('follow the life of a ring: versions are next, active, retiring, whoever rotated', async () => {
+  test('follow the life of a ring: versions are next, active, retiring, also after a rotation by an operator', async () => {
     const clock = new SetClock()
     const store = new KeyStore(memoryDatabase(clock.read))
     const custody: TransitCustody = {

@@ -12,7 +12,7 @@ const keyTypes: Readonly<Record<TokenAlgorithm, string>> = {
   ES384: 'ecdsa-p384',
   EdDSA: 'ed25519',
 }
-/** What stands before the 32 bytes of an Ed25519 key in a SubjectPublicKeyInfo. */
+/** The prefix of the 32 bytes of an Ed25519 key in a SubjectPublicKeyInfo. */
 const ed25519Prefix = Buffer.from('302a300506032b6570032100', 'hex')
 
 /** A key of a Transit mount. Its versions are the keys of a ring; only the hash of a token leaves the gateway, except for EdDSA. */
@@ -112,7 +112,7 @@ function newestOf(data: JsonObject, algorithm: TokenAlgorithm, name: string): Cu
   throw new GatewayError('INTERNAL', `the Transit key ${name} ${problem}`)
 }
 
-/** PEM, but for Ed25519: there it is the bytes of the key in base64. */
+/** PEM, except for Ed25519: the bytes of the key in base64. */
 function readPublicKey(text: string, name: string): KeyObject {
   try {
     if (text.includes('-----BEGIN')) return createPublicKey(text)

@@ -35,7 +35,7 @@ describe.skipIf(inject('openbao') === undefined)('a secret key that Transit wrap
     rmSync(folder, { recursive: true, force: true })
   })
 
-  test('is the key itself to everything that uses it, in a list with a plain one too', async () => {
+  test('works like the plain key, also in a list with a plain one', async () => {
     const plain = await loadSecretKeys({ environment: { GATEHOUSE_SECRET_KEY: key }, dataFolder: folder })
     const other = randomBytes(32).toString('base64')
     const mixed = { ...environment, GATEHOUSE_SECRET_KEY: `${ciphertext},${other}` }
@@ -53,7 +53,7 @@ describe.skipIf(inject('openbao') === undefined)('a secret key that Transit wrap
     expect(audit[0]?.id).toBe(plainAudit[0]?.id)
   })
 
-  test('is made wrapped in the data folder, and is the same at the next start', async () => {
+  test('is created wrapped in the data folder, and is the same at the next start', async () => {
     const dataFolder = join(folder, 'data')
     const [made] = await loadSecretKeys({ environment, dataFolder })
     const text = readFileSync(join(dataFolder, 'keys', 'workflow-secret.key'), 'utf8')
@@ -62,7 +62,7 @@ describe.skipIf(inject('openbao') === undefined)('a secret key that Transit wrap
     expect(again?.id).toBe(made?.id)
   })
 
-  test('is refused with a reason, and needs the service only once', async () => {
+  test('is rejected with a reason, and needs the service only once', async () => {
     const load = (text: string) =>
       loadSecretKeys({ environment: { ...environment, GATEHOUSE_SECRET_KEY: text }, dataFolder: folder })
     await expect(load('vault:v1:AAAA')).rejects.toThrow('Transit refused to use transit/gatehouse for the secret key')

@@ -21,11 +21,11 @@ test.each([
     { ...place, GATEHOUSE_TRANSIT_ROLE: 'r', GATEHOUSE_SECRET_KEY: `${wrapped},short` },
     'GATEHOUSE_SECRET_KEY: a key is',
   ],
-])('settings that cannot unwrap the secret key are refused by the name of the variable: %o', (environment, message) => {
+])("settings that can't unwrap the secret key are rejected by the name of the variable: %o", (environment, message) => {
   expect(() => checkSecretKeys(environment)).toThrow(message)
 })
 
-test('a named pipe as token or certificate file is refused without waiting for a writer', () => {
+test('a named pipe as token or certificate file is rejected without waiting for a writer', () => {
   const pipe = join(temporaryFolder(), 'pipe')
   execFileSync('mkfifo', [pipe])
   for (const name of ['GATEHOUSE_TRANSIT_TOKEN_FILE', 'GATEHOUSE_TRANSIT_CA_FILE']) {

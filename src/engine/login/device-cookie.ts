@@ -9,9 +9,9 @@ import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 /** Records that a user logged in with this browser before. */
 export interface KnownDevice {
-  /** Whose it is: `entryKey` of the directory entry. */
+  /** The owner: `entryKey` of the directory entry. */
   readonly entry: string
-  /** Random, and another one after each login: the browser's failures are counted by it. */
+  /** Random, and new after each login: failures of the browser are counted by it. */
   readonly id: string
   readonly issued: number
 }
@@ -20,18 +20,18 @@ type CookieParts = { readonly box: SecretBox; readonly clock: Clock }
 
 /** A browser without a login for this long counts as unknown. */
 const lifeSeconds = 90 * 86_400
-/** How many users may share a browser; the one whose login is oldest is dropped. */
+/** How many users may share a browser; the one with the oldest login is dropped. */
 const mostPeople = 4
 const longestCookie = 2048
 const purpose = 'device cookie'
 
-/** Of bounded length, and different for a new entry that has the name of a deleted one. */
+/** Of bounded length, and different for a new entry with the name of a deleted one. */
 export const entryKey = (identity: Identity): string => secretHash(identity)
 
 const nameFor = ({ secure }: Pick<CookieConfig, 'secure'>): string =>
   secure ? '__Host-gatehouse-device' : 'gatehouse-device'
 
-/** The people who logged in with this browser before; none when the cookie is absent, too old, or not one of ours. */
+/** The users who logged in with this browser before; none if the cookie is absent, too old, or not ours. */
 export async function readDevices(
   request: Pick<GatewayRequest, 'headers'>,
   cookies: Pick<CookieConfig, 'secure'>,

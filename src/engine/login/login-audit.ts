@@ -15,17 +15,17 @@ export interface LoginAuditParts {
 export interface LoginEvent {
   readonly action: 'issue' | 'refuse' | 'delete'
   readonly request: Pick<GatewayRequest, 'id' | 'headers' | 'host' | 'remoteAddress'>
-  /** Who logged in, or a stand-in for somebody unknown. */
+  /** The login, or a placeholder for an unknown user. */
   readonly login: string
   readonly chain: string
   readonly application: string
   readonly sessionId?: string
   readonly reason?: string
-  /** Who did it, where that is not the login itself. */
+  /** The actor, if that is not the login itself. */
   readonly by?: string
 }
 
-/** Whoever fails is not proven to be anybody, so strangers cannot fill the audit: beyond this they stand in the log only. */
+/** Anonymous callers can cause failed logins, and must not fill the audit: beyond this number they are only logged. */
 const strangers = { burst: 100, perMinute: 600 }
 const longest = 200
 
@@ -39,12 +39,12 @@ export class LoginAudit {
     this.#strangers = new RateLimit(10, parts.clock)
   }
 
-  /** Rejects when the row could not be written; then nobody may be let in. */
+  /** Rejects if the row could not be written; then the login must fail. */
   async write(event: LoginEvent): Promise<void> {
     await this.#parts.audit.append([this.#row(event)])
   }
 
-  /** For what has happened already: a row that cannot be written is told to the log. */
+  /** For what has happened already: a row that can't be written is logged. */
   async note(event: LoginEvent): Promise<void> {
     const { log } = this.#parts
     const { action, login, chain, request, reason } = event
@@ -88,7 +88,10 @@ export class LoginAudit {
 
 const clean = (text: string): string => text.slice(0, longest).toWellFormed().replaceAll('\0', '\ufffd')
 
-/** `begun`, `signed-in`, `refused`, `failed` (a try), `locked` (a try that was not looked at), `signed-out`, `ended` (for want of its owner). */
+/**
+ * `begun`, `signed-in`, `refused`, `failed` (a try), `locked` (an unchecked try), `signed-out`, `ended` (its owner
+ * is gone).
+ */
 export interface LoginMeter {
   counted(chain: string, outcome: string): void
 }

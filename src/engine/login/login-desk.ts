@@ -59,9 +59,9 @@ export interface LoginDeskParts extends LoginServices {
   readonly loginRoutes: LoginRoutes
 }
 
-/** How long somebody may take to log in. */
+/** How long a user may take to log in. */
 export const loginSeconds = 600
-/** Pages that lead to a login, per address: each of them is a row in storage. */
+/** Login redirects per address: each of them is a row in storage. */
 const beginnings = { burst: 120, perMinute: 120 }
 
 export type BegunOutcome =
@@ -76,7 +76,7 @@ interface FoundLogin {
   readonly link: ChainLink & { readonly uri: string }
 }
 
-/** Runs chains that may have to ask somebody, over as many requests as it takes. What it remembers is in storage only. */
+/** Runs chains that may need input from the user, over several requests. Its state is in storage only. */
 export class LoginDesk {
   readonly #parts: LoginDeskParts
   readonly #completion: LoginCompletion
@@ -88,7 +88,7 @@ export class LoginDesk {
     this.#beginnings = new RateLimit(10_000, parts.clock)
   }
 
-  /** Runs the chain for a request that is not authenticated for it. A browser that has to do something is told so. */
+  /** Runs the chain for a request that is not authenticated for it. The response says what a browser has to do. */
   async begin(chain: Chain, context: RequestContext): Promise<BegunOutcome> {
     const { request, application, session } = context
     const keepsSessions = application?.cookies !== undefined
@@ -127,7 +127,7 @@ export class LoginDesk {
     return { kind: 'answered', response }
   }
 
-  /** Answers requests to the uris of mechanisms; undefined for all others. */
+  /** Answers requests to the URIs of mechanisms; undefined for all others. */
   async serve(context: RequestContext): Promise<GatewayResponse | undefined> {
     const { request } = context
     if (request.path === signedOutPath) return signedOut(wayBack(request, this.#parts.routes))
@@ -217,7 +217,7 @@ export class LoginDesk {
     return { box: this.#parts.loginSecrets, clock: this.#parts.clock }
   }
 
-  /** Gives the cookie that binds the login to this browser. */
+  /** Sets the cookie that binds the login to this browser. */
   async #keep(id: string, record: LoginRecord, { request }: RequestContext): Promise<string> {
     const { logins, loginSecrets, clock } = this.#parts
     const retryAfter = this.#beginnings.take(networkOf(request.remoteAddress), beginnings)
@@ -226,7 +226,7 @@ export class LoginDesk {
     }
     const now = clock()
     const known = readLoginCookie(request)
-    // A secret that this browser was not given here is not taken over.
+    // A secret that this host did not issue to the browser is not accepted.
     const isOurs = known !== undefined && (await logins.knows(secretHash(known), now))
     const secret = isOurs ? known : newSecret()
     await logins.create({
@@ -257,7 +257,7 @@ export class LoginDesk {
 
 const stepAt = (uri: string, id: string): LoginStep => ({ id, uri, address: `${uri}?login=${id}` })
 
-/** Nobody can be asked who is no browser. */
+/** Only a browser can be asked for input. */
 function asked(outcome: AuthOutcome, mayAsk: boolean, context: RequestContext): AuthOutcome {
   if (outcome.kind === 'include' && outcome.cookie !== undefined) addHeader(context, 'set-cookie', outcome.cookie)
   if (outcome.kind !== 'challenge' || mayAsk) return outcome
@@ -276,7 +276,7 @@ const nameFor = (request: CookieRequest): string => (isSecure(request) ? '__Host
 /** The secret that binds logins to this browser. */
 const readLoginCookie = (request: CookieRequest): string | undefined => readSecretCookie(nameFor(request), request)
 
-/** `Lax`, since an outside issuer's redirect back must bring it; a form of another site never does. */
+/** `Lax`, since the redirect back from an external issuer must send it; a form of another site never does. */
 function writeLoginCookie(request: CookieRequest, secret: string, seconds: number): string {
   const parts = [`${nameFor(request)}=${secret}`, 'Path=/', 'HttpOnly', 'SameSite=Lax', `Max-Age=${seconds}`]
   if (isSecure(request)) parts.push('Secure')
@@ -286,18 +286,18 @@ function writeLoginCookie(request: CookieRequest, secret: string, seconds: numbe
 type Asked = Pick<GatewayRequest, 'headers' | 'host' | 'origin'>
 
 /**
- * Where somebody can go on from a page that ends something: the page of this very host that the browser says it came from,
- * or the start of the only application that people log in to here. Undefined when neither is known.
+ * Where a user can continue from a final page: the referring page of this host, or the start of the only
+ * application with a login here. Undefined if neither is known.
  */
 const wayBack = (request: Asked, routes: Routes): string | undefined =>
   pageBefore(request, routes) ?? onlyStart(request, routes)
 
-/** A path without its query, which may do something or hold a secret. */
+/** A path without its query, which may trigger an action or contain a secret. */
 function pageBefore(request: Asked, routes: Routes): string | undefined {
   const before = URL.parse(header(request, 'referer') ?? '')
   if (before === null || before.origin !== request.origin) return undefined
   const { pathname: path } = before
-  // Two slashes at the beginning would name another host.
+  // Two leading slashes would name another host.
   if (/^[/\\]{2}/.test(path) || path.startsWith(loginPrefix)) return undefined
   const cookies = routes.find(request.host, path)?.application.cookies
   return cookies === undefined || cookies.logoutUri === path ? undefined : path
@@ -323,7 +323,7 @@ interface Parts {
   readonly log: Logger
 }
 
-/** What happens when the last link of a chain has had its say. */
+/** Handles the result of a finished chain. */
 class LoginCompletion {
   readonly #parts: Parts
 
@@ -335,7 +335,7 @@ class LoginCompletion {
     return this.#target(record, request)?.application
   }
 
-  /** `known` is whom the mechanisms before the one that refused established. */
+  /** `known` is the user that earlier mechanisms established. */
   async refuse(
     rejection: Extract<ChainOutcome, { kind: 'rejected' }>,
     record: LoginRecord,
@@ -361,8 +361,8 @@ class LoginCompletion {
   }
 
   /**
-   * Starts the session, or authenticates the one that is there anew, under a new secret, and sends the browser to where it
-   * wanted to go. What was begun for one session never becomes another's.
+   * Starts the session, or re-authenticates the existing one under a new secret, and sends the browser to the
+   * requested page. A login for one session never authenticates another.
    */
   async complete(
     outcome: Extract<ChainOutcome, { kind: 'authenticated' }>,

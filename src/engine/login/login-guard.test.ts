@@ -45,7 +45,7 @@ function setUp(limits?: LoginLimits) {
 }
 
 describe('the guard', () => {
-  test('a change of the password ends the budget of devices from before, and of no other', async () => {
+  test('a password change ends the budget of devices from before, and of no other', async () => {
     const { fail, changePassword, clock, pass } = setUp()
     const [before, after] = [device('bob'), { ...device('bob', 'd2'), issued: clock().getTime() + 1 }]
     for (let i = 0; i < 5; i++) expect(await fail('bob')).toBe(0)
@@ -81,13 +81,13 @@ describe('the guard', () => {
     ['accents, which some databases do not tell apart', 'jose'],
     ['what is not seen', 'jo\u00ads\u200bé'],
     ['spaces', '  josé '],
-  ])('spellings that a directory may take for the same are one account: %s', async (_, spelling) => {
+  ])('spellings that a directory may treat as equal are one account: %s', async (_, spelling) => {
     const { fail } = setUp()
     for (let i = 0; i < 5; i++) expect(await fail('josé')).toBe(0)
     expect(await fail(spelling)).toBe(1)
   })
 
-  test('nobody locks the second factor of another by typing its name as a login', async () => {
+  test("a user can't lock another user's second factor by typing its name as a login", async () => {
     const { fail, guardFrom } = setUp()
     const name = 'second factor of uid=ada,o=Tremolo'
     for (let i = 0; i < 6; i++) await fail(name)
@@ -95,14 +95,14 @@ describe('the guard', () => {
     expect((await guardFrom('192.0.2.1').begin(name, { credential: 'second factor' })).allowed).toBe(true)
   })
 
-  test('by the limits of the chain, where it has some', async () => {
+  test('uses the limits of the chain, if it has some', async () => {
     const { fail, pass } = setUp({ maxFailedAttempts: 2, lockoutMillis: 60_000 })
     expect([await fail('ada'), await fail('ada'), await fail('ada')]).toEqual([0, 0, 60])
     pass(60)
     expect([await fail('ada'), await fail('ada')]).toEqual([0, 60])
   })
 
-  test('who gets in starts over', async () => {
+  test('a successful login resets the count', async () => {
     const { guardFrom, fail } = setUp()
     for (let i = 0; i < 4; i++) await fail('ada')
     const turn = await guardFrom('192.0.2.1').begin('ada')
@@ -111,13 +111,13 @@ describe('the guard', () => {
     for (let i = 0; i < 5; i++) expect(await fail('ada')).toBe(0)
   })
 
-  test('tries side by side are as many as they are', async () => {
+  test('concurrent tries are all counted', async () => {
     const { guardFrom } = setUp()
     const turns = await Promise.all(Array.from({ length: 30 }, () => guardFrom('192.0.2.1').begin('ada')))
     expect(turns.filter(({ allowed }) => allowed)).toHaveLength(5)
   })
 
-  test('an address has to wait as well, whatever the accounts', async () => {
+  test('an address has to wait as well, for any account', async () => {
     const { fail } = setUp()
     for (let i = 0; i < 50; i++) expect(await fail(`user${i}`)).toBe(0)
     expect(await fail('user50')).toBeGreaterThan(0)
@@ -140,7 +140,7 @@ describe('the guard', () => {
     expect(await fail('bob@corp.test')).toBe(0)
   })
 
-  test('strangers cannot use up the tries of a browser that its owner logged in with', async () => {
+  test("anonymous callers can't use up the tries of a browser that its owner logged in with", async () => {
     const { fail, guardFrom } = setUp({ maxFailedAttempts: 2, lockoutMillis: 60_000 })
     const own = [device('eve'), device('bob')]
     for (let i = 0; i < 60; i++) await fail(i < 3 ? 'bob' : `user${i}`)
@@ -148,7 +148,7 @@ describe('the guard', () => {
     const turn = await guardFrom('192.0.2.1', own).begin('bob@corp.test', { find: async () => entry('bob') })
     if (!turn.allowed) throw new Error('the owner is locked out')
     await turn.succeeded()
-    // A login by the owner gives strangers no further tries.
+    // A login by the owner gives others no further tries.
     expect(await fail('bob', '192.0.2.2')).toBe(60)
 
     expect([await fail('bob', '192.0.2.2', own), await fail('bob@corp.test', '192.0.2.2', own)]).toEqual([0, 0])
@@ -173,7 +173,7 @@ describe('the guard', () => {
     expect(await fail('bob')).toBe(0)
   })
 
-  test('what was typed by somebody unknown is written down nowhere', async () => {
+  test('the input of an unknown user is stored nowhere', async () => {
     const { guardFrom, audited, counted } = setUp()
     const turn = await guardFrom('192.0.2.1').begin('my-password-by-mistake')
     if (!turn.allowed) throw new Error('locked')
@@ -183,7 +183,7 @@ describe('the guard', () => {
     expect(counted).toEqual(['c failed'])
   })
 
-  test('no lock is for ever', () => {
+  test('every lock ends', () => {
     for (const policy of [accountPolicy, addressPolicy]) {
       for (const failures of [1, 10, 100, 1e6, 1e9]) {
         expect(policy.lockMillis(failures)).toBeLessThanOrEqual(15 * 60_000)

@@ -29,7 +29,10 @@ export interface GuardCall {
 
 const minute = 60_000
 
-/** After some tries each failure locks for twice as long as the one before, but not for so long that it helps attackers. */
+/**
+ * After some tries each failure locks for twice as long as the previous one, up to a limit that does not help
+ * attackers.
+ */
 const backOff = (free: number, step: number, longest: number): FailurePolicy => ({
   lockMillis: (failures) =>
     failures <= free ? 0 : Math.min(1000 * 2 ** Math.min(20, (failures - free - 1) / step), longest),
@@ -47,9 +50,10 @@ const configured = ({ maxFailedAttempts, lockoutMillis }: LoginLimits): FailureP
 /**
  * Counts a try before it checks the credential, so that concurrent tries are all counted.
  *
- * A stranger's try counts for its address, for the login as it was typed, and for the entry that this finds. The lock of a
- * typed login is shown, and is the same whether or not such a user exists. The lock of an entry is concealed: it may
- * come from another of its names. A known device's try counts for that device alone, until the password is changed.
+ * A try from an unknown device counts for its address, for the login as typed, and for the entry that it finds. The
+ * lock of a typed login is shown, and is the same whether or not such a user exists. The lock of an entry is
+ * concealed: it may come from another of its names. A try of a known device counts for that device alone, until the
+ * password is changed.
  */
 export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
   const { failures, audit, meter, clock, passwordChanges } = parts
@@ -112,7 +116,7 @@ export function createGuard(parts: GuardParts, call: GuardCall): LoginGuard {
   }
 }
 
-/** Undefined after a change of the password: a stolen cookie from before counts for nothing. */
+/** Undefined after a password change: a stolen cookie from before has no effect. */
 async function knownDevice(
   owner: UserRef,
   devices: readonly KnownDevice[],
@@ -127,8 +131,8 @@ async function knownDevice(
 const keyOf = (...parts: readonly (string | undefined)[]): string => secretHash(JSON.stringify(parts))
 
 /**
- * One text for all spellings that a directory or its database may take for the same login, so that nobody gets further
- * tries by another one. Made of what was typed alone, so that a lock does not tell who is there.
+ * One text for all spellings that a directory or its database may treat as the same login, so that other spellings
+ * give no further tries. Derived only from the typed text, so that a lock does not reveal which users exist.
  */
 const accountOf = (login: string): string =>
   login

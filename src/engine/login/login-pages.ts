@@ -8,7 +8,7 @@ import { html, notice, page } from '#sdk/filter/page.ts'
 
 export const signedOutPath = '/auth/signed-out'
 
-/** No link where it is not known that one would lead anywhere. */
+/** No link unless its target is known. */
 const link = (address: string | undefined, text: string) =>
   address === undefined ? '' : html`<p><a href="${address}">${text}</a></p>`
 
@@ -40,7 +40,7 @@ export const refusedLogin = (status: 401 | 403, again: string): GatewayResponse 
     { narrow: true },
   )
 
-/** Instead of a redirect, where the browser would not send the cookie along after one that another site began. */
+/** Instead of a redirect, if the browser would not send the cookie after one that another site began. */
 export const goOn = (address: string): GatewayResponse =>
   page(200, "You're signed in", html`<p><a href="${address}">Continue</a></p>`, { refresh: address, narrow: true })
 
@@ -52,7 +52,7 @@ interface LogoutParts {
   readonly log: Logger
 }
 
-/** Ends the session, where there is one, and tells where the browser goes: a fixed page, whatever the request says. */
+/** Ends the session, if there is one, and returns where the browser goes: a fixed page, independent of the request. */
 export type Logout = (session: LiveSession | undefined, context: RequestContext) => Promise<string>
 
 export const createLogout =

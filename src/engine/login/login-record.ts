@@ -3,14 +3,14 @@ import { restoreSteps, restoreSubject, storeSteps, storeSubject } from '#engine/
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { SessionContribution } from '#sdk/auth/session.ts'
 
-/** What is kept of a login between two requests. */
+/** The state of a login between two requests. */
 export interface LoginRecord {
   readonly chain: string
   /** A path of the host, with its query. */
   readonly returnTo: string
-  /** The public id of the session to be. */
+  /** The public id of the future session. */
   readonly sessionId: string
-  /** That session is there already, and is to be authenticated anew. */
+  /** That session exists already, and will be re-authenticated. */
   readonly stepsUp: boolean
   readonly standing: ChainStanding
   /** The mechanism's. */
@@ -29,7 +29,7 @@ export function storeLogin({ chain, returnTo, sessionId, stepsUp, standing, stat
   }
 }
 
-/** Undefined when it is not what was stored, as after a change of format: the login then has to begin anew. */
+/** Undefined for anything else, as after a change of format: the login then has to begin again. */
 export function restoreLogin(data: JsonObject): LoginRecord | undefined {
   const { chain, returnTo, sessionId, stepsUp, place, found, state } = data
   if (typeof chain !== 'string' || typeof returnTo !== 'string' || typeof sessionId !== 'string') return undefined

@@ -5,10 +5,10 @@ import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
 export const loginPrefix = '/auth/'
 
-/** Mechanisms by host and by the uri at which their own requests come in. */
+/** Mechanisms by host and by the URI of their own requests. */
 export class LoginRoutes {
   readonly #hosts = new Map<string, Map<string, Set<AuthMechanism>>>()
-  /** The characters of the longest uri. */
+  /** The length of the longest URI. */
   #longest = 0
 
   constructor(applications: readonly Application[], chains: ChainRunner) {
@@ -18,7 +18,7 @@ export class LoginRoutes {
     }
   }
 
-  /** The mechanisms whose uri is the path, or a beginning of it in whole segments; empty when there are none. */
+  /** The mechanisms whose URI is the path, or a prefix of it in whole segments; may be empty. */
   find(
     host: string,
     path: string,
@@ -45,14 +45,14 @@ export class LoginRoutes {
   }
 }
 
-/** What follows the uri; undefined for a path that is not below it. */
+/** What follows the URI; undefined for a path that is not below it. */
 export function pathBelow(uri: string, path: string): string | undefined {
   const base = uri.replace(/\/$/, '')
   if (path === base) return ''
   return path.startsWith(`${base}/`) ? path.slice(base.length) : undefined
 }
 
-/** Whether a person's browser asks for a page, so that it can be sent elsewhere to log in. Scripts and APIs cannot. */
+/** Whether a browser requests a page, so that it can be redirected to a login. Scripts and APIs can't. */
 export function isNavigation(request: Pick<GatewayRequest, 'method' | 'headers'>): boolean {
   if (request.method !== 'GET') return false
   const mode = header(request, 'sec-fetch-mode')
@@ -60,15 +60,15 @@ export function isNavigation(request: Pick<GatewayRequest, 'method' | 'headers'>
   return /(?:^|[\s,])text\/html(?:[\s,;]|$)/i.test(header(request, 'accept') ?? '')
 }
 
-/** Where the person wanted to go: a path of this host and its query, from the request itself and from no parameter. */
+/** The requested page: a path of this host and its query, taken from the request itself and never from a parameter. */
 export function addressOf(request: Pick<GatewayRequest, 'path' | 'query'>): string {
   const query = request.query.toString()
-  // Two slashes at the beginning would name another host.
+  // Two leading slashes would name another host.
   const path = `/${request.path.replace(/^[/\\]+/, '')}`
   return query === '' ? path : `${path}?${query}`
 }
 
-/** Whether what is posted comes from a page of this origin, as far as the browser says. */
+/** Whether a POST comes from a page of this origin, according to the browser. */
 export function isOwnPost(request: Pick<GatewayRequest, 'method' | 'headers' | 'origin'>): boolean {
   if (request.method === 'GET' || request.method === 'HEAD') return true
   const site = header(request, 'sec-fetch-site')

@@ -31,7 +31,7 @@ const cookies: CookieConfig = {
   logoutUri: '/portal/logout',
 }
 
-/** Asks for a name in the query; `?name=nobody` is refused, `?pick=chain` hands over. */
+/** Reads a name from the query; refuses `?name=nobody`, and `?pick=chain` hands over. */
 const asks: AuthMechanism = {
   begin: async ({ login }) =>
     login === undefined
@@ -192,7 +192,7 @@ async function logIn(browser: Browser, path = '/portal', name = 'ada'): Promise<
 }
 
 describe('a login', () => {
-  test('leads from the page that was wanted to the mechanism, and back', async () => {
+  test('leads from the requested page to the mechanism, and back', async () => {
     const { browser, audited, counted, seen } = setUp()
     const here = browser()
     const first = await here.get('/portal/deep?x=1&y=a%20b')
@@ -210,7 +210,7 @@ describe('a login', () => {
     expect(seen.at(-1)).toBe(JSON.stringify({ for: audited[0]?.workflow.id }))
   })
 
-  test('is offered to navigations only; others get a 401 and nothing is stored', async () => {
+  test('is offered to navigations only; other requests get a 401 and nothing is stored', async () => {
     const { browser, database } = setUp()
     for (const headers of [
       {},
@@ -234,7 +234,7 @@ describe('a login', () => {
     expect(row?.['data']).toMatch(/^g1\./)
   })
 
-  test('goes on after a restart, since nothing of it is in the process', async () => {
+  test('continues after a restart, since the process has no state of it', async () => {
     const { browser, restart } = setUp()
     const here = browser()
     const login = location(await here.get('/high'))
@@ -246,7 +246,7 @@ describe('a login', () => {
     expect(body(await here.get('/high'))).toBe('ada 20')
   })
 
-  test('begins anew when the configuration has another mechanism in its place', async () => {
+  test('begins again if the configuration has another mechanism in its place', async () => {
     const { browser, restart } = setUp()
     const here = browser()
     const login = location(await here.get('/high'))
@@ -258,7 +258,7 @@ describe('a login', () => {
     expect(here.jar.has('__Host-s')).toBe(false)
   })
 
-  test('of several tabs: each goes where it wanted', async () => {
+  test('in several tabs: each returns to its own page', async () => {
     const { browser } = setUp()
     const here = browser()
     const one = location(await here.get('/portal/one'))
@@ -268,7 +268,7 @@ describe('a login', () => {
     expect(body(await here.get('/portal'))).toBe('ada 10')
   })
 
-  test('ends after ten minutes', async () => {
+  test('expires after ten minutes', async () => {
     const { browser, pass } = setUp()
     const here = browser()
     const login = location(await here.get('/portal'))
@@ -287,7 +287,7 @@ describe('a login', () => {
     expect(body(await here.get(login))).toContain(' 2')
   })
 
-  test('that is refused is over, is told to the audit, and can be tried again', async () => {
+  test('that is refused ends, is audited, and can be tried again', async () => {
     const { browser, audited, counted } = setUp()
     const here = browser()
     const login = location(await here.get('/portal?x=1'))
@@ -299,7 +299,7 @@ describe('a login', () => {
     expect(here.jar.has('__Host-s')).toBe(false)
   })
 
-  test('that is refused behind a password is told to the audit by the name that the password proved', async () => {
+  test('that is refused after a password is audited by the name that the password proved', async () => {
     const refuses: AuthMechanism = {
       begin: async () => ({ kind: 'rejected', reason: 'no second factor', status: 403 }),
     }
@@ -311,7 +311,7 @@ describe('a login', () => {
     expect(audited).toMatchObject([{ kind: 'session', action: 'refuse', subject: 'ada' }])
   })
 
-  test('a chain of two asks twice, and neither alone is enough', async () => {
+  test('a chain of two mechanisms asks twice, and one alone is not enough', async () => {
     const { browser } = setUp()
     const here = browser()
     const login = location(await here.get('/high'))
@@ -323,7 +323,7 @@ describe('a login', () => {
     expect(here.jar.has('__Host-s')).toBe(false)
   })
 
-  test('an included chain that fails in the middle leaves nobody behind, though the link was optional', async () => {
+  test('an included chain that fails in the middle establishes no user, even for an optional link', async () => {
     const { browser } = setUp()
     const here = browser()
     const login = location(await here.get('/including'))
@@ -335,7 +335,7 @@ describe('a login', () => {
     expect(body(await here.get('/including'))).toBe('ada 15')
   })
 
-  test('requests that belong to no login reach the mechanism by another door', async () => {
+  test('requests without a login reach the mechanism by another method', async () => {
     const { browser } = setUp()
     expect(body(await browser().get('/auth/ask/script.js'))).toBe('script')
     expect((await browser().get('/auth/ask')).status).toBe(400)
@@ -344,7 +344,7 @@ describe('a login', () => {
 })
 
 describe('a hostile login', () => {
-  test('session fixation: a planted cookie is not the one that the login leads to', async () => {
+  test('session fixation: a login does not use a planted cookie', async () => {
     const { browser } = setUp()
     const planted = 'a'.repeat(43)
     const here = browser('portal.test', new Map([['__Host-s', planted]]))
@@ -353,7 +353,7 @@ describe('a hostile login', () => {
     expect((await browser('portal.test', new Map([['__Host-s', planted]])).get('/portal')).status).toBe(303)
   })
 
-  test('a planted login cookie is not taken over', async () => {
+  test('a planted login cookie is not accepted', async () => {
     const { browser } = setUp()
     const planted = 'b'.repeat(43)
     const here = browser('portal.test', new Map([['__Host-gatehouse-login', planted]]))
@@ -361,7 +361,7 @@ describe('a hostile login', () => {
     expect(here.jar.get('__Host-gatehouse-login')).not.toBe(planted)
   })
 
-  test('replayed state: what was completed is not completed again', async () => {
+  test('replayed state: a completed login is not completed again', async () => {
     const { browser, sessions } = setUp()
     const here = browser()
     const login = location(await here.get('/portal'))
@@ -370,7 +370,7 @@ describe('a hostile login', () => {
     expect(await sessions.ofOwner(who('grace'))).toEqual([])
   })
 
-  test('replayed step: what the first mechanism settled is not settled anew', async () => {
+  test('replayed step: a completed step is not repeated', async () => {
     const { browser } = setUp()
     const here = browser()
     const login = location(await here.get('/high'))
@@ -380,7 +380,7 @@ describe('a hostile login', () => {
     expect(body(await here.get('/high'))).toBe('ada 20')
   })
 
-  test('of two requests that take the same step side by side, one does', async () => {
+  test('of two concurrent requests for the same step, one succeeds', async () => {
     const { browser, sessions } = setUp()
     const here = browser()
     const login = location(await here.get('/portal'))
@@ -425,14 +425,14 @@ describe('a hostile login', () => {
     }
   })
 
-  test('header injection: what was asked for cannot break out of the Location', async () => {
+  test("header injection: the requested path can't break out of the Location", async () => {
     const { browser } = setUp()
     const done = await logIn(browser(), '/portal/a%0d%0aset-cookie:x=1?q=%0d%0aset-cookie:y=2')
     expect(location(done)).not.toMatch(/[\r\n]/)
     expect(location(done)).toMatch(/^\/portal\//)
   })
 
-  test('a form of another site is refused before anybody looks at it', async () => {
+  test('a form of another site is rejected before anything reads it', async () => {
     const { browser } = setUp()
     const here = browser()
     const login = location(await here.get('/portal'))
@@ -448,7 +448,7 @@ describe('a hostile login', () => {
     expect((await here.get(`${login}&name=ada`, own, 'POST')).status).toBe(303)
   })
 
-  test('too many beginnings from one address have to wait', async () => {
+  test('too many logins started from one address have to wait', async () => {
     const { browser, pass } = setUp()
     const here = browser()
     for (let i = 0; i < 120; i++) expect((await here.get('/portal')).status).toBe(303)
@@ -458,7 +458,7 @@ describe('a hostile login', () => {
     expect((await here.get('/portal')).status).toBe(303)
   })
 
-  test('whoever has a whole network of IPv6 addresses is one address', async () => {
+  test('a whole network of IPv6 addresses counts as one address', async () => {
     const { browser } = setUp()
     const from = (i: number) => browser('portal.test', new Map(), `2001:db8:0:1::${i.toString(16)}`)
     for (let i = 0; i < 120; i++) expect((await from(i).get('/portal')).status).toBe(303)
@@ -466,7 +466,7 @@ describe('a hostile login', () => {
     expect((await browser('portal.test', new Map(), '2001:db8:0:2::1').get('/portal')).status).toBe(303)
   })
 
-  test.each(['a'.repeat(43), 'x', ''])('a cookie that was tampered with, such as %j, is no session', async (value) => {
+  test.each(['a'.repeat(43), 'x', ''])('a manipulated cookie, such as %j, is not a session', async (value) => {
     const { browser } = setUp()
     const here = browser()
     await logIn(here)
@@ -476,7 +476,7 @@ describe('a hostile login', () => {
 })
 
 describe('a step-up', () => {
-  test('gives the same session a new secret and a higher level, and keeps what was in it', async () => {
+  test('gives the same session a new secret and a higher level, and keeps its content', async () => {
     const { browser, sessions, seen } = setUp()
     const here = browser()
     await logIn(here)
@@ -493,7 +493,7 @@ describe('a step-up', () => {
     expect((await browser('portal.test', new Map([['__Host-s', before]])).get('/portal')).status).toBe(303)
   })
 
-  test('by another person ends the session, and begins anew', async () => {
+  test('by another user ends the session, and begins again', async () => {
     const { browser, sessions } = setUp()
     const here = browser()
     await logIn(here)
@@ -503,7 +503,7 @@ describe('a step-up', () => {
     expect((await here.get('/high')).status).toBe(303)
   })
 
-  test('of a session that was ended meanwhile does not bring it back', async () => {
+  test('of a session that has ended does not restore it', async () => {
     const { browser, sessions } = setUp()
     const here = browser()
     await logIn(here)
@@ -513,7 +513,7 @@ describe('a step-up', () => {
     expect(await sessions.ofOwner(who('ada'))).toEqual([])
   })
 
-  test('can be asked for by a filter, also because the login was too long ago', async () => {
+  test('can be requested by a filter, also because the login is too old', async () => {
     const { browser, pass } = setUp()
     const here = browser()
     await logIn(here)
@@ -531,7 +531,7 @@ describe('a step-up', () => {
 })
 
 describe('a logout', () => {
-  test('ends the session, clears the cookie and leads to a fixed page, or to where the mechanism says', async () => {
+  test('ends the session, clears the cookie and redirects to a fixed page, or to that of the mechanism', async () => {
     const { browser, sessions, audited } = setUp()
     const here = browser()
     await logIn(here)
@@ -566,7 +566,7 @@ describe('a logout', () => {
     expect(location(await here.get('/portal/logout'))).toMatch(/^https:\/\/issuer\.test\/logout\?hint=/)
   })
 
-  test('of a script is a 204; a page that is loaded ahead logs nobody out', async () => {
+  test('by a script is a 204; a prefetched page logs no one out', async () => {
     const { browser, sessions } = setUp()
     const here = browser()
     await logIn(here)
@@ -577,7 +577,7 @@ describe('a logout', () => {
   })
 })
 
-test('where the session cookie is strict, a redirect that another site began does not lose it', async () => {
+test('a strict session cookie survives a redirect that another site began', async () => {
   const { browser } = setUp({ strict: true })
   const here = browser()
   const login = location(await here.get('/portal?x="><script>'))

@@ -4,11 +4,11 @@ import { newMails } from '#engine/mail/mail-outbox.ts'
 const mail = (recipient: string, text = 'Hello') => ({ recipient, subject: 'Access', text })
 const ids = (...args: Parameters<typeof newMails>) => newMails(...args).map(({ id }) => id)
 
-test('the same step and recipient have the same id, whatever attempt it is and whatever the mail says', () => {
+test('the same step and recipient have the same id, for every attempt and text', () => {
   expect(ids('run', 3, [mail('ada@example.com')])).toEqual(ids('run', 3, [mail('ADA@Example.com', 'Hello again')]))
 })
 
-test('another run, step, occasion or recipient has another', () => {
+test('another run, step, occasion or recipient has another id', () => {
   const all = [
     ...ids('run', 3, [mail('ada@example.com'), mail('eve@example.com')]),
     ...ids('run', 4, [mail('ada@example.com')]),
@@ -19,7 +19,7 @@ test('another run, step, occasion or recipient has another', () => {
   for (const id of all) expect(id).toMatch(/^[\w-]{43}$/)
 })
 
-test('one step mails somebody once, unless it says something else', () => {
+test('one step mails a recipient once, unless the text differs', () => {
   const mails = newMails('run', 1, [mail('a@b'), mail('A@B'), mail('a@b', 'another'), mail('a@b', 'another')])
   expect(mails.map(({ text }) => text)).toEqual(['Hello', 'another'])
   expect(mails[0]).toMatchObject({ run: 'run', step: 1, recipient: 'a@b', subject: 'Access' })

@@ -3,9 +3,10 @@ import { secretHash } from '#kernel/ids.ts'
 import { checkMail, type StepMail } from '#sdk/notifier/mail.ts'
 
 /**
- * Mails as the outbox takes them. Each gets an id made of the run, the step, the occasion and the recipient, so that
- * the same step never mails somebody twice; only another text to the same recipient is another mail. `occasion` tells
- * apart what one step mails at several times, such as `reminder-2`. Throws BAD_REQUEST for a mail that cannot be sent.
+ * Mails for the outbox. Each gets an id derived from the run, the step, the occasion and the recipient, so that the
+ * same step never mails a recipient twice; only another text to the same recipient is another mail. `occasion`
+ * distinguishes mails of one step at different times, such as `reminder-2`. Throws BAD_REQUEST for a mail that
+ * can't be sent.
  */
 export function newMails(run: string, step: number, mails: readonly StepMail[], occasion = ''): NewMail[] {
   const made = new Map<string, NewMail>()

@@ -10,14 +10,14 @@ import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { until } from '#testing/gateway-process.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
-/** Each mail is claimed once; what the worker reports about it is recorded. */
+/** Each mail is claimed once; records the worker's reports. */
 class Outbox implements MailQueue {
   readonly #queue: ClaimedMail[]
   readonly notes: { readonly id: string; readonly error?: string; readonly retry?: When }[] = []
   readonly handed: string[] = []
-  /** The claim is still this worker's. */
+  /** This worker still has the claim. */
   held = true
-  /** How often noting that a mail was sent fails. */
+  /** How often recording a sent mail fails. */
   awayFor = 0
   claims = 0
   failure: Error | undefined
@@ -79,7 +79,7 @@ function start(store: Outbox, send: Send, notifiers?: Notifiers) {
 const accepts: Send = async () => ({ kind: 'accepted' })
 
 describe('a mail of the outbox', () => {
-  test('that a server took is noted as sent as soon as the database is back, and is not sent again', async () => {
+  test('that a server accepted is recorded as sent once the database is back, and is not sent again', async () => {
     const store = new Outbox([{}])
     store.awayFor = 3
     let sends = 0
@@ -105,7 +105,7 @@ describe('a mail of the outbox', () => {
     expect(JSON.stringify(log.lines)).toContain('it is unknown whether a mail arrived')
   })
 
-  test('that another has taken must not be handed over', async () => {
+  test('that another worker has claimed must not be handed over', async () => {
     const store = new Outbox([{}])
     store.held = false
     const refused: unknown[] = []
@@ -117,7 +117,7 @@ describe('a mail of the outbox', () => {
     expect(refused).toHaveLength(1)
   })
 
-  test('is sent once with its id and both forms, and noted as sent', async () => {
+  test('is sent once with its id and both forms, and recorded as sent', async () => {
     const store = new Outbox([{}, { html: '<b>x</b>' }])
     const seen: OutgoingMail[] = []
     const { counts } = start(store, async (mail) => {
@@ -139,7 +139,7 @@ describe('a mail of the outbox', () => {
     expect(counts).toEqual(['sent', 'sent'])
   })
 
-  test('is tried again later when it failed, and given up when it was refused or tried for long', async () => {
+  test('is retried after a failure, and given up after a rejection or many attempts', async () => {
     const store = new Outbox([{ attempt: 3 }, { recipient: 'gone@example.com' }, { attempt: 60 }])
     const { counts, log } = start(store, async ({ recipient }) => ({
       kind: recipient.startsWith('gone') ? 'refused' : 'failed',
@@ -156,14 +156,14 @@ describe('a mail of the outbox', () => {
     expect(JSON.stringify(log.lines)).not.toContain('gone@example.com')
   })
 
-  test('whose Notifier is not there stays queued, however often it was looked at', async () => {
+  test('without a matching Notifier stays queued', async () => {
     const store = new Outbox([{ attempt: 1000, notifier: 'gone' }])
     start(store, accepts, { isEmpty: false, find: () => undefined })
     await until(async () => store.notes.length === 1, 2000)
     expect(store.notes).toEqual([{ id: 'm0', error: 'no Notifier "gone"', retry: { inMillis: 60_000 } }])
   })
 
-  test('is not even claimed while there is no Notifier at all', async () => {
+  test('is not claimed while there is no Notifier', async () => {
     const store = new Outbox([{}])
     start(store, accepts, { isEmpty: true, find: () => undefined })
     await new Promise((resolve) => setTimeout(resolve, 40))
@@ -171,7 +171,7 @@ describe('a mail of the outbox', () => {
   })
 })
 
-test('a database that fails stops nothing for good, and closing waits for what is being sent', async () => {
+test('a failing database does not stop the worker, and closing waits for mails that are being sent', async () => {
   const store = new Outbox([{}])
   store.failure = new Error('away')
   let finish: (() => void) | undefined
@@ -190,7 +190,7 @@ test('a database that fails stops nothing for good, and closing waits for what i
   expect(store.notes).toEqual([{ id: 'm0' }])
 })
 
-test('the pause doubles up to half an hour, with chance in it, for about a day', () => {
+test('the pause doubles up to half an hour, with a random part, for about a day', () => {
   expect(mailRetryMillis(1, 0)).toBe(2_500)
   expect(mailRetryMillis(1, 1)).toBe(5_000)
   expect(mailRetryMillis(4, 1)).toBe(40_000)
@@ -202,7 +202,7 @@ test('the pause doubles up to half an hour, with chance in it, for about a day',
   expect(hours(1)).toBeLessThan(28)
 })
 
-test('the only Notifier is the default one; of several, the one that is called so', async () => {
+test('the only Notifier is the default one; of several, the one named so', async () => {
   const made = async (...names: string[]) => {
     const configs = names.map((name) => {
       const notifier = {

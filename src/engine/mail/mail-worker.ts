@@ -7,7 +7,7 @@ import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 import type { SendOutcome } from '#sdk/notifier/notifier.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 
-/** The outcome of an attempt to send a mail; `unknown` when the connection broke after the hand-over. */
+/** The outcome of an attempt to send a mail; `unknown` if the connection broke after the hand-over. */
 export type MailOutcome = 'sent' | 'retried' | 'failed' | 'unknown'
 
 export interface MailMeter {
@@ -21,31 +21,31 @@ export interface MailWorkerParts {
   readonly clock: Clock
   readonly log: Logger
   readonly meter: MailMeter
-  /** Runs `work` with the Notifiers of this moment's configuration, which stay open until it ends. */
+  /** Runs `work` with the Notifiers of the current configuration, which stay open until it ends. */
   use<T>(work: (notifiers: Notifiers) => Promise<T>): Promise<T>
 }
 
 export interface MailWorkerTimes {
-  /** How long to rest when nothing was due. */
+  /** How long to rest if nothing was due. */
   readonly idleMillis: number
-  /** Longer than any attempt takes, so that nobody else takes a mail that is being sent. */
+  /** Longer than any attempt takes, so that no other worker claims a mail that is being sent. */
   readonly leaseMillis: number
   /** When to look again for a Notifier that the configuration lacks. */
   readonly noNotifierMillis: number
 }
 
 const defaultTimes: MailWorkerTimes = { idleMillis: 1_000, leaseMillis: 3 * 60_000, noNotifierMillis: 60_000 }
-/** Mails that are sent at the same time by one process. */
+/** How many mails one process sends concurrently. */
 const atOnce = 5
 
-/** Attempts to note what became of a mail, with a growing pause between them: a database may be restarting. */
+/** Attempts to record the outcome of a mail, with a growing pause between them: a database may be restarting. */
 const noteTries = 6
 const firstNoteMillis = 200
 
 /**
- * Sends what the outbox holds. Each mail is claimed, so that of all processes one sends it, and is tried until it was
- * handed over, was refused for good, or was tried for about a day. That it is being handed over is noted before: when
- * the process dies before it learns what came of that, the mail is not sent again by itself, but shown as unknown.
+ * Sends the mails of the outbox. A worker claims each mail, so that only one process sends it, and tries until it
+ * is handed over, rejected for good, or about a day has passed. The hand-over is recorded before it starts: if the
+ * process dies during it, the mail is not sent again automatically, but shown as unknown.
  */
 export class MailWorker {
   readonly #parts: MailWorkerParts
@@ -60,7 +60,7 @@ export class MailWorker {
     this.#done = this.#run()
   }
 
-  /** Waits for mails that are being sent; takes no others. */
+  /** Waits for mails that are being sent; claims no others. */
   async close(): Promise<void> {
     this.#closed = true
     this.#wake?.()
@@ -92,7 +92,7 @@ export class MailWorker {
     })
   }
 
-  /** Sends some of what is due; how many were taken. */
+  /** Sends some due mails; returns how many it claimed. */
   #turn(): Promise<number> {
     return this.#parts.use(async (notifiers) => {
       if (notifiers.isEmpty) return 0
@@ -102,7 +102,7 @@ export class MailWorker {
     })
   }
 
-  /** A failure to note the outcome leaves the mail claimed until its lease ends; then it is queued, or unknown. */
+  /** If recording the outcome fails, the mail stays claimed until its lease ends; then it is queued, or unknown. */
   async #attempt(mail: ClaimedMail, notifiers: Notifiers): Promise<void> {
     const { log } = this.#parts
     try {
@@ -153,7 +153,7 @@ export class MailWorker {
     meter.counted('retried')
   }
 
-  /** What a server said is not to be lost because the database is away for a moment. */
+  /** Retries, because the server's answer must not be lost while the database is briefly unavailable. */
   async #noted(note: () => Promise<boolean>): Promise<boolean> {
     for (let tries = 1; ; tries++) {
       try {
@@ -166,7 +166,7 @@ export class MailWorker {
   }
 }
 
-/** Whom it goes to is personal, and what it says may be secret: neither stands in the log. */
+/** The recipient is personal, and the text may be secret: neither is logged. */
 const fieldsOf = ({ id, run, step, attempt }: ClaimedMail) => ({ mail: id, workflowId: run, step, attempt })
 
 const firstRetryMillis = 5_000
@@ -175,8 +175,8 @@ const longestRetryMillis = 30 * 60_000
 const maxAttempts = 60
 
 /**
- * The pause after that many failed attempts: twice as long each time, up to half an hour. Half of it is random, so that a
- * server that recovers doesn't get all mails at once. Undefined: the mail is given up.
+ * The pause after that many failed attempts: twice as long each time, up to half an hour. Half of it is random, so
+ * that a server that recovers doesn't get all mails at once. Undefined: the mail is given up.
  */
 export function mailRetryMillis(attempts: number, chance = Math.random()): number | undefined {
   if (attempts >= maxAttempts) return undefined

@@ -6,7 +6,7 @@ import { type Notifier, standsForDefault } from '#sdk/notifier/notifier.ts'
 /** The Notifiers of one configuration. */
 export interface Notifiers {
   readonly isEmpty: boolean
-  /** Without a name the default one; undefined when there is none. */
+  /** Without a name the default one; undefined if there is none. */
   find(name: string | undefined): Notifier | undefined
 }
 

@@ -26,7 +26,7 @@ export const resetLink = { kind: 'token', attribute: 'password reset link', requ
 
 /** Takes the place of a workflow's name in the audit. */
 export const changeName = 'password'
-/** Strangers can send requests for unknown users and unusable links: beyond this number they are only logged. */
+/** Anyone can send requests for unknown users and unusable links: beyond this number they are only logged. */
 const strangers = { burst: 100, perMinute: 600 }
 
 export const causeOf = (
@@ -49,7 +49,7 @@ export class PasswordAudit {
     this.#strangers = new RateLimit(10, parts.clock)
   }
 
-  /** For what has been refused already: a row that can't be written is in the log only. */
+  /** For what has been refused already: a row that can't be written is only logged. */
   async refuse(login: string, reason: string, request: Asker): Promise<void> {
     const { audit, log } = this.#parts
     log.info('password reset refused', { login, reason, requestId: request.id, remote: request.remoteAddress })
@@ -79,8 +79,8 @@ export class PasswordAudit {
 const atOnce = 100
 
 /**
- * Ends sessions for passwords that were being written when a process ended; returns the number of changes. With `all`, no
- * other process is running, so nothing is waited for.
+ * Ends sessions for passwords that were being written when a process ended; returns the number of changes. With
+ * `all`, no other process is running, so it does not wait.
  */
 export async function settleAbandoned(
   store: PasswordChangeStore,
@@ -121,7 +121,7 @@ export function unknownOutcome({ id, owner, data }: ChangeClaim): ChangeOutcome 
 const textsOf = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((text) => typeof text === 'string') : []
 
-/** The workflow run that wrote the password, where it was one. */
+/** The workflow run that wrote the password, if there was one. */
 function runOf(value: JsonValue | undefined): AuditEntry['workflow'] | undefined {
   const { id, name: workflow } = isJsonObject(value) ? value : {}
   return typeof id === 'string' && typeof workflow === 'string' ? { id, name: workflow } : undefined

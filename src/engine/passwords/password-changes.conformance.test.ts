@@ -111,7 +111,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
     }
   }
 
-  test('a password that the directory rejects leaves the link and the sessions', async () => {
+  test('a password that the directory rejects keeps the link and the sessions', async () => {
     const { link, reset, fail, hasSession } = await open()
     const secret = await link()
     fail(new GatewayError('BAD_REQUEST', 'too simple'))
@@ -123,7 +123,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
     expect(await reset(secret)).toBe('no link')
   })
 
-  test('where no answer comes back, sessions end as if the password was set, and the link can be used again', async () => {
+  test('without a response, sessions end as if the password was set, and the link can be used again', async () => {
     const { link, reset, fail, hasSession, reasons } = await open()
     const secret = await link()
     fail(unanswered())
@@ -146,7 +146,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
     expect(await settleAbandoned(storage.passwordChanges)).toBe(0)
   })
 
-  test('a link that was sent to a mail address sets nothing once the user has another, or is deactivated', async () => {
+  test('a link sent to a mail address sets nothing after the user got another, or is deactivated', async () => {
     const { link, reset, setAttributes, hasSession, reasons } = await open()
     const secret = await link()
     setAttributes({ mail: ['ada@new.test'] })
@@ -159,7 +159,7 @@ onEachDatabase('passwords that users set themselves', (freshUrl) => {
     expect(await reset(secret)).toBe('changed')
   })
 
-  test('an account of the same login that is another user’s is not touched', async () => {
+  test('an account of another user with the same login is not changed', async () => {
     const { link, reset, target, hasSession } = await open([insertIdentity('people', { ...ada, id: '2' })])
     await expect(reset(await link(), 'store')).rejects.toMatchObject({ code: 'CONFLICT' })
     expect([target.passwords.size, await hasSession()]).toEqual([0, true])

@@ -56,7 +56,7 @@ const maxFound = 10
 /** The user whose password it is about. */
 interface Person {
   readonly dn: Dn
-  /** Kept because another entry may get the name later. */
+  /** Stored because another entry may get the name later. */
   readonly identity: Identity
   readonly login: string
 }
@@ -160,14 +160,14 @@ export class PasswordChanges implements PasswordAccess {
     return await this.#write(claim, { person, entry, password, writer, request, how: 'current password', session })
   }
 
-  /** Throws WRONG_PASSWORD and TOO_MANY_REQUESTS. Failures count as those of logins do. */
+  /** Throws WRONG_PASSWORD and TOO_MANY_REQUESTS. Failures count like those of logins. */
   async #verify({ subject, application, request, session }: OwnPasswordChange, dn: Dn, current: string): Promise<void> {
     const { services, configuration } = this.#parts
     const { loginFailures: failures, loginAudit: audit, loginMeter: meter, clock, passwordChanges } = services
     const { chain, uid, identity } = subject
     const limits = configuration.chains.get(chain)?.limits
-    // A session counts as a known device: strangers' failed logins don't lock its user out of the change. It would have
-    // ended with an earlier change.
+    // A session counts as a known device: failed logins of others don't lock its user out of the change. It would
+    // have ended with an earlier change.
     const issued = Number.MAX_SAFE_INTEGER
     const devices = session === undefined ? [] : [{ entry: entryKey(identity), id: session, issued }]
     const guard = createGuard(
@@ -247,7 +247,7 @@ export class PasswordChanges implements PasswordAccess {
     if (userID === undefined || !hasPasswords(target)) {
       throw new GatewayError('NOT_SUPPORTED', `target "${writer.target}" can't store the password of "${person.dn}"`)
     }
-    // A login does not prove ownership: where the account's owner is known, it must be this user.
+    // A login does not prove ownership: if the account's owner is known, it must be this user.
     const owners = await targets.ownersOf(writer.target, userID)
     if (owners.length > 0 && !owners.includes(person.identity)) {
       throw new GatewayError('CONFLICT', `"${userID}" at target "${writer.target}" is not "${person.dn}"`)
@@ -259,7 +259,7 @@ export class PasswordChanges implements PasswordAccess {
     return { target: writer.target, others: owners }
   }
 
-  /** The current entry; undefined when it is gone, was replaced by another user's, or is deactivated. */
+  /** The current entry; undefined if it is gone, was replaced by another user's, or is deactivated. */
   async #entryOf({ dn, identity }: Person): Promise<DirectoryEntry | undefined> {
     const filter = { kind: 'present', attribute: 'objectClass' } as const
     const [entry] = await this.#parts.directory.search({ base: dn, scope: 'base', filter, limit: 1 })
@@ -267,7 +267,7 @@ export class PasswordChanges implements PasswordAccess {
     return entry.identity === identity ? entry : undefined
   }
 
-  /** The user with a mail address, where a new password could be set. */
+  /** The user with a mail address whose password can be set. */
   #reachable(
     { dn, identity, attributes }: DirectoryEntry,
     writer: PasswordWriter,

@@ -10,7 +10,7 @@ import type { Subject } from '#identity/subject.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 
-/** Who a caller is where no chain ran. Rules still decide what it may do. */
+/** The caller if no chain ran. Rules still decide what it may do. */
 export const anonymous: Subject = {
   dn: Dn.parse('uid=Anonymous,o=Tremolo'),
   identity: ownIdentity('anonymous'),
@@ -20,7 +20,7 @@ export const anonymous: Subject = {
   chain: '',
 }
 
-/** Runs the URL's chain, unless the session was authenticated at its level or above already. */
+/** Runs the URL's chain, unless the session is already authenticated at its level or above. */
 export const authenticate =
   (desk: LoginDesk, sessions: Sessions): Step =>
   async (context) => {
@@ -70,7 +70,7 @@ function answerPreflight(chain: Chain, context: RequestContext): GatewayResponse
   return undefined
 }
 
-/** For a chain that needed nobody to be asked. */
+/** For a chain that needed no input. */
 async function keepSession(
   sessions: Sessions,
   context: RequestContext,
@@ -85,13 +85,13 @@ async function keepSession(
   context.session = started.session
 }
 
-/** Whether everybody may read here: no chain and no rule is asked. */
+/** Whether everyone may read here: no chain and no rule applies. */
 export function isOpenPath({ url, mount }: MatchedUrl, method: string, path: string): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false
   return url.openPaths?.some((open) => path.startsWith(mount + open)) === true
 }
 
-/** Brings requests for what is no secret straight to the filters, as nobody's and without touching a session. */
+/** Passes requests for public content straight to the filters, as anonymous and without using a session. */
 export const serveOpenPath =
   (filters: Step): Step =>
   (context) => {

@@ -44,7 +44,7 @@ describe('ChainRunner', () => {
     expect(outcome).toEqual(rejected)
   })
 
-  test('goes on after an optional one, and tells its rejection when nobody was established', async () => {
+  test('continues after an optional one, and reports its rejection if no user was established', async () => {
     expect(
       await run(
         chain('c', [
@@ -63,7 +63,7 @@ describe('ChainRunner', () => {
     ).toEqual(rejected)
   })
 
-  test('a chain in which everyone passes and nobody is established is a rejection', async () => {
+  test('a chain in which every link passes and no user is established is a rejection', async () => {
     expect(await run(chain('c', [[{ kind: 'passed' }, true]]))).toMatchObject({ kind: 'rejected' })
     expect(await run(chain('c', []))).toMatchObject({ kind: 'rejected' })
   })
@@ -76,7 +76,7 @@ describe('ChainRunner', () => {
     expect(await run(outer, failing)).toEqual(rejected)
   })
 
-  test('whom an included chain established before it rejected, nobody is', async () => {
+  test('an included chain that rejects establishes no user', async () => {
     const inner = chain('inner', [
       [authenticated, true],
       [rejected, true],
@@ -85,11 +85,11 @@ describe('ChainRunner', () => {
     expect(await run(optional, inner)).toEqual(rejected)
   })
 
-  test('a chain that includes itself fails instead of going round', async () => {
+  test('a chain that includes itself fails instead of looping', async () => {
     await expect(run(chain('c', [[{ kind: 'include', chain: 'c' }, true]]))).rejects.toThrow('cannot include')
   })
 
-  test('finishOnRequiredSuccess passes over what follows', async () => {
+  test('finishOnRequiredSuccess skips the following links', async () => {
     const links: [AuthOutcome, boolean][] = [
       [authenticated, true],
       [other, false],
@@ -98,7 +98,7 @@ describe('ChainRunner', () => {
     expect(await run(chain('c', links))).toMatchObject({ subject: { uid: 'grace' } })
   })
 
-  test('where none is required, the first that establishes someone is enough', async () => {
+  test('if none is required, the first link that establishes a user is enough', async () => {
     const links: [AuthOutcome, boolean][] = [
       [rejected, false],
       [authenticated, false],
@@ -107,7 +107,7 @@ describe('ChainRunner', () => {
     expect(await run(chain('c', links))).toMatchObject({ subject: { uid: 'ada' } })
   })
 
-  test('tells which links are to be asked again, since somebody was found in the directory', async () => {
+  test('returns which links to ask again, since the user was found in the directory', async () => {
     const ada = subject('uid=ada,o=Tremolo')
     const filter = { kind: 'present', attribute: 'uid' } as const
     const found = (): AuthOutcome => ({
@@ -138,7 +138,7 @@ describe('ChainRunner', () => {
     }
   })
 
-  test('one answer of a mechanism stays one subject, so that decisions can be remembered by it', async () => {
+  test('one response of a mechanism stays one subject, so that decisions can be cached by it', async () => {
     const one = chain('c', [[authenticated, true]])
     const runner = new ChainRunner(new Map([['c', one]]))
     const [first, second] = [await runner.run(one, begins), await runner.run(one, begins)]

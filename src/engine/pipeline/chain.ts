@@ -11,7 +11,7 @@ export interface Chain {
   readonly root: string
   readonly finishOnRequiredSuccess: boolean
   readonly links: readonly ChainLink[]
-  /** How many failed tries lock an account; the usual limits where absent. */
+  /** How many failed tries lock an account; the default limits if absent. */
   readonly limits?: LoginLimits | undefined
 }
 
@@ -19,7 +19,7 @@ export interface ChainLink {
   readonly name: string
   readonly required: boolean
   readonly mechanism: AuthMechanism
-  /** Where requests come in that belong to a login which waits for this mechanism. */
+  /** The URI of requests that belong to a login which waits for this mechanism. */
   readonly uri?: string | undefined
   readonly interactive?: boolean | undefined
   /** Chains it may hand over to. */
@@ -28,7 +28,7 @@ export interface ChainLink {
 
 type Rejection = Extract<AuthOutcome, { kind: 'rejected' }>
 
-/** A link that is asked again about somebody whom the directory was asked about again. */
+/** A link that is asked again when the user is looked up again. */
 export interface ChainStep {
   readonly chain: string
   readonly link: number
@@ -39,16 +39,16 @@ export interface ChainStep {
 export interface Established {
   readonly subject: Subject | undefined
   readonly session: SessionContribution
-  /** In their order, since the subject was found in the directory; none where it was not. */
+  /** In order, since the subject was found in the directory; none if it was not. */
   readonly renewals: readonly ChainStep[]
 }
 
-/** `before` is what was established when the link was reached: an optional link that fails leaves no more than that. */
+/** `before` is what was established when the link was reached: an optional link that fails restores it. */
 export interface ChainFrame extends ChainStep {
   readonly before: Established
 }
 
-/** How far a chain has come. The place is a link, below those that include its chain, the outermost first. */
+/** How far a chain has come. The place is a link, below the links that include its chain, the outermost first. */
 export interface ChainStanding extends Established {
   readonly place: readonly ChainFrame[]
 }
@@ -63,14 +63,14 @@ export type ChainOutcome =
     }
   | Rejection
 
-/** How mechanisms are asked. */
+/** How mechanisms are called. */
 export interface ChainCall {
   begin(link: ChainLink, chain: Chain, subject: Subject | undefined): Promise<AuthOutcome>
-  /** Asked of the one link that a login waits for. */
+  /** Called for the one link that a login waits for. */
   proceed?(link: ChainLink, chain: Chain, subject: Subject | undefined): Promise<AuthOutcome>
 }
 
-/** How deep a chain may include others; `check` refuses circles, this bounds the rest. */
+/** How deep a chain may include others; `check` rejects circles, this limits the rest. */
 const maxIncludes = 8
 
 type Found = Extract<AuthOutcome, { kind: 'authenticated' }>['subject']
@@ -78,7 +78,7 @@ type Found = Extract<AuthOutcome, { kind: 'authenticated' }>['subject']
 interface Progress {
   readonly outer: Chain
   readonly call: ChainCall
-  /** What is left of the place at which a login goes on. */
+  /** The rest of the place at which a login continues. */
   resume: readonly ChainFrame[]
   subject: Subject | undefined
   session: SessionContribution
@@ -90,12 +90,13 @@ type LinksOutcome =
   | Extract<ChainOutcome, { kind: 'challenge' }>
 
 /**
- * Runs chains: mechanisms in their order; the first required one that rejects ends it. Where none is required, the
- * first that establishes someone does. A chain stops at a mechanism that has to ask somebody, and can be resumed there.
+ * Runs the mechanisms of a chain in order; the first required one that rejects ends it. If none is required, the
+ * first that establishes a user does. A chain stops at a mechanism that needs input from the user, and can be
+ * resumed there.
  */
 export class ChainRunner {
   readonly #chains: ReadonlyMap<string, Chain>
-  /** One subject object per mechanism's answer and chain, so that decisions can be remembered by it. */
+  /** One subject object per mechanism's response and chain, so that decisions can be cached by it. */
   readonly #subjects = new WeakMap<object, Map<string, Subject>>()
 
   constructor(chains: ReadonlyMap<string, Chain>) {
@@ -110,7 +111,7 @@ export class ChainRunner {
     return this.#run(chain, call, { place: [], subject: undefined, session: {}, renewals: [] })
   }
 
-  /** Goes on where the chain stood; the place must be one of this configuration (`linkAt`). */
+  /** Resumes the chain; the place must be one of this configuration (`linkAt`). */
   resume(chain: Chain, call: ChainCall, standing: ChainStanding): Promise<ChainOutcome> {
     return this.#run(chain, call, standing)
   }
@@ -130,10 +131,7 @@ export class ChainRunner {
     return [...seen].flatMap(({ links }) => links)
   }
 
-  /**
-   * What becomes of a subject by links that are asked about it again. Rejected also where the configuration has one of them
-   * no more.
-   */
+  /** The subject after links were asked about it again. Rejected if the configuration no longer has one of them. */
   async renew(subject: Subject, steps: readonly ChainStep[]): Promise<Subject | Rejection> {
     let renewed = subject
     for (const { chain, link: index, name } of steps) {
@@ -149,7 +147,7 @@ export class ChainRunner {
     return renewed
   }
 
-  /** The link that a place names; undefined when the configuration has another one there by now. */
+  /** The link of a place; undefined if the configuration now has another one there. */
   linkAt(place: readonly ChainFrame[]): ChainLink | undefined {
     let link: ChainLink | undefined
     for (const { chain, link: index, name } of place) {

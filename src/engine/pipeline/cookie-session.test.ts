@@ -28,7 +28,7 @@ const cookies: CookieConfig = {
 
 /**
  * `/portal` at level 10, `/portal/high` at 20, `/portal/open` at 0; `/other` and `/api` are other applications, and
- * everybody may come to `/portal/all` and `/other/all`.
+ * everyone may use `/portal/all` and `/other/all`.
  */
 function setUp({ takesForms = false } = {}) {
   let now = 0
@@ -106,7 +106,7 @@ function setUp({ takesForms = false } = {}) {
 const bearer = { authorization: 'Bearer ada' }
 
 describe('a session by cookie', () => {
-  test('starts with authentication and then stands for it, without the chain', async () => {
+  test('starts with authentication and then replaces it, without the chain', async () => {
     const { call, begun } = setUp()
     const { cookie } = await call('/portal', bearer)
     expect(cookie).toMatch(/^__Host-s=[\w-]{43}$/)
@@ -114,14 +114,14 @@ describe('a session by cookie', () => {
     expect(begun).toEqual(['ou=10,o=Tremolo'])
   })
 
-  test('is none where cookies are off, and for callers of level 0', async () => {
+  test('does not exist if cookies are off, and for callers of level 0', async () => {
     const { call, rows } = setUp()
     expect(await call('/api', bearer)).toMatchObject({ status: 200, setCookie: '' })
     expect(await call('/portal/open', bearer)).toMatchObject({ status: 200, setCookie: '' })
     expect(await rows()).toHaveLength(0)
   })
 
-  test('is of the applications that share its cookie, and of no other', async () => {
+  test('is valid for the applications that share its cookie, and for no other', async () => {
     const { call } = setUp()
     const { cookie } = await call('/portal', bearer)
     expect((await call('/twin', { cookie })).status).toBe(200)
@@ -140,7 +140,7 @@ describe('a session by cookie', () => {
     expect(await rows()).toHaveLength(1)
   })
 
-  test('ends when it is idle', async () => {
+  test('expires when it is idle', async () => {
     const { call, pass } = setUp()
     const { cookie } = await call('/portal', bearer)
     pass(899)
@@ -181,7 +181,7 @@ describe('a change by cookie', () => {
     [{ 'sec-fetch-site': 'none' }],
     [{ 'sec-fetch-site': 'cross-site', 'x-requested-with': 'fetch' }],
     [{ origin: 'https://evil.test', 'x-requested-with': 'fetch' }],
-  ])('D12: is refused without proof that its page is of this origin: %j', async (headers) => {
+  ])('D12: is rejected without proof that its page is of this origin: %j', async (headers) => {
     expect(await change({ ...json, ...headers })).toBe(403)
     expect(await change(headers, 'DELETE')).toBe(403)
   })
@@ -190,7 +190,7 @@ describe('a change by cookie', () => {
     [{ origin }],
     [{ 'sec-fetch-site': 'same-origin' }],
     [{ 'sec-fetch-site': 'same-origin', origin }],
-  ])('D12: is refused with %j alone: a header that pages of other sites cannot add is needed too', async (headers) => {
+  ])("D12: is rejected with %j alone: a header that pages of other sites can't add is needed too", async (headers) => {
     expect(await change({ ...json, ...headers })).toBe(403)
     expect(await change(headers, 'DELETE')).toBe(403)
     const { call } = setUp({ takesForms: true })
@@ -214,7 +214,7 @@ describe('a change by cookie', () => {
     ['application/x-www-form-urlencoded', 200],
     ['multipart/form-data; boundary=x', 415],
     ['text/plain', 415],
-  ])('of a URL that is made for forms may be %s: %i', async (type, status) => {
+  ])('of a URL for forms may be %s: %i', async (type, status) => {
     const { call } = setUp({ takesForms: true })
     const { cookie } = await call('/portal', bearer)
     const form = { cookie, 'content-type': type }
@@ -222,16 +222,16 @@ describe('a change by cookie', () => {
     expect((await call('/portal', { ...form, 'sec-fetch-site': 'cross-site' }, 'POST')).status).toBe(403)
   })
 
-  test('a caller with a credential of its own in the request needs no such proof', async () => {
+  test('a caller with a credential in the request needs no such proof', async () => {
     const { call } = setUp()
     expect((await call('/portal', bearer, 'POST')).status).toBe(200)
   })
 })
 
-describe('a page that says whose it is', () => {
+describe('a page that names its user', () => {
   const ada = encodeURIComponent('uid=ada,o=Tremolo')
 
-  test('is served to that person, and to nobody who signed in since', async () => {
+  test('is served to that user, and to no other who signed in since', async () => {
     const { call } = setUp()
     const { cookie } = await call('/portal', bearer)
     const change = { cookie, 'x-requested-with': 'portal' }
@@ -248,7 +248,7 @@ describe('a page that says whose it is', () => {
     }
   })
 
-  test('changes nothing in nobody’s name when the session has ended, but may read', async () => {
+  test('may read, and changes nothing anonymously after the session has ended', async () => {
     const { call } = setUp()
     const { cookie } = await call('/portal', bearer)
     const change = { 'x-requested-with': 'portal', 'x-page-of': ada }
@@ -258,7 +258,7 @@ describe('a page that says whose it is', () => {
     expect(await call('/portal/all', {}, 'POST')).toMatchObject({ status: 200, body: 'Anonymous 0' })
   })
 
-  test('may send what everybody may where the application has another cookie, for as long as its own session lasts', async () => {
+  test('may send to public URLs of an application with another cookie, while its own session lasts', async () => {
     const { call, pass } = setUp()
     const { cookie } = await call('/portal', bearer)
     const change = { cookie, 'x-requested-with': 'portal', 'x-page-of': ada }
@@ -275,14 +275,14 @@ describe('a page that says whose it is', () => {
     expect((await call('/other/all', change, 'POST')).status).toBe(401)
   })
 
-  test('gets no session for a login that cannot be stored', async () => {
+  test("gets no session for a login that can't be stored", async () => {
     const { call, rows } = setUp()
     const { status, setCookie } = await call('/portal', { authorization: 'Bearer \ud800' })
     expect([status, setCookie]).toEqual([400, ''])
     expect(await rows()).toEqual([])
   })
 
-  test('does not get in by saying so', async () => {
+  test('does not authenticate by the header', async () => {
     const { call } = setUp()
     expect((await call('/portal', { 'x-page-of': ada })).status).toBe(401)
     expect((await call('/api', { ...bearer, 'x-page-of': 'nobody' })).status).toBe(200)

@@ -100,7 +100,7 @@ function setUp({ rules = [everyone], outcome, filters = [hello], results = {}, o
 const ada = subject('uid=ada,o=Tremolo')
 
 describe('the pipeline', () => {
-  test('brings an allowed request to the filter, with the path below its mount', async () => {
+  test('passes an allowed request to the filter, with the path below its mount', async () => {
     const { response } = await setUp({}).get('/api/Users/1')
     expect(response).toMatchObject({ status: 200, body: 'hello /Users/1' })
   })
@@ -109,7 +109,7 @@ describe('the pipeline', () => {
     const rejected = { kind: 'rejected', reason: 'nobody' } as const
     const app = () => setUp({ outcome: rejected, rules: [], openPaths: ['/open/'] })
 
-    test('everybody reads, and nowhere else', async () => {
+    test('everyone may read, and nowhere else', async () => {
       expect((await app().get('/api/open/a.js')).response).toMatchObject({ status: 200, body: 'hello /open/a.js' })
       expect((await app().get('/api/open/a.js', 'HEAD')).response.status).toBe(200)
       for (const path of ['/api', '/api/open', '/api/Users', '/api/x/open/a.js', '/api/OPEN/a.js', '/api/opened']) {
@@ -118,7 +118,7 @@ describe('the pipeline', () => {
       expect((await app().get('/open/a.js')).response.status).toBe(404)
     })
 
-    test('the caller is nobody, whoever comes', async () => {
+    test('every caller is anonymous', async () => {
       const filter: Filter = { handle: async ({ subject: { uid } }) => ({ status: 200, headers: {}, body: uid }) }
       const known = setUp({ filters: [filter], openPaths: ['/open/'] })
       expect((await known.get('/api/open/a')).response.body).toBe('Anonymous')
@@ -132,7 +132,7 @@ describe('the pipeline', () => {
     })
   })
 
-  test('an address that no URL claims is 404 in the common format', async () => {
+  test('a path without a URL is 404 in the common format', async () => {
     const { response, error } = await setUp({}).get('/other')
     expect(response.status).toBe(404)
     expect(JSON.parse(String(response.body))).toMatchObject({
@@ -158,7 +158,7 @@ describe('the pipeline', () => {
     expect(app.counts().handled).toBe(0)
   })
 
-  test('a caller who sent nothing is told that authentication is required', async () => {
+  test('a caller without a credential gets the message that authentication is required', async () => {
     const { response, error } = await setUp({
       outcome: { kind: 'rejected', reason: 'no token', noCredential: true },
     }).get('/api')
@@ -171,7 +171,7 @@ describe('the pipeline', () => {
     expect(app.counts().handled).toBe(0)
   })
 
-  test('a decision is remembered for azTimeoutMillis, and no longer', async () => {
+  test('a decision is cached for azTimeoutMillis, and no longer', async () => {
     const group: Rule = { scope: 'group', constraint: 'cn=g', group: Dn.parse('cn=g') }
     const app = setUp({ rules: [group] })
     await app.get('/api')
@@ -189,14 +189,14 @@ describe('the pipeline', () => {
     expect(response).toMatchObject({ status: 503, headers: { 'retry-after': '5', 'content-type': 'text/x-upper' } })
   })
 
-  test('what a filter throws is told without its details', async () => {
+  test('an error of a filter is reported without its details', async () => {
     const broken: Filter = { handle: () => Promise.reject(new TypeError('password=hunter2 is undefined')) }
     const { response, error } = await setUp({ filters: [broken] }).get('/api')
     expect(response).toMatchObject({ status: 500, body: 'AN INTERNAL ERROR OCCURRED.' })
     expect(error?.cause).toBeInstanceOf(TypeError)
   })
 
-  test('filters run in order, and a chain that nobody answers is 404', async () => {
+  test('filters run in order, and a request that none answers is 404', async () => {
     const marking: Filter = {
       handle: async (_exchange, next) => {
         const response = await next()
@@ -207,14 +207,14 @@ describe('the pipeline', () => {
     expect((await setUp({ filters: [marking] }).get('/api')).response.status).toBe(404)
   })
 
-  test('a cookie that a filter sets does not displace those of the pipeline', async () => {
+  test('a cookie that a filter sets does not replace those of the pipeline', async () => {
     const setting: Filter = { handle: async () => ({ status: 200, headers: { 'set-cookie': 'own=1' } }) }
     const marks = [{ type: 'cookie', source: 'static', value: 'seen=yes' }] as const
     const { response } = await setUp({ filters: [setting], results: { azSuccess: marks } }).get('/api')
     expect(response.headers['set-cookie']).toEqual(['seen=yes; Path=/; HttpOnly; SameSite=Lax', 'own=1'])
   })
 
-  test('results: a redirect replaces the refusal, headers and cookies go with the answer', async () => {
+  test('results: a redirect replaces the refusal, headers and cookies are added to the response', async () => {
     const redirect = [{ type: 'redirect', source: 'static', value: '/denied' }] as const
     const denied = await setUp({ rules: [], results: { azFail: redirect } }).get('/api')
     expect(denied.response).toMatchObject({ status: 302, headers: { location: '/denied' } })
@@ -227,7 +227,7 @@ describe('the pipeline', () => {
     expect(response.headers).toEqual({ 'x-app': 'one', 'set-cookie': 'seen=a%20b; Path=/; HttpOnly; SameSite=Lax' })
   })
 
-  test('results of authentication: what goes with a failure, and what with a success', async () => {
+  test('results of authentication: one for failures, one for successes', async () => {
     const rejected = { kind: 'rejected', reason: 'no token' } as const
     const login = [{ type: 'redirect', source: 'static', value: '/login' }] as const
     const failed = await setUp({ outcome: rejected, results: { auFail: login } }).get('/api')

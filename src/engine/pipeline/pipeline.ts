@@ -26,33 +26,33 @@ export interface PipelineParts extends LoginServices {
   readonly renewal: Pick<SessionRenewal, 'current'>
 }
 
-/** The order of these steps is what keeps applications closed: changing it is a security review. */
+/** The order of these steps keeps applications closed: changing it needs a security review. */
 const requestSteps = (parts: PipelineParts, desk: LoginDesk): readonly Step[] => [
   (context) => serveLogin(desk, context), // the mechanisms' own addresses
   matchUrl(parts.routes), //        no match: 404
-  serveOpenPath(runFilterChain({ ...parts, desk })), // what a URL's filter declares to be no secret
+  serveOpenPath(runFilterChain({ ...parts, desk })), // content that a URL's filter declares public
   loadSession(parts.sessions, parts.renewal, createLogout(parts)), // only where the application keeps cookies; answers its logout address
   authenticate(desk, parts.sessions), // the URL's chain, when the session is not already at its level
-  requireSameOrigin, //             changes that only a cookie speaks for
-  requireSamePerson(parts), //      pages that were made for somebody else
+  requireSameOrigin, //             changes authenticated only by a cookie
+  requireSamePerson(parts), //      pages made for another user
   authorize(parts.rules, parts.clock), // any rule passes; none: 403
   runFilterChain({ ...parts, desk }), // the answering filter, or 404
 ]
 
-/** Most requests are no login's, and are not to wait for nothing. */
+/** Most requests belong to no login, and must not wait. */
 const serveLogin = (desk: LoginDesk, context: RequestContext): ReturnType<Step> =>
   context.request.path.startsWith(loginPrefix) ? desk.serve(context) : undefined
 
 export interface PipelineAnswer {
   readonly response: GatewayResponse
-  /** Set when the request failed; its details are for the log. */
+  /** Set if the request failed; its details are for the log. */
   readonly error: GatewayError | undefined
   readonly context: RequestContext
 }
 
 export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
 
-/** Never rejects: what a step throws becomes an answer in the format of the API that was addressed. */
+/** Never rejects: an error of a step becomes a response in the format of the addressed API. */
 export function createPipeline(parts: PipelineParts): Pipeline {
   const steps = requestSteps(parts, new LoginDesk(parts))
   return async (request) => {
@@ -85,7 +85,7 @@ export function errorResponse(
   }
 }
 
-/** The response's own headers go first, except that cookies of both are set. */
+/** The response's own headers win, except that cookies of both are set. */
 function withHeaders(response: GatewayResponse, { headers: added }: RequestContext): GatewayResponse {
   for (const _ in added) {
     const headers: Record<string, string | string[]> = { ...added, ...response.headers }
@@ -112,8 +112,8 @@ const matchUrl =
   }
 
 /**
- * Reads the application's session from its cookie, as the directory has its owner now; applications without cookies have
- * none. Answers the logout address, for which nobody has to be there any more.
+ * Reads the application's session from its cookie, with the current directory data of its owner; applications
+ * without cookies have none. Answers the logout address, even without a session.
  */
 const loadSession =
   (sessions: Sessions, renewal: Pick<SessionRenewal, 'current'>, logout: Logout): Step =>
@@ -124,7 +124,7 @@ const loadSession =
     return (async () => {
       const session = await sessions.find(application, request, { use: url?.url.extendsSession !== false })
       if (request.path === cookies.logoutUri) {
-        // A browser that loads pages ahead was not told to log out.
+        // A prefetching browser was not asked to log out.
         if (/prefetch/i.test(header(request, 'sec-purpose') ?? header(request, 'purpose') ?? '')) {
           return { status: 204, headers: { 'cache-control': 'no-store' } }
         }
@@ -142,8 +142,8 @@ const loadSession =
   }
 
 /**
- * Any rule of the URL passes; no rule denies. Decisions are remembered for azTimeoutMillis per subject and URL. The
- * subject is the very object the mechanism gave, so a decision never outlives the credential it was made for.
+ * One passing rule of the URL is enough; no rule denies. Decisions are cached for azTimeoutMillis per subject and
+ * URL. The subject is the very object that the mechanism returned, so a decision never outlives its credential.
  */
 const authorize = (rules: RuleEvaluator, clock: Clock): Step => {
   const remembered = new WeakMap<Url, WeakMap<Subject, { allowed: boolean; until: number }>>()
@@ -178,9 +178,9 @@ const jsonContent = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /**
- * Browsers send a session's cookie whoever made the page. So a change that only the cookie speaks for must come from a
- * page of this very origin, be JSON, which no form can send, and carry a header that no page of another site can add
- * without being asked first. A form of a URL that is made for forms can be neither, and needs the first alone.
+ * Browsers send a session's cookie from pages of any site. So a change authenticated only by the cookie must come
+ * from a page of this very origin, be JSON, which no form can send, and have a header that pages of other sites
+ * can't add without a preflight. A form of a URL for forms can be neither, and needs only the first.
  */
 const requireSameOrigin: Step = ({ request, session, subject, url }) => {
   if (session === undefined || subject !== session.subject || readingMethods.has(request.method)) return undefined
@@ -202,7 +202,7 @@ const requireSameOrigin: Step = ({ request, session, subject, url }) => {
   return undefined
 }
 
-/** Pages cannot choose these headers. Where the browser says how page and address relate, that counts. */
+/** Pages can't choose these headers. If the browser says how page and address relate, that decides. */
 function isSameOrigin(request: GatewayRequest): boolean {
   const site = header(request, 'sec-fetch-site')
   if (site !== undefined) return site === 'same-origin'

@@ -12,9 +12,9 @@ export interface RequestContext {
   url?: MatchedUrl
   session?: LiveSession
   subject?: Subject
-  /** Who the filter found the caller to be, where the URL lets everyone in. */
+  /** The caller that the filter found, if the URL lets everyone in. */
   caller?: LoggedCaller
-  /** Added to whatever answer is given in the end. */
+  /** Headers for every response. */
   readonly headers: Record<string, string | string[]>
   errors: ErrorFormat
 }
@@ -30,8 +30,8 @@ export function addHeader(context: RequestContext, name: string, value: string):
 }
 
 /**
- * What a ResultGroup does after authentication or authorization: cookies and headers go with the answer, a redirect is
- * the answer. A value that is not there, or that a header cannot carry, is left out.
+ * What a ResultGroup does after authentication or authorization: cookies and headers are added to the response, a
+ * redirect replaces it. A value that is absent or invalid in a header is left out.
  */
 export function applyResults(actions: ResultActions | undefined, context: RequestContext): GatewayResponse | undefined {
   if (actions === undefined) return undefined

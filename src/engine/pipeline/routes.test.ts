@@ -55,12 +55,12 @@ describe('Routes', () => {
     expect(at('three.test', '//'.repeat(20))).toBeUndefined()
   })
 
-  test('tells the mount without a trailing slash', () => {
+  test('returns the mount without a trailing slash', () => {
     expect(routes.find('one.test', '/api/scim/admin/x')?.mount).toBe('/api/scim/admin')
     expect(routes.find('one.test', '/x')?.mount).toBe('')
   })
 
-  test('an expression tells its mount by a group of that name, in whole segments from the start, or has none', () => {
+  test('an expression defines its mount by a group of that name, in whole segments from the start, or has none', () => {
     const tenants = new Routes([
       application(
         't',

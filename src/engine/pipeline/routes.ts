@@ -14,7 +14,7 @@ export interface Application {
   readonly urls: readonly Url[]
 }
 
-/** A URL of an application with everything a request needs, created and ready. */
+/** A URL of an application with everything that a request needs. */
 export interface Url {
   /** Where it is configured. */
   readonly at: string
@@ -23,16 +23,16 @@ export interface Url {
   readonly pattern: SafePattern | undefined
   /** Undefined: the caller stays anonymous. */
   readonly chain: Chain | undefined
-  /** Other chains that a filter may ask for. */
+  /** Other chains that a filter may request. */
   readonly otherChains?: readonly Chain[] | undefined
   readonly rules: readonly Rule[]
   readonly filters: readonly Filter[]
   readonly errors: ErrorFormat
   /** Changes by cookie may be HTML forms. */
   readonly takesForms: boolean
-  /** False: a request here is no use of the session. */
+  /** False: requests here do not count as use of the session. */
   readonly extendsSession?: boolean | undefined
-  /** Below the mount: what everybody may read, whatever chain and rules say. Each begins and ends with a slash. */
+  /** Paths below the mount that everyone may read, without chain and rules. Each begins and ends with a slash. */
   readonly openPaths?: readonly string[] | undefined
   readonly results: {
     readonly auSuccess: ResultGroupConfig['results'] | undefined
@@ -45,21 +45,22 @@ export interface Url {
 export interface MatchedUrl {
   readonly url: Url
   readonly application: Application
-  /** The part of the path that the uri took, without a trailing slash. */
+  /** The part of the path that the URI matched, without a trailing slash. */
   readonly mount: string
 }
 
 interface HostRoutes {
   /** By uri without its trailing slash. */
   readonly prefixes: Map<string, MatchedUrl>
-  /** The characters of the longest of them. */
+  /** The length of the longest of them. */
   longest: number
   readonly patterns: MatchedUrl[]
 }
 
 /**
- * Finds the URL for a request: its own host before `*`; within a host the longest uri that is a whole-segment prefix of
- * the path, then regular expressions in the order they are written. An expression tells its mount by a group of that name.
+ * Finds the URL for a request: its own host before `*`; within a host the longest URI that is a whole-segment
+ * prefix of the path, then regular expressions in configured order. An expression defines its mount by a group of
+ * that name.
  */
 export class Routes {
   readonly #hosts = new Map<string, HostRoutes>()
@@ -117,7 +118,7 @@ export class Routes {
   }
 }
 
-/** What the group `mount` of the expression took, where that is the path's beginning in whole segments. */
+/** The match of the expression's group `mount`, if that is the path's beginning in whole segments. */
 function mountOf({ pattern }: Url, path: string): string {
   const mount = pattern?.group(path, 'mount')?.replace(/\/$/, '') ?? ''
   return `${path}/`.startsWith(`${mount}/`) ? mount : ''

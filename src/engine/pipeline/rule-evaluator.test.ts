@@ -74,7 +74,7 @@ describe('RuleEvaluator', () => {
     expect(await allowed(rule('filter', '(!(title=boss))'))).toBe(false)
   })
 
-  test('group and dynamicGroup ask the directory', async () => {
+  test('group and dynamicGroup query the directory', async () => {
     expect(await allowed(rule('group', 'cn=admins,o=Tremolo'))).toBe(true)
     expect(await allowed(rule('group', 'cn=others,o=Tremolo'))).toBe(false)
     expect(await allowed(rule('dynamicGroup', 'cn=paris,ou=groups,o=Tremolo'))).toBe(true)
@@ -85,7 +85,7 @@ describe('RuleEvaluator', () => {
     )
   })
 
-  test('custom gets its parameters; one that cannot decide does not pass, and says why', async () => {
+  test("custom gets its parameters; one that can't decide does not pass, and says why", async () => {
     expect(await allowed(rule('custom', 'yes!please'))).toBe(true)
     expect(await allowed(rule('custom', 'yes!no'))).toBe(false)
     const [verdict] = await evaluator.explain(ada, [rule('custom', 'broken')])
@@ -93,7 +93,7 @@ describe('RuleEvaluator', () => {
     expect(await allowed(rule('custom', 'absent'))).toBe(false)
   })
 
-  test('a system that does not answer is no verdict: it is told, unless another rule passes', async () => {
+  test('a system that does not answer is an error, unless another rule passes', async () => {
     const down = new GatewayError('TARGET_UNREACHABLE', 'the directory does not answer')
     const broken = { search: () => Promise.reject(down), isMember: () => Promise.reject(down) }
     const closed = new RuleEvaluator(broken, authorizations, silentLogger)
@@ -104,7 +104,7 @@ describe('RuleEvaluator', () => {
     }
   })
 
-  test('a dynamic group looks where its URL says', () => {
+  test('a dynamic group searches where its URL says', () => {
     const base = Dn.parse('ou=people,o=Tremolo')
     const covered = (scope: 'base' | 'one' | 'sub') =>
       ['ou=people,o=Tremolo', 'uid=ada,ou=people,o=Tremolo', 'uid=ada,ou=x,ou=people,o=Tremolo', 'o=Tremolo'].map(
@@ -115,7 +115,7 @@ describe('RuleEvaluator', () => {
     expect(covered('sub')).toEqual([true, true, true, false])
   })
 
-  test('claims of a token are compared with letter case; what the directory has is not', async () => {
+  test('claims of a token are compared with letter case; directory values are not', async () => {
     const token = claimAttributes({ sub: 'IDP', groups: ['Operators', 'x'], namespace: 'Team' }) ?? new Attributes()
     const link = { uidAttr: 'sub', noMatchOU: 'oauth2', objectClass: 'inetOrgPerson', acceptUnverifiedMail: false }
     const passes = async (entries: readonly DirectoryEntry[], scope: (typeof ruleScopes)[number], text: string) => {
@@ -157,7 +157,7 @@ describe('RuleEvaluator', () => {
     }
   })
 
-  test('a group that lists another spelling of a claim does not hold its name', async () => {
+  test('a group that lists another spelling of a claim does not contain its name', async () => {
     const group = Dn.parse('cn=partners,o=Tremolo')
     const partners: EntryDirectory = {
       search: async () => [

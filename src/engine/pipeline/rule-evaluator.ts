@@ -16,7 +16,7 @@ const unanswering: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARG
 const memberAttributes = ['member', 'uniqueMember']
 const presentOnly = parseFilter('(objectClass=*)')
 
-/** Decides rules for a subject. A rule that cannot be evaluated does not pass, and the log says why. */
+/** Evaluates rules for a subject. A rule that can't be evaluated does not pass, and the log says why. */
 export class RuleEvaluator {
   readonly #directory: EntryDirectory
   readonly #authorizations: ReadonlyMap<string, Authorization>
@@ -29,8 +29,8 @@ export class RuleEvaluator {
   }
 
   /**
-   * Stops at the first rule that passes. Where none does, and one could not be asked since a system does not answer, it
-   * throws what that said (503): whether the subject is allowed is then not known, and nobody is told otherwise.
+   * Stops at the first rule that passes. If none does, and a system did not answer for one of them, it throws that
+   * error (503), because the result is unknown.
    */
   async decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision> {
     const verdicts: RuleVerdict[] = []
@@ -45,7 +45,7 @@ export class RuleEvaluator {
     return { allowed: false, verdicts }
   }
 
-  /** Every rule's verdict, for people: that of a filter names the clauses that failed. */
+  /** Every rule's result, for people: that of a filter names the clauses that failed. */
   explain(subject: Subject, rules: readonly Rule[]): Promise<RuleVerdict[]> {
     return Promise.all(
       rules.map(async (rule) => {
@@ -104,7 +104,7 @@ export class RuleEvaluator {
     return { passed: false, reason: `${namesOf(subject).join(' and ')} is not a member` }
   }
 
-  /** Directories compare names without letter case, which counts in a name that was made of a claim. */
+  /** Directories compare names without letter case, which counts in a name made from a claim. */
   async #lists(group: Dn, name: Dn): Promise<boolean> {
     const search = { base: group, scope: 'base', filter: presentOnly, limit: 1, attributes: memberAttributes } as const
     const [entry] = await this.#directory.search(search)

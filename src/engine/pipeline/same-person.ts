@@ -5,7 +5,7 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
-/** Whose page a request comes from: the person's DN, with percent signs for what headers cannot hold. */
+/** The user of the page that sends a request: their DN, percent-encoded where headers need it. */
 const pageOf = 'x-page-of'
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -16,10 +16,10 @@ export interface SamePersonParts {
 }
 
 /**
- * A browser has one cookie for all its tabs. Where somebody else signs in in one of them, the page of another still shows
- * what the first person saw and typed; nothing of it is to be sent, and nothing answered, in the name of the second. Nor
- * is it sent in nobody's name, at an address that takes things from everybody, once the session has ended. Where such an
- * address belongs to an application with another cookie, the session may be that of the page's own application.
+ * A browser has one cookie for all its tabs. After another user signs in in one of them, the page of another tab
+ * still shows the first user's data and input; requests from it must not run as the second user. Nor may they run
+ * anonymously at a public URL after the session has ended. If such a URL belongs to an application with another
+ * cookie, the session of the page's own application counts.
  */
 export const requireSamePerson =
   (parts: SamePersonParts): Step =>
@@ -39,11 +39,11 @@ function requireOwner(person: string, subject: Subject): void {
   throw new GatewayError('OTHER_PERSON', `the page belongs to another user than the session of "${subject.uid}"`)
 }
 
-/** Half a character, as a token may have it in a name, cannot be written with percent signs. */
+/** Half a surrogate pair, which a token may have in a name, can't be percent-encoded. */
 const isOwner = (person: string, { dn, otherNames = [] }: Subject): boolean =>
   [dn, ...otherNames].some((name) => encodeURIComponent(name.toString().toWellFormed()) === person)
 
-/** By a session of any application at this host, which the browser tells of in the same request. */
+/** By a session of any application at this host whose cookie is in the same request. */
 async function requireOwnerElsewhere(
   person: string,
   request: GatewayRequest,

@@ -107,7 +107,7 @@ test('a failed preview is logged and shown as empty', async () => {
 describe('limits', () => {
   const tooMany = { code: 'TOO_MANY_REQUESTS', status: 429, retryAfter: 3 }
 
-  /** Previews that answer at once and keep their place until `end`. */
+  /** Previews that answer at once and occupy their slot until `end`. */
   function going() {
     const ends: (() => void)[] = []
     const { preview } = approvalPreview({}, async (_, onEnd) => {
@@ -135,7 +135,7 @@ describe('limits', () => {
     expect(await preview.of(approval, 'late')).toBe(shown)
   })
 
-  test('a failed preview, and one of a run that does not wait, free their place', async () => {
+  test('a failed preview, and one of a run that does not wait, free their slot', async () => {
     const failing = approvalPreview({}, async () => {
       throw new Error('no workflows')
     })

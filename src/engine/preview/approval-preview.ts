@@ -52,7 +52,7 @@ export class ApprovalPreview {
         return undefined
       }
       await workflows.load(state)
-      // The place is taken until slow targets have answered, although the result does not wait for them.
+      // The slot is occupied until slow targets have answered, although the result does not wait for them.
       return await workflows.preview(state, leave)
     } catch (err) {
       leave()
@@ -61,14 +61,14 @@ export class ApprovalPreview {
     }
   }
 
-  /** Whether the account that the run is to create exists. Throws what the directory throws. */
+  /** Whether the account that the run should create exists. Throws errors of the directory. */
   async existing(approval: Approval): Promise<ExistingAccount | undefined> {
     return (await this.#conflicts(approval))?.existing
   }
 
   /**
-   * If the account that the run is to create exists, wakes the run, which then fails: the approval is closed, and the
-   * reason is returned.
+   * If the account that the run should create exists, wakes the run, which then fails: the approval is closed, and
+   * the reason is returned.
    */
   async refuse(approval: Approval, actor: Actor): Promise<GatewayError | undefined> {
     const error = (await this.#conflicts(approval))?.error

@@ -229,7 +229,7 @@ describe('what else follows', () => {
     expect(whole).toBe(true)
   })
 
-  test('a task without a preview is named, and the steps behind it are shown', async () => {
+  test('a task without a preview is named, and the steps after it are shown', async () => {
     const tasks = [{ taskType: 'own' }, provision({ attributes: ['mail'] })]
     const ran: string[] = []
     const run = () => {
@@ -250,7 +250,7 @@ describe('what else follows', () => {
   })
 })
 
-describe('what goes wrong', () => {
+describe('errors', () => {
   const broken = () => {
     const store = stored()
     store.before = () => {
@@ -278,7 +278,7 @@ describe('what goes wrong', () => {
     expect(result).toMatchObject({ steps: [{ kind: 'unforeseen', task: 'ifNotUserExists' }], whole: false })
   })
 
-  test('the preview does not wait for a slow target, but keeps its place in the queue until the target answers', async () => {
+  test('the preview does not wait for a slow target, but keeps its slot until the target answers', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const store = stored()

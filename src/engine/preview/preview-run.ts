@@ -112,7 +112,7 @@ class PreviewRun {
     }
   }
 
-  /** A task without a preview does not hide those behind it, unless its result decides which of its subtasks run. */
+  /** A task without a preview does not hide those after it, unless its result decides which of its subtasks run. */
   async #step(at: Position): Promise<TaskOutcome> {
     const { task, name, taskType } = at.step
     try {

@@ -14,7 +14,7 @@ type RunFields = Pick<AuditEntry, 'workflow' | 'requestor' | 'caller' | 'request
  * in the transaction of its changes instead. Values of secret attributes are left out.
  */
 export class AuditTrail {
-  /** Yet to be written. */
+  /** Not written yet. */
   readonly rows: AuditEntry[] = []
   readonly #run: RunFields
   readonly #store: Pick<AuditStore, 'appendWithin'>
@@ -25,12 +25,12 @@ export class AuditTrail {
     this.#store = store
   }
 
-  /** How many changes there were. */
+  /** The number of changes. */
   get count(): number {
     return this.#count
   }
 
-  /** Counts a change. Its entry is collected unless it is `written` already. */
+  /** Counts a change. Collects its entry unless it is `written` already. */
   add(place: AuditPlace, change: TargetChange, written = false): void {
     this.#count++
     if (!written) this.rows.push(this.#row(place, change))

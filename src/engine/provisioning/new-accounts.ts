@@ -15,7 +15,10 @@ import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const maxRows = 500
 
-/** What a run that may only create accounts knows about those at the target; without an audit, only what it noted. */
+/**
+ * What a run that may only create accounts knows about accounts at the target; without an audit, only what it
+ * recorded.
+ */
 export function accountOrigin(state: RunProgress, target: string, audit?: Pick<AuditStore, 'list'>): AccountOrigin {
   const { unique, created } = state.newAccount ?? { unique: [], created: [] }
   const indexOf = (userID: string): number =>
@@ -88,7 +91,7 @@ export function withNewAccounts(target: Target): Target {
   return delegating(target, writes)
 }
 
-/** All else is the target's own, bound once, so that its private members are found. */
+/** Everything else is the target's own, bound once, so that its private members are found. */
 function delegating(target: Target, own: Partial<Record<string | symbol, unknown>>): Target {
   return new Proxy({} as Target, {
     has: (_, name) => name in target,
@@ -102,7 +105,7 @@ function delegating(target: Target, own: Partial<Record<string | symbol, unknown
   })
 }
 
-/** No account has the login, as it is written or in the forms that are often taken for the same, or a unique value. */
+/** No account has the login, as written or in common equivalent forms, or a unique value. */
 async function requireAbsent(
   target: Target,
   user: User,
@@ -123,7 +126,7 @@ async function requireAbsent(
       const page = await target
         .searchUsers({ filter, offset: 0, limit: 1, attributes: [attribute] })
         .catch((err: unknown) => {
-          // The directory was searched before; a target that cannot search by this attribute is skipped.
+          // The directory was searched before; a target that can't search by this attribute is skipped.
           if (!(err instanceof GatewayError) || isPassing(err)) throw err
           request.log.warn('a target cannot be searched for a unique value', { attribute, err })
           return { items: [] }
@@ -135,7 +138,7 @@ async function requireAbsent(
 
 const isPassing = ({ code }: GatewayError): boolean => code === 'TARGET_UNREACHABLE' || code === 'TARGET_TIMEOUT'
 
-/** The run created the account, as far as the target and the audit show. */
+/** The run created the account, according to the target and the audit. */
 async function requireOwn(
   target: Target,
   user: User,
@@ -148,14 +151,14 @@ async function requireOwn(
   const earlier = own === undefined ? await origin.earlierAttempt(userID) : 'yes'
   if (earlier === 'yes' && own?.id === undefined) return
   const found = await target.findUser(userID, sync?.attributes ?? [], request)
-  // The account does not exist: the target reports that itself.
+  // The account does not exist: the target reports that.
   if (found === undefined) return
   if (earlier === 'yes' && (found.id === undefined || found.id === own?.id)) return
   if (earlier === 'maybe' && (sync === undefined || isAsAsked(found, user, sync))) return
   throw accountExists(accountNamed(found.userID), origin.created)
 }
 
-/** As an attempt that broke off may have left it: with these values, and memberships that are missing at most. */
+/** As an interrupted attempt may have left it: with these values, and at most missing memberships. */
 function isAsAsked(found: User, wanted: User, { attributes }: SyncOptions): boolean {
   const folded = (values: readonly string[]): string =>
     JSON.stringify(values.map((value) => value.normalize('NFC').trim().toLowerCase()).toSorted())

@@ -18,7 +18,10 @@ export async function createTargetMappings(
   return mappings
 }
 
-/** A host whose targets come with their mappings, and keep the promise of runs that may only create accounts, for tasks. */
+/**
+ * A host for tasks, whose targets have their mappings and reject changes of existing accounts in runs that may only
+ * create accounts.
+ */
 export function withMappings(host: TaskHost, mappings: ReadonlyMap<string, Mapping>): TaskHost {
   const targets: TaskTargets = {
     ...host.targets,

@@ -121,7 +121,10 @@ const notOpen = (id: string): GatewayError =>
     publicText: 'The invitation was accepted or revoked.',
   })
 
-/** A mail of a registration or an invitation, as the outbox takes it; one occasion mails once. BAD_REQUEST when it cannot be sent. */
+/**
+ * A mail of a registration or an invitation for the outbox; one occasion mails once. BAD_REQUEST if it can't be
+ * sent.
+ */
 export function registrationMail(occasion: string, mail: StepMail): NewMail {
   checkMail(mail)
   return { ...mail, id: secretHash(`registration ${occasion}`) }

@@ -57,14 +57,14 @@ onEachDatabase('registrations', (freshUrl) => {
   const countRuns = async ({ storage }: DurableProcess): Promise<number> =>
     (await storage.runs.list({ limit: 10 })).runs.length
 
-  test('one run is started for one registration, however often it is asked for', async () => {
+  test('repeated requests start one run per registration', async () => {
     const { process, registrations } = await open()
     const outcomes = await Promise.all(Array.from({ length: 20 }, () => registrations.start(startOf('r1'))))
     expect(new Set(outcomes.map((outcome) => outcome.kind === 'started' && outcome.result.id)).size).toBe(1)
     expect(await countRuns(process)).toBe(1)
   })
 
-  test('a value is held as long as the run is under way, whatever the time, and free once it has ended', async () => {
+  test('a value is reserved while the run exists, and free once it has ended', async () => {
     const { process, store, registrations } = await open()
     const outcome = await registrations.start(startOf('r1'))
     if (outcome.kind !== 'started') throw new Error(outcome.kind)
@@ -79,15 +79,15 @@ onEachDatabase('registrations', (freshUrl) => {
     expect(await registrations.start(startOf('r2'))).toMatchObject({ kind: 'started' })
   })
 
-  test('a gateway that dies between the start and the note about it loses nothing', async () => {
+  test('a gateway that dies between starting a run and recording it loses nothing', async () => {
     const { store, registrations } = await open()
     await registrations.start(startOf('r1'))
-    // As if the run had not been noted, and the time of the start had passed.
+    // As if the run had not been recorded, and the time of the start had passed.
     await store.holdForRun('r1', 'no-such-run', -hour)
     expect(await registrations.start(startOf('r2'))).toEqual({ kind: 'taken', values: [login] })
   })
 
-  test('what somebody has already, or could not be found out, holds nothing', async () => {
+  test('a value that is taken, or could not be checked, reserves nothing', async () => {
     const { process, registrations } = await open()
     expect(await registrations.start(startOf('r1', { check: async () => [login] }))).toEqual({
       kind: 'taken',
@@ -103,7 +103,7 @@ onEachDatabase('registrations', (freshUrl) => {
     expect(await registrations.start(startOf('r3'))).toMatchObject({ kind: 'started' })
   })
 
-  test('of many with one invitation, one comes in; where its run does not start, it is open again', async () => {
+  test('only one of many registrations uses an invitation; if its run does not start, it is open again', async () => {
     const url = await freshUrl()
     const [one, other] = [await open(url), await open(url)]
     const draft = { email: 'ada@example.com', attributes: {}, validMillis: hour, write: mailTo('').write }
@@ -125,7 +125,7 @@ onEachDatabase('registrations', (freshUrl) => {
     expect((await other.registrations.invitations.get('form', id))?.state).toBe('accepted')
   })
 
-  test('what waits is sealed, and opens with the secret of the mail alone', async () => {
+  test('a waiting registration is encrypted, and only the secret of the mail decrypts it', async () => {
     const { process, store, registrations } = await open()
     const id = newId()
     await registrations.keep('form', id, { password: 'correct horse' }, mailTo('ada@example.com'), hour)
@@ -142,7 +142,7 @@ onEachDatabase('registrations', (freshUrl) => {
     expect(await registrations.open('form', secret)).toBeUndefined()
   })
 
-  test('a mail that cannot be sent keeps nothing', async () => {
+  test("a mail that can't be sent stores nothing", async () => {
     const { registrations, process } = await open()
     await expect(registrations.keep('form', newId(), {}, mailTo('a@b\r\nBcc: c@d'), hour)).rejects.toMatchObject({
       code: 'BAD_REQUEST',
@@ -150,7 +150,7 @@ onEachDatabase('registrations', (freshUrl) => {
     expect(await process.storage.mails.claim(1, 1_000)).toEqual([])
   })
 
-  test('a token counts once, for all gateways', async () => {
+  test('a token is valid once, for all gateways', async () => {
     const url = await freshUrl()
     const [one, other] = [await open(url), await open(url)]
     const used = await Promise.all(
@@ -160,7 +160,7 @@ onEachDatabase('registrations', (freshUrl) => {
     expect(await one.registrations.useOnce('u', hour)).toBe(true)
   })
 
-  test('an invitation that was sent again has another secret; every change is in the audit', async () => {
+  test('a resent invitation has another secret; every change is audited', async () => {
     const { registrations, process } = await open()
     const { invitations } = registrations
     const secrets: string[] = []
@@ -187,7 +187,7 @@ onEachDatabase('registrations', (freshUrl) => {
     expect(rows.map(({ action }) => action)).toEqual(['delete', 'replace', 'add'])
   })
 
-  test('an invitation whose time has passed says so', async () => {
+  test('an expired invitation says so', async () => {
     const { registrations } = await open()
     const draft = { email: 'ada@example.com', attributes: {}, validMillis: -1, write: mailTo('').write }
     expect((await registrations.invitations.create('form', draft, { by: 'boss' })).state).toBe('expired')

@@ -19,14 +19,14 @@ function create(failure: GatewayError | undefined) {
   return { created, warned }
 }
 
-test('a report that the database does not understand is told with its place', async () => {
+test('a statement that the database rejects is reported with its place', async () => {
   const { created } = create(new GatewayError('INTERNAL', 'no such column: nothing'))
   await expect(created).rejects.toThrow(
     'reports.yaml:3:1: spec.sql: the database does not understand it: no such column: nothing',
   )
 })
 
-test('a database that does not answer keeps nobody from starting', async () => {
+test('a database that does not answer does not prevent the start', async () => {
   const { created, warned } = create(new GatewayError('TARGET_UNREACHABLE', 'gone'))
   await created
   expect(warned).toEqual(['the reports were not checked against the database'])

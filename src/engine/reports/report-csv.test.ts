@@ -25,7 +25,7 @@ test.each([
   expect(cell(value)).toBe(expected)
 })
 
-test('D21: no cell starts like a formula, and each reads back as what it was', () => {
+test('D21: no cell starts like a formula, and each reads back as its value', () => {
   const texts = fc.string({ unit: fc.constantFrom(...'=+-@\t\r\n"\',; a1'), maxLength: 8 })
   fc.assert(
     fc.property(texts, (value) => {

@@ -1,9 +1,9 @@
 import type { ReportTable, ServedReport } from '#engine/reports/report.ts'
 
-/** Spreadsheets take UTF-8 for what it is when the file starts with this. */
+/** Makes spreadsheets read the file as UTF-8. */
 const byteOrderMark = '\ufeff'
 
-/** RFC 4180, one line for each row, with the fields of its group first. */
+/** RFC 4180, one line per row, with the fields of its group first. */
 export async function* reportCsv(report: ServedReport, table: ReportTable): AsyncGenerator<string> {
   yield byteOrderMark + line([...report.headerFields, ...report.dataFields])
   for (let rows = await table.next(); rows !== undefined; rows = await table.next()) {
@@ -17,8 +17,8 @@ export const leftOut = (rows: number): string => `The first ${rows} rows. The ot
 const line = (values: readonly (string | null)[]): string => `${values.map((value) => cell(value ?? '')).join(',')}\r\n`
 
 /**
- * A spreadsheet computes a cell that starts like a formula, with whatever somebody wrote into their own name; an
- * apostrophe makes it a text. Plain numbers may stay as they are.
+ * A spreadsheet evaluates a cell that starts like a formula, even one that a user wrote into their own name; an
+ * apostrophe makes it a text. Plain numbers stay unchanged.
  */
 export function cell(value: string): string {
   const formula = /^[\s\p{C}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(value) && !/^[+-]?\d+(?:\.\d+)?$/.test(value)

@@ -96,7 +96,7 @@ function setUp({ limits, ...options }: Setting = {}) {
 const bodyOf = async ({ body }: GatewayResponse): Promise<string> =>
   body instanceof Readable ? (await buffer(body)).toString() : String(body)
 
-test('reports are counted when their last byte is out, or they fail', async () => {
+test('reports are counted after their last byte, or when they fail', async () => {
   const { ask, counted } = setUp()
   const answer = await ask('/Open Approvals')
   expect(counted).toEqual([])
@@ -115,7 +115,7 @@ test('reports are counted when their last byte is out, or they fail', async () =
   for (const { body } of held) if (body instanceof Readable) body.destroy()
 })
 
-test('a report about the current user is refused to a caller whose login belongs to another user', async () => {
+test("a report about the current user is refused if the caller's login belongs to another user", async () => {
   const { ask, store } = setUp()
   const query = '?beginDate=2030-01-01&endDate=2030-01-02&userKey=bob'
   await expect(ask(`/Changes${query}`, { isOwn: false })).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
@@ -124,7 +124,7 @@ test('a report about the current user is refused to a caller whose login belongs
 })
 
 describe('GET reports/org/{orgId}', () => {
-  test('lists the reports of an org, and what they ask for', async () => {
+  test('lists the reports of an org, and their parameters', async () => {
     const { ask } = setUp()
     expect(JSON.parse(await bodyOf(await ask('/org/o2')))).toEqual({
       reports: [{ name: 'Changes', description: '', orgID: 'o2', parameters: ['beginDate', 'endDate', 'userKey'] }],
@@ -137,13 +137,13 @@ describe('GET reports/org/{orgId}', () => {
     ['/org/o1/x', {}],
     ['', {}],
     ['/', {}],
-  ])('%s is not there', async (path, options) => {
+  ])('%s is not found', async (path, options) => {
     await expect(setUp().ask(path, options)).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 })
 
 describe('GET reports/{name}', () => {
-  test('has the predecessor’s form', async () => {
+  test('has OpenUnison’s form', async () => {
     const { ask, store } = setUp()
     const response = await ask('/open%20approvals')
     expect(response).toMatchObject({
@@ -158,7 +158,7 @@ describe('GET reports/{name}', () => {
     expect(store.open).toBe(0)
   })
 
-  test('without groups there is one of everything, also of nothing', async () => {
+  test('without groups there is one group of all rows, even if there are none', async () => {
     const asked = '/Changes?beginDate=0&endDate=2026-01-31&userKey=bob'
     const { ask, store } = setUp({ columns: ['ID'], rows: [['a'], ['b'], ['c']] })
     expect(JSON.parse(await bodyOf(await ask(asked)))).toMatchObject({
@@ -172,7 +172,7 @@ describe('GET reports/{name}', () => {
     expect(JSON.parse(await bodyOf(await noGroups.ask('/Open Approvals')))).toMatchObject({ grouping: [] })
   })
 
-  test('D21: a report of an org that the caller does not see is answered as one that is not there', async () => {
+  test("D21: a report of an org that the caller can't see is answered like a missing one", async () => {
     const { ask, store } = setUp()
     const answers = await Promise.all(
       [ask('/Changes', { orgs: ['o1'] }), ask('/Nothing'), ask('/Nobody'), ask('/excelx')].map((answer) =>
@@ -185,7 +185,7 @@ describe('GET reports/{name}', () => {
     expect(store.runs).toEqual([])
   })
 
-  test('D21: a missing parameter is told, with everything else that is wrong', async () => {
+  test('D21: a missing parameter is reported together with all other errors', async () => {
     const { ask, store } = setUp()
     await expect(ask('/Changes?endDate=soon&currentUser=eve&userKey=a&userKey=b&format=pdf')).rejects.toMatchObject({
       status: 400,
@@ -208,20 +208,20 @@ describe('GET reports/{name}', () => {
     ['beginDate=0&endDate=0&userKey=+', 'userKey is required.'],
     ['beginDate=0&endDate=0&userKey=a&excel=maybe', 'excel must be true or false.'],
     ['beginDate=0&endDate=0&userKey=a&excel=true&format=csv', 'format and excel cannot be combined.'],
-  ])('refuses %s', async (query, expected) => {
+  ])('rejects %s', async (query, expected) => {
     await expect(setUp().ask(`/Changes?${query}`)).rejects.toMatchObject({
       code: 'BAD_REQUEST',
       publicText: expect.stringContaining(expected),
     })
   })
 
-  test('times are bound as the views write them', async () => {
+  test('times are bound in the format of the views', async () => {
     const { ask, store } = setUp({ columns: ['id'], rows: [] })
     await ask('/Changes?beginDate=2026-01-31&endDate=2026-01-31T10:00:00%2B02:00&userKey=%27%20or%201=1')
     expect(store.runs[0]?.values).toEqual(['2026-01-31T00:00:00.000Z', '2026-01-31T08:00:00.000Z', "' or 1=1", 'ann'])
   })
 
-  test('D21: rows beyond the limit are left out, and that is said', async () => {
+  test('D21: rows beyond the limit are left out, and the response says so', async () => {
     const limits = { rows: { json: 2, csv: 2, xlsx: 2 }, timeoutMillis: 1000 }
     const { ask, store } = setUp({ limits })
     expect(JSON.parse(await bodyOf(await ask('/Open Approvals')))).toMatchObject({
@@ -237,19 +237,19 @@ describe('GET reports/{name}', () => {
     expect(await bodyOf(await exact.ask('/Open Approvals'))).not.toContain('truncated')
   })
 
-  test('a failure half-way cuts the answer off', async () => {
+  test('a failure half-way cuts off the response', async () => {
     const { ask, store } = setUp({ failsAfter: 2 })
     await expect(bodyOf(await ask('/Open Approvals'))).rejects.toThrow('went away')
     expect(store.open).toBe(0)
   })
 
-  test('a field that is not selected is a fault of ours', async () => {
+  test('a field that is not selected is an internal error', async () => {
     const { ask, store } = setUp({ columns: ['id', 'Who'] })
     await expect(ask('/Open Approvals')).rejects.toMatchObject({ code: 'INTERNAL' })
     expect(store.open).toBe(0)
   })
 
-  test('whoever leaves is not served on', async () => {
+  test('stops when the client disconnects', async () => {
     const { ask, store } = setUp()
     const leaving = new AbortController()
     const { body } = await ask('/Open Approvals', { signal: leaving.signal })
@@ -265,7 +265,7 @@ describe('GET reports/{name}', () => {
     expect(store.open).toBe(0)
   })
 
-  test('D21: nobody has many reports made at the same time', async () => {
+  test("D21: a user can't run many reports at the same time", async () => {
     const { ask } = setUp()
     const mine = [await ask('/Open Approvals'), await ask('/Open Approvals')]
     await expect(ask('/Open Approvals')).rejects.toMatchObject({ status: 429, retryAfter: 5 })
@@ -275,7 +275,7 @@ describe('GET reports/{name}', () => {
     expect((await ask('/Open Approvals')).status).toBe(200)
   })
 
-  test('whoever reads one report after the other is not told to wait for those that are just ending', async () => {
+  test('sequential reports do not wait for those that are just ending', async () => {
     const { ask } = setUp({ closing: () => delay(5) })
     for (const format of ['json', 'csv', 'json', 'csv']) {
       expect(await bodyOf(await ask(`/Open Approvals?format=${format}`))).toContain('First')
@@ -288,7 +288,7 @@ describe('GET reports/{name}', () => {
     expect({ status, body, runs: store.runs }).toEqual({ status: 200, body: undefined, runs: [] })
   })
 
-  test.each(['POST', 'PUT', 'DELETE'])('D21: %s renders nothing that was posted', async (method) => {
+  test.each(['POST', 'PUT', 'DELETE'])('D21: %s renders nothing of the POST body', async (method) => {
     for (const path of ['/excelx', '/Open Approvals', '/org/o1', '/excel/a/b']) {
       await expect(setUp().ask(path, { method })).rejects.toMatchObject({
         status: 405,
@@ -297,7 +297,7 @@ describe('GET reports/{name}', () => {
     }
   })
 
-  test('a path that does not decode is refused', async () => {
+  test('a path that does not decode is rejected', async () => {
     await expect(setUp().ask('/%E0%A4%A')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 })
@@ -314,7 +314,7 @@ describe('files', () => {
     )
   })
 
-  test('a workbook is one, and holds no formula', async () => {
+  test('a workbook is valid, and has no formula', async () => {
     const { ask, store } = setUp({ rows: [...rows, ['3', 'x', 'a\u0000\ud800<&>', 'y'.repeat(40_000)]] })
     const { headers, body } = await ask('/Open Approvals?format=xlsx')
     expect(headers['content-type']).toBe('application/vnd.openxmlformats-officedocument.spreadsheetml.sheet')
@@ -333,7 +333,7 @@ describe('files', () => {
     expect(store.open).toBe(0)
   })
 
-  test('D21: a file is made again for whoever asked for it, as long as they may see it', async () => {
+  test('D21: a file is created again for the user who requested it, while they may see it', async () => {
     const { ask, store, time } = setUp()
     const { reportid } = JSON.parse(await bodyOf(await ask('/Open Approvals?excel=true')))
     expect(store.runs).toEqual([])

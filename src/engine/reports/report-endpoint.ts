@@ -27,11 +27,11 @@ export interface ReportParts {
 
 export interface ReportLimits {
   readonly rows: Readonly<Record<ReportFormat, number>>
-  /** From the question to the last byte. */
+  /** From the request to the last byte. */
   readonly timeoutMillis: number
 }
 
-/** A workbook has to be in memory as a whole, and a page that shows more rows than this is read by nobody. */
+/** A workbook has to fit in memory, and no one reads a page with more rows. */
 const usualLimits: ReportLimits = { rows: { json: 10_000, csv: 100_000, xlsx: 10_000 }, timeoutMillis: 30_000 }
 
 const busy = (reason: string): GatewayError =>
@@ -52,7 +52,7 @@ interface Run {
   readonly format: ReportFormat
 }
 
-/** The addresses of the Main API below `reports`. What the caller may not see is answered as what is not there. */
+/** The paths of the Main API below `reports`. What the caller may not see is answered like what does not exist. */
 export class Reports implements ReportEndpoint {
   readonly #parts: ReportParts
   readonly #limits: ReportLimits
@@ -113,7 +113,7 @@ export class Reports implements ReportEndpoint {
     return found?.org !== undefined && orgs.has(found.org) ? found : undefined
   }
 
-  /** Whoever may not see the report any more does not get it by an earlier name for it either. */
+  /** A user who may no longer see the report does not get it by an earlier reference either. */
   async #referred(reference: string, call: ReportCall): Promise<Run> {
     const referred = await this.#references.read(reference, call.exchange.subject.identity)
     const report = referred && this.#find(referred.name, call)
@@ -190,7 +190,10 @@ export class Reports implements ReportEndpoint {
   }
 }
 
-/** Whatever ends the stream ends the report; one that fails half-way leaves an answer that is cut off, not one that looks whole. */
+/**
+ * Any end of the stream ends the report; one that fails half-way cuts off the response, so that it does not look
+ * complete.
+ */
 function streamed(
   pieces: AsyncGenerator<string>,
   stop: () => Promise<void>,
@@ -206,7 +209,7 @@ function streamed(
   return body
 }
 
-/** The last byte comes after the end of the report, so that whoever asks for one after the other has a turn. */
+/** Frees the slot before the last byte, so that sequential requests always find one. */
 async function* endedBy(pieces: AsyncGenerator<string>, stop: () => Promise<void>): AsyncGenerator<string> {
   try {
     yield* pieces
@@ -215,7 +218,7 @@ async function* endedBy(pieces: AsyncGenerator<string>, stop: () => Promise<void
   }
 }
 
-/** What is about people is kept by nobody on the way. */
+/** Personal data must not be cached. */
 function headersOf({ name }: ServedReport, format: ReportFormat): Record<string, string> {
   const headers = { 'content-type': types[format], 'cache-control': 'no-store' }
   if (format === 'json') return headers
@@ -239,13 +242,13 @@ function decoded(part: string): string {
   }
 }
 
-/** The predecessor's form, written while rows come in. */
+/** OpenUnison's form, written while rows arrive. */
 async function* reportJson(report: ServedReport, table: ReportTable): AsyncGenerator<string> {
   const { name, description, headerFields, dataFields } = report
   const head = JSON.stringify({ name, description, headerFields, dataFields })
   const grouped = report.groupBy !== undefined
   const members = [memberWriter(headerFields), memberWriter(dataFields)] as const
-  // Without groups there is one that has everything, also when that is nothing.
+  // Without groups there is one group of all rows, even if there are none.
   let text = `${head.slice(0, -1)},"grouping":[${grouped ? '' : '{"header":{},"data":['}`
   let inGroup = !grouped
   let first = true
@@ -282,7 +285,10 @@ interface ReferredReport {
 const lifeMillis = 10 * 60_000
 const maxLength = 4_000
 
-/** Names for reports with their values, each for one user and for a while. Any gateway of the installation reads them. */
+/**
+ * References to reports with their values, each for one user and for a limited time. Any gateway of the
+ * installation reads them.
+ */
 class ReportReferences {
   readonly #secrets: Pick<SecretBox, 'seal' | 'open'>
   readonly #clock: Clock
@@ -297,7 +303,7 @@ class ReportReferences {
     return await this.#secrets.seal({ name, values: { ...values }, until }, user)
   }
 
-  /** Undefined for one that is too old, another's, or none. */
+  /** Undefined for one that is expired, another user's, or invalid. */
   async read(reference: string, user: Identity): Promise<ReferredReport | undefined> {
     if (reference.length > maxLength) return undefined
     const opened = await this.#secrets.open(reference, user).catch(() => undefined)
@@ -313,8 +319,8 @@ class ReportReferences {
 }
 
 /**
- * Throws an Error, with the place in the YAML, for a report that the database does not understand, so that it is found
- * out before anybody runs it. A database that does not answer is not such a case.
+ * Throws an Error, with the place in the YAML, for a statement that the database rejects, so that it is found
+ * before anyone runs it. A database that does not answer is ignored.
  */
 export async function createReports(
   configured: Configuration['reports'],
@@ -336,7 +342,7 @@ export async function createReports(
 }
 
 export interface ReportMeter {
-  /** `outcome`: `done`, `refused` where too many run already, or `failed`, also for an answer that was cut off. */
+  /** `outcome`: `done`, `refused` if too many run already, or `failed`, also for a response that was cut off. */
   ran(report: string, format: string, outcome: string, millis: number): void
 }
 
@@ -352,7 +358,7 @@ interface AskedReport {
 const formats: readonly ReportFormat[] = ['json', 'csv', 'xlsx']
 const maxUserKey = 256
 
-/** BAD_REQUEST, with all that is wrong, for anything but one value for each parameter that the report declares. */
+/** BAD_REQUEST, with all errors, for anything but one value for each parameter that the report declares. */
 function readReportQuery(query: URLSearchParams, report: ServedReport, currentUser: string | undefined): AskedReport {
   const problems: string[] = []
   const values: Partial<Record<BoundParameter, string>> = {}
@@ -393,10 +399,10 @@ function readUserKey(given: string, name: string, problems: string[]): string {
 
 const day = /^\d{4}-\d\d-\d\d$/
 const moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/
-/** The last year that is written with four digits. */
+/** The last year with four digits. */
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** As the views write times, so that texts are compared. A day is all of it. */
+/** In the format of the views, so that texts can be compared. A date means the whole day. */
 function readTime(given: string, name: string, problems: string[]): string {
   const time = toMillis(given, name)
   if (time !== undefined && time >= 0 && time <= latest) return new Date(time).toISOString()

@@ -11,14 +11,17 @@ export interface SheetLine {
 const maxCharacters = 16_000_000
 const memoryMegabytes = 384
 
-/** A workbook has to be in memory as a whole, so that it is made of a bounded number of rows, in a thread of its own. */
+/** A workbook has to fit in memory, so it has a limited number of rows, and a separate thread writes it. */
 export async function reportXlsx(report: ServedReport, table: ReportTable, timeoutMillis: number): Promise<Buffer> {
   const started = performance.now()
   const lines = await sheetLines(report, table)
   return await write(lines, timeoutMillis - (performance.now() - started))
 }
 
-/** The predecessor's layout: above, what the report is; then each group's fields, one below the other, and its rows. */
+/**
+ * OpenUnison's layout: the report's name and description at the top; then each group's fields, one below the other,
+ * and its rows.
+ */
 export async function sheetLines(report: ServedReport, table: ReportTable): Promise<SheetLine[]> {
   const { name, description, headerFields, dataFields, groupBy } = report
   const plain = (cells: readonly (string | null)[]): SheetLine => ({ cells: cells.map(clean), bold: false })
@@ -46,9 +49,9 @@ export async function sheetLines(report: ServedReport, table: ReportTable): Prom
   return lines
 }
 
-/** The most that a cell can hold. */
+/** The maximum length of a cell. */
 const maxCell = 32_767
-/** What XML cannot hold. */
+/** Characters that XML does not allow. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to be removed
 const notInXml = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g
 

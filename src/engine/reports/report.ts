@@ -8,22 +8,22 @@ import {
   readReport,
 } from '#sdk/report/report-statement.ts'
 
-/** A report as it is run. */
+/** A report, ready to run. */
 export interface ServedReport {
   readonly name: string
   readonly description: string
-  /** Undefined for one that nobody sees. */
+  /** Undefined for one that no one sees. */
   readonly org: string | undefined
-  /** Every one of them has to have a value. */
+  /** Each of them must have a value. */
   readonly parameters: readonly BoundParameter[]
   readonly statement: ReportStatement
-  /** Empty where rows are not grouped. */
+  /** Empty if rows are not grouped. */
   readonly headerFields: readonly string[]
   readonly dataFields: readonly string[]
   readonly groupBy: string | undefined
 }
 
-/** Throws an Error for a statement that the check of the configuration refuses. */
+/** Throws an Error for a statement that the configuration check rejects. */
 export function serveReport(spec: ReportSpec): ServedReport {
   const { name, orgId } = spec
   const { statement, problems } = readReport(spec)
@@ -61,7 +61,10 @@ export class ReportTable {
   #count = 0
   #truncated = false
 
-  /** The cursor has more rows than `limit` when there are more. INTERNAL for a field that the statement did not select. */
+  /**
+   * Reads one row more than `limit` to see if there are more. INTERNAL for a field that the statement did not
+   * select.
+   */
   constructor(report: ServedReport, cursor: ReportCursor, limit: number) {
     this.#cursor = cursor
     this.#limit = limit
@@ -75,12 +78,12 @@ export class ReportTable {
     return this.#count
   }
 
-  /** There are more rows than the limit; known when all of them were read. */
+  /** There are more rows than the limit; known after all of them were read. */
   get truncated(): boolean {
     return this.#truncated
   }
 
-  /** Undefined behind the last row. */
+  /** Undefined after the last row. */
   async next(): Promise<readonly TableRow[] | undefined> {
     if (this.#truncated) return undefined
     const rows = await this.#cursor.next()
@@ -100,7 +103,7 @@ export class ReportTable {
   }
 }
 
-/** Databases do not agree about the letter case of names without quotes; one that is exactly right goes first. */
+/** Databases differ in the letter case of unquoted names; an exact match wins. */
 function columnOf(field: string, columns: readonly string[], report: string): number {
   const exact = columns.indexOf(field)
   const found = exact >= 0 ? exact : columns.findIndex((name) => name.toLowerCase() === field.toLowerCase())

@@ -1,22 +1,22 @@
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import type { CookieConfig } from '#sdk/module/configuration.ts'
 
-/** The `__Host-` prefix makes browsers refuse a cookie that another host or an insecure page set. */
+/** The `__Host-` prefix makes browsers reject a cookie that another host or an insecure page set. */
 export function cookieName(config: CookieConfig): string {
   return config.secure && config.domain === undefined ? `__Host-${config.name}` : config.name
 }
 
-/** The session secret a request carries; undefined when there is none, or when the cookie stands there twice. */
+/** The session secret of a request; undefined if there is none, or the cookie appears twice. */
 export const readSessionCookie = (config: CookieConfig, request: Pick<GatewayRequest, 'headers'>): string | undefined =>
   readSecretCookie(cookieName(config), request)
 
-/** The secret in a cookie of this very name; undefined when there is none, or when the cookie stands there twice. */
+/** The secret in the cookie with exactly this name; undefined if there is none, or it appears twice. */
 export function readSecretCookie(name: string, request: Pick<GatewayRequest, 'headers'>): string | undefined {
   const value = readCookie(name, request)
   return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined
 }
 
-/** The value of the cookie with exactly this name; undefined when there are none or several. */
+/** The value of the cookie with exactly this name; undefined if there are none or several. */
 export function readCookie(name: string, request: Pick<GatewayRequest, 'headers'>): string | undefined {
   const text = header(request, 'cookie')
   if (text === undefined) return undefined

@@ -3,17 +3,17 @@ import { restoreSteps, restoreSubject, storeSteps, storeSubject } from '#engine/
 import type { Subject } from '#identity/subject.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 
-/** What a session keeps beside its times. */
+/** What a session stores besides its times. */
 export interface SessionData {
   readonly subject: Subject
   readonly authenticated: Date
-  /** When the directory last told of the subject, or the login did. */
+  /** When the directory, or the login, last confirmed the subject. */
   readonly looked: Date
-  /** What is to be asked again when it is asked again. */
+  /** The links to ask again with the directory. */
   readonly renewals: readonly ChainStep[]
   readonly address: string
   readonly agent: string
-  /** Sealed texts by slot. */
+  /** Encrypted texts by slot. */
   readonly slots: Readonly<Record<string, string>>
 }
 
@@ -35,7 +35,7 @@ export const storeSessionData = ({
   slots: { ...slots },
 })
 
-/** Undefined when the data is not what was stored, as after a change of format: the session then counts as absent. */
+/** Undefined for anything else, as after a change of format: the session then counts as absent. */
 export function restoreSessionData(data: JsonObject): SessionData | undefined {
   const { subject: stored, authenticated, address, agent } = data
   const subject = stored !== undefined && isJsonObject(stored) ? restoreSubject(stored) : undefined

@@ -104,7 +104,7 @@ const carrying = (cookie: string) =>
   fakeRequest({ url: 'https://portal.test/', headers: { cookie: cookie.split(';')[0] ?? '' } })
 
 describe('SessionRenewal', () => {
-  test('what the directory said is believed for a minute, and then asked again, once', async () => {
+  test('a directory result is used for a minute, and then read again, once', async () => {
     const { start, load, pass, change, directory } = await setUp()
     const cookie = await start()
     const first = await load(cookie)
@@ -124,7 +124,7 @@ describe('SessionRenewal', () => {
     expect((await load(cookie))?.subject).toBe(renewed)
   })
 
-  test('decisions are not remembered beyond a look that told nothing new', async () => {
+  test('decisions are not cached beyond a check without changes', async () => {
     const { start, load, pass } = await setUp()
     const cookie = await start()
     const before = (await load(cookie))?.subject
@@ -134,7 +134,7 @@ describe('SessionRenewal', () => {
     expect(after).not.toBe(before)
   })
 
-  test('somebody whom the directory never had is not looked for', async () => {
+  test('a user who was never in the directory is not looked up', async () => {
     const { start, load, pass, directory } = await setUp({ linked: false })
     const cookie = await start()
     pass(3600)
@@ -149,7 +149,7 @@ describe('SessionRenewal', () => {
     ['another person of the same name', { entryUUID: ['id-2'] }],
     ['without the identifier', { entryUUID: [] }],
     ['of another login', { uid: ['grace', 'ada'] }],
-  ])('the sessions of somebody who is %s end, and the audit says so', async (_, attributes) => {
+  ])('sessions of a user who is %s end, and the audit says so', async (_, attributes) => {
     const { start, load, pass, change, directory, audited, counted, store } = await setUp()
     const [cookie, elsewhere] = [await start(), await start()]
     if (attributes === undefined) directory.entry = undefined
@@ -166,7 +166,7 @@ describe('SessionRenewal', () => {
     expect(await load(cookie)).toBeUndefined()
   })
 
-  test('a login that the filter holds may be any of several', async () => {
+  test('a login in the filter may be any of several', async () => {
     const { start, load, pass, change, directory } = await setUp({ uidAttr: undefined })
     const cookie = await start()
     directory.entry = directoryEntry({ dn, attributes: Attributes.from({ ...atLogin, uid: ['countess', 'ada'] }) })
@@ -177,7 +177,7 @@ describe('SessionRenewal', () => {
     expect(await load(cookie)).toBeUndefined()
   })
 
-  test('links of the chain are asked again, in their order, and one that rejects ends the session', async () => {
+  test('links of the chain are asked again in order, and one that rejects ends the session', async () => {
     let allowed = true
     const renaming: AuthMechanism = {
       begin: async () => ({ kind: 'passed' }),
@@ -205,14 +205,14 @@ describe('SessionRenewal', () => {
     expect(audited[0]?.reason).toContain('no rule passed')
   })
 
-  test('a chain without the link that somebody came by lets them log in again', async () => {
+  test("a chain that lost the user's link makes them log in again", async () => {
     const { start, load, pass } = await setUp({ mechanisms: [{ begin: async () => ({ kind: 'passed' }) }] })
     const cookie = await start()
     pass(60)
     expect(await load(cookie)).toBeUndefined()
   })
 
-  test('a directory that does not answer keeps people in for the grace, and no longer', async () => {
+  test('a directory that does not answer keeps sessions for the grace period, and no longer', async () => {
     const { start, load, pass, directory, store, audited } = await setUp()
     const cookie = await start()
     directory.failure = new Error('no route to host')
@@ -235,7 +235,7 @@ describe('SessionRenewal', () => {
     expect(await load(cookie)).toBeDefined()
   })
 
-  test('a directory that never answers is not waited for', async () => {
+  test('a directory that never answers blocks no request', async () => {
     const { start, load, pass, directory } = await setUp()
     const cookie = await start()
     pass(60)
@@ -250,7 +250,7 @@ describe('SessionRenewal', () => {
     expect(directory.asked).toBe(1)
   })
 
-  test('another process finds what this one was told, and asks for itself', async () => {
+  test('another process reads what this one stored, and then asks the directory itself', async () => {
     const { start, load, pass, change, directory, store, clock } = await setUp()
     const cookie = await start()
     change({ memberOf: ['cn=users,o=Tremolo'] })

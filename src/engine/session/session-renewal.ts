@@ -10,10 +10,10 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { shownAttributes } from '#sdk/module/shown-attributes.ts'
 
-/** How long what the directory said of somebody who is logged in is believed. */
+/** How long directory data of a logged-in user is used without a check. */
 export interface RenewalTimes {
   readonly everyMillis: number
-  /** For so long after its latest answer, where it does not answer. */
+  /** How long it is used after the last answer if the directory does not answer. */
   readonly graceMillis: number
 }
 
@@ -33,19 +33,19 @@ export interface RenewalParts {
 type Asker = LoginEvent['request']
 type Look = { readonly subject: Subject } | { readonly ended: string }
 
-/** No request waits longer for the directory. */
+/** The longest time that a request waits for the directory. */
 const waitMillis = 5_000
-/** A directory that did not answer is left alone for so long, per session. */
+/** How long to wait before asking again after no answer, per session. */
 const retryMillis = 5_000
 
 /**
- * Asks the directory again about people who are logged in, so that who is gone, switched off, or has lost a group is so
- * within `everyMillis` of the next use of a session.
+ * Looks up logged-in users in the directory again, so that deleting or deactivating a user, or removing a group,
+ * takes effect within `everyMillis` of the next use of a session.
  */
 export class SessionRenewal {
   readonly #parts: RenewalParts
   readonly #times: RenewalTimes
-  /** Under way, by session, and by what is asked of the directory. */
+  /** Running checks, by session and by directory query. */
   readonly #renewals = new Map<string, Promise<LiveSession | undefined>>()
   readonly #questions = new Map<string, Promise<DirectoryEntry | undefined>>()
 
@@ -55,8 +55,8 @@ export class SessionRenewal {
   }
 
   /**
-   * The session with its subject as it is now; undefined when it has ended. Throws TARGET_UNREACHABLE when the directory
-   * has not answered for longer than the grace.
+   * The session with its current subject; undefined if it has ended. Throws TARGET_UNREACHABLE if the directory has
+   * not answered for longer than the grace period.
    */
   current(session: LiveSession, asker: Asker): LiveSession | Promise<LiveSession | undefined> {
     const { looked, retry, hashedId, foundAt: now } = session
@@ -101,7 +101,7 @@ export class SessionRenewal {
     return entry
   }
 
-  /** What an own issuer gave for the sessions ends with them. */
+  /** Tokens that an own issuer issued for the sessions end with them. */
   async #end(session: LiveSession, reason: string, request: Asker): Promise<void> {
     const { sessions, loginAudit, loginMeter } = this.#parts
     const { uid: login, chain } = session.subject
@@ -131,7 +131,7 @@ export class SessionRenewal {
   }
 }
 
-/** What is under way by that key, or begun now. */
+/** The running check for that key, or a new one. */
 function once<T>(underWay: Map<string, Promise<T>>, key: string, begin: () => Promise<T>): Promise<T> {
   let work = underWay.get(key)
   if (work === undefined) {

@@ -52,7 +52,7 @@ describe('Sessions', () => {
     expect((await sessions.find(portal, carrying(cookie)))?.subject).toBe(first?.subject)
   })
 
-  test('where somebody was found is kept, and restored as it was', async () => {
+  test('the directory link of a user is stored and restored', async () => {
     const { sessions, store } = setUp()
     const filter = parseFilter('(&(|(uid=a\\2ada\\29)(mail=*@corp.com))(!(ou:caseExactMatch:=X)))')
     const added = Attributes.from({ locale: ['en', 'de'] })
@@ -74,7 +74,7 @@ describe('Sessions', () => {
     [{ link: 'x' }, {}],
     [{ link: { dn: 'uid=ada', filter: '(uid=ada)', uidAttr: 'uid' } }, {}],
     [{}, { renewals: [{ chain: 'c' }] }],
-  ])('a session with %j and %j is none: nobody could be looked for', async (ofSubject, ofData) => {
+  ])('a session with %j and %j is invalid: no user could be looked up', async (ofSubject, ofData) => {
     const { sessions, store } = setUp()
     const cookie = await begin(sessions, undefined)
     for (const { id, data } of await store.rows()) {
@@ -112,7 +112,7 @@ describe('Sessions', () => {
     expect(await sessions.find(domain, carrying(asWide))).toBeUndefined()
   })
 
-  test('slots are sealed, are kept by a step-up, and are nobody else’s', async () => {
+  test('slots are encrypted, survive a step-up, and belong to one session', async () => {
     const { sessions, store } = setUp()
     const first = await sessions.find(portal, carrying(await begin(sessions, undefined)))
     await first?.handle.write('auth.Test', { token: 'very-secret' })
@@ -131,7 +131,7 @@ describe('Sessions', () => {
     expect(await second.session.handle.read('auth.Test')).toBeUndefined()
   })
 
-  test('a slot moved to another session does not open', async () => {
+  test("a slot moved to another session can't be decrypted", async () => {
     const { sessions, store } = setUp()
     const one = await sessions.start(portal, { request, subject: ada, before: undefined })
     const two = await sessions.start(portal, { request, subject: ada, before: undefined })
@@ -144,7 +144,7 @@ describe('Sessions', () => {
     await expect(two.session.handle.read('a')).rejects.toMatchObject({ code: 'INTERNAL' })
   })
 
-  test.each(['__proto__', 'constructor', '', 'a b', 'x'.repeat(101)])('a slot cannot be named %j', async (slot) => {
+  test.each(['__proto__', 'constructor', '', 'a b', 'x'.repeat(101)])("a slot can't be named %j", async (slot) => {
     const { sessions } = setUp()
     const { session } = await sessions.start(portal, { request, subject: ada, before: undefined })
     await expect(session.handle.write(slot, 1)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
@@ -156,7 +156,7 @@ describe('Sessions', () => {
     await expect(session.handle.write('a', 'x'.repeat(65_537))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  test('a step-up does not make a session live longer', async () => {
+  test('a step-up does not extend a session', async () => {
     const { sessions, pass } = setUp()
     let cookie = await begin(sessions, undefined)
     for (let i = 0; i < 71; i++) {
@@ -167,7 +167,7 @@ describe('Sessions', () => {
     expect(await sessions.find(portal, carrying(cookie))).toBeUndefined()
   })
 
-  test('a person sees their sessions, and ends one, the others, or all', async () => {
+  test('a user sees their sessions, and ends one, the others, or all', async () => {
     const { sessions, pass } = setUp()
     const one = await sessions.start(portal, { request, subject: ada, before: undefined })
     pass(10)
@@ -188,7 +188,7 @@ describe('Sessions', () => {
     expect(await sessions.ofOwner(grace.identity)).toHaveLength(1)
   })
 
-  test('a marked session ends when somebody outside says so', async () => {
+  test('a marked session ends on request from outside', async () => {
     const { sessions } = setUp()
     const marked = await begin(sessions, undefined, { contribution: { marks: ['issuer sid 1'] } })
     const unmarked = await begin(sessions, undefined)
@@ -198,7 +198,7 @@ describe('Sessions', () => {
     expect(await sessions.find(portal, carrying(unmarked))).toBeDefined()
   })
 
-  test('asking how long a session lasts does not make it last longer', async () => {
+  test("reading a session's expiry does not extend it", async () => {
     const { sessions, pass } = setUp()
     const cookie = await begin(sessions, undefined)
     for (let i = 0; i < 8; i++) {
@@ -210,7 +210,7 @@ describe('Sessions', () => {
     expect(await sessions.millisLeft(portal, carrying(cookie))).toBeUndefined()
   })
 
-  test('ends after its idle time, not while it is used, and in any case after twelve hours', async () => {
+  test('expires after its idle time, not while it is used, and in any case after twelve hours', async () => {
     const { sessions, pass } = setUp()
     const cookie = await begin(sessions, undefined)
     for (let i = 0; i < 71; i++) {
@@ -224,7 +224,7 @@ describe('Sessions', () => {
     expect(await sessions.find(portal, carrying(idle))).toBeUndefined()
   })
 
-  test('where applications share a session, each holds it to its own idle time', async () => {
+  test('if applications share a session, each applies its own idle time', async () => {
     const { sessions, pass } = setUp()
     const strict = { name: 'strict', cookies: { ...cookies, idleSeconds: 60 } }
     const cookie = await begin(sessions, undefined)
@@ -240,7 +240,7 @@ describe('Sessions', () => {
     expect(await sessions.find(strict, carrying(cookie))).toBeDefined()
   })
 
-  test('a session that follows another ends it; an ended one is gone', async () => {
+  test('a session that replaces another ends it; an ended one is gone', async () => {
     const { sessions } = setUp()
     const first = await begin(sessions, undefined)
     const before = await sessions.find(portal, carrying(first))
@@ -253,7 +253,7 @@ describe('Sessions', () => {
   })
 
   test.each(['', 'x', 'a'.repeat(43), `${'a'.repeat(42)}'`, '../../etc/passwd'])(
-    'a made-up cookie %j is no session',
+    'a made-up cookie %j is not a session',
     async (value) => {
       const { sessions } = setUp()
       const request = fakeRequest({ headers: { cookie: `__Host-tremolosession=${value}` } })
@@ -261,7 +261,7 @@ describe('Sessions', () => {
     },
   )
 
-  test('a cookie that stands there twice is believed in neither form', async () => {
+  test('a cookie that appears twice is ignored', async () => {
     const { sessions } = setUp()
     const pair = (await begin(sessions, undefined)).split(';')[0]
     const request = fakeRequest({

@@ -26,27 +26,27 @@ type CookieRequest = Pick<GatewayRequest, 'headers' | 'host'>
 export interface SessionStart {
   readonly request: Pick<GatewayRequest, 'headers' | 'host' | 'remoteAddress'>
   readonly subject: Subject
-  /** The session that this one follows. It ends, so that a planted id is worth nothing. */
+  /** The session that this one replaces. It ends, so that a planted id is useless. */
   readonly before: LiveSession | undefined
-  /** The public id that was promised; that of the session before where it is the same person's step-up. */
+  /** The announced public id; that of the previous session for a step-up of the same user. */
   readonly id?: string
   readonly contribution?: SessionContribution
-  /** What is asked again when the directory is; nothing when absent. */
+  /** The links to ask again with the directory; none if absent. */
   readonly renewals?: readonly ChainStep[]
 }
 
 export type EndedSession = Pick<SessionView, 'id' | 'application'>
 
-/** However much it is used, a session ends after this long. */
+/** The maximum lifetime of a session, even if it is in use. */
 const absoluteSeconds = 12 * 60 * 60
-/** Where the configuration gives no idle time-out. */
+/** If the configuration has no idle timeout. */
 const defaultIdleSeconds = 15 * 60
 const maxAgentLength = 200
-/** That the directory told nothing new is written down so often, for when this process ends. */
+/** How often a check without changes is stored, in case this process ends. */
 const noteLookMillis = 5 * 60_000
 
 /**
- * Cookie sessions. The cookie holds a random secret; the store knows only its hash. Applications whose cookies have the
+ * Cookie sessions. The cookie has a random secret; the store has only its hash. Applications whose cookies have the
  * same name and domain share their sessions.
  */
 export class Sessions {
@@ -62,7 +62,10 @@ export class Sessions {
     this.#holders = new BoundedCache(10_000, clock)
   }
 
-  /** Undefined without a valid, unexpired session of the application. Counts as use of it, unless told otherwise. */
+  /**
+   * Undefined without a valid, unexpired session of the application. Counts as use of it, unless `options` say
+   * otherwise.
+   */
   async find(
     application: SessionApplication,
     request: CookieRequest,
@@ -75,7 +78,7 @@ export class Sessions {
     return this.#live(session, now)
   }
 
-  /** Begins a session, and gives it with its Set-Cookie header. */
+  /** Starts a session; returns it with its Set-Cookie header. */
   async start(
     application: SessionApplication,
     { request, subject, before, id, contribution = {}, renewals = [] }: SessionStart,
@@ -135,7 +138,7 @@ export class Sessions {
     return writeSessionCookie(config, undefined)
   }
 
-  /** How long the request's session lasts if it is not used again; asking is no use. */
+  /** How long the request's session lasts if it is not used again. Does not count as use. */
   async millisLeft(application: SessionApplication, request: CookieRequest): Promise<number | undefined> {
     const session = await this.#read(application, request)
     if (session === undefined || application.cookies === undefined) return undefined
@@ -162,14 +165,14 @@ export class Sessions {
     return this.#store.deleteMarked(secretHash(mark))
   }
 
-  /** Is no use of it. */
+  /** Does not count as use. */
   async findPublic(publicId: string): Promise<LiveSession | undefined> {
     const now = this.#clock()
     const session = await this.#store.findPublic(publicId, now)
     return session === undefined ? undefined : this.#live(session, now)
   }
 
-  /** The session with what the directory told of its subject just now; undefined when it has ended meanwhile. */
+  /** The session with the current directory data of its subject; undefined if it has ended meanwhile. */
   async renewed(session: LiveSession, subject: Subject): Promise<LiveSession | undefined> {
     const now = this.#clock()
     const [before, after] = [session.subject, subject].map((one) => JSON.stringify(storeSubject(one)))
@@ -186,12 +189,12 @@ export class Sessions {
     return this.#held(session, { ...holderOf(session), subject, looked: now.getTime() })
   }
 
-  /** The session, about which the directory is not asked again before then. */
+  /** The session, which is not checked against the directory again before then. */
   postponed(session: LiveSession, retry: Date): LiveSession {
     return this.#held(session, { ...holderOf(session), retry: retry.getTime() })
   }
 
-  /** Ends the session and its owner's others, those that were found by the same name in the directory; which ones. */
+  /** Ends the session and the other sessions of the same directory entry; returns which. */
   async endLinked({ hashedId, handle, application, subject }: LiveSession): Promise<readonly EndedSession[]> {
     const name = subject.link?.dn.key
     const others = name === undefined ? [] : await this.#store.ofOwner(subject.identity, this.#clock())
@@ -265,14 +268,17 @@ const holderOf = ({ subject, renewals, looked, retry }: LiveSession): SessionHol
 
 const idleSecondsOf = ({ idleSeconds }: CookieConfig): number => (idleSeconds > 0 ? idleSeconds : defaultIdleSeconds)
 
-/** Whether a session that an application with a longer idle time began is too old for this one. Use is noted now and then. */
+/**
+ * Whether a session that an application with a longer idle time started has expired for this one. Use is stored
+ * only occasionally.
+ */
 function isIdle({ touched, idleSeconds }: Session, config: CookieConfig, now: Date): boolean {
   const limit = idleSecondsOf(config)
   if (limit >= idleSeconds) return false
   return now.getTime() - touched.getTime() >= (limit + touchEverySeconds) * 1000
 }
 
-/** A cookie without a domain is the host's own, and so is the session. */
+/** A cookie without a domain belongs to the host, and so does the session. */
 const contextOf = ({ name, domain }: CookieConfig, host: string): string =>
   domain === undefined ? JSON.stringify([name, 'host', host]) : JSON.stringify([name, 'domain', domain.toLowerCase()])
 
@@ -295,7 +301,7 @@ const maxSlotBytes = 64 * 1024
 const maxSlots = 32
 const slotName = /^[\w.:-]{1,100}$/
 
-/** What modules keep in sessions, sealed so that the database alone does not give it away. */
+/** What modules store in sessions, encrypted so that the database alone does not reveal it. */
 class SessionSlots {
   readonly #store: Pick<SessionStore, 'find' | 'update'>
   readonly #secrets: SecretBox
@@ -324,7 +330,7 @@ class SessionSlots {
     })
   }
 
-  /** Bound to the session's public id and the slot: a text that is moved elsewhere does not open. */
+  /** Bound to the session's public id and the slot: a text that is moved elsewhere can't be decrypted. */
   async seal(publicId: string, slot: string, value: JsonValue): Promise<string> {
     if (!slotName.test(slot) || isForbiddenKey(slot)) throw new GatewayError('BAD_REQUEST', `a slot named "${slot}"`)
     if (Buffer.byteLength(JSON.stringify(value)) > maxSlotBytes) {
@@ -336,18 +342,18 @@ class SessionSlots {
 
 const ownerOf = (publicId: string, slot: string): string => JSON.stringify([publicId, slot])
 
-/** What is known in this process of whom a session belongs to. */
+/** What this process knows of a session's user. */
 interface SessionHolder {
-  /** One object until the directory is asked again, so that decisions about it can be remembered for so long. */
+  /** One object until the next directory check, so that decisions about it can be cached until then. */
   readonly subject: Subject
   readonly renewals: readonly ChainStep[]
-  /** When the directory last told of the subject, in milliseconds. */
+  /** When the directory last confirmed the subject, in milliseconds. */
   readonly looked: number
-  /** Before then it is not asked again, since it did not answer. */
+  /** The directory did not answer and is not asked again before this time. */
   readonly retry: number
 }
 
-/** A stored session as the request sees it. The secret in the cookie is not here; only its hash is stored. */
+/** A stored session as the request sees it. Does not have the secret of the cookie; only its hash is stored. */
 export interface LiveSession extends SessionHolder {
   readonly hashedId: string
   /** Where it was started. */

@@ -25,7 +25,7 @@ const groups = Array.from(
 const long = parseFilterTemplate('(&(objectClass=person)(memberOf=${groups}))').bind(() => groups)
 const deep = parseFilterTemplate(`${'(!'.repeat(49)}(mail=\${mail})${')'.repeat(49)}`).bind(() => ['a', 'b'])
 
-describe('a subject is kept as it is', () => {
+describe('a subject survives storing', () => {
   test.each<[string, Filter | undefined]>([
     ['an ordinary filter', plain],
     ['a claim that has an address for a name', { ...plain, attribute: 'https://example.com/login' }],
@@ -47,6 +47,6 @@ describe('a subject is kept as it is', () => {
 })
 
 test.each([{ link: 1 }, { link: {} }, { link: { dn: 'o=x', filter: '(uid=ada)', uidAttr: 'uid', added: [] } }])(
-  'a subject whose link cannot be read is none: %j',
+  'a subject with an invalid link is invalid: %j',
   (damage) => expect(restoreSubject({ ...kept(linked(plain)), ...damage })).toBeUndefined(),
 )

@@ -7,7 +7,7 @@ import { storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 
-/** A subject as a session keeps it. */
+/** A subject as a session stores it. */
 export function storeSubject(subject: Subject): JsonObject {
   return {
     dn: storeName(subject.dn),
@@ -21,7 +21,7 @@ export function storeSubject(subject: Subject): JsonObject {
   }
 }
 
-/** Undefined when the data is not a subject, as after a change of format: the session then counts as absent. */
+/** Undefined for anything else, as after a change of format: the session then counts as absent. */
 export function restoreSubject(data: JsonObject): Subject | undefined {
   const { dn, identity, otherNames, uid, attributes, level, chain } = data
   const name = restoreName(dn)
@@ -91,7 +91,7 @@ function restoreLink(stored: JsonValue | undefined): DirectoryLink | undefined {
 export const storeSteps = (steps: readonly ChainStep[]): JsonValue[] =>
   steps.map(({ chain, link, name }) => ({ chain, link, name }))
 
-/** None where there is nothing, as before there were any; undefined when the data is no steps. */
+/** None if absent, as in older sessions; undefined for invalid data. */
 export function restoreSteps(stored: JsonValue | undefined): readonly ChainStep[] | undefined {
   if (stored === undefined) return []
   if (!Array.isArray(stored)) return undefined

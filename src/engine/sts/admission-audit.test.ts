@@ -44,17 +44,17 @@ describe('the audit of admissions', () => {
     for (const row of rows) expect(JSON.stringify(row).length).toBeLessThan(500)
   })
 
-  test('is bounded, and counts what it leaves out', async () => {
+  test('is limited, and counts what it leaves out', async () => {
     for (let i = 0; i < 600; i++) await audit.record(admission)
     expect(rows).toHaveLength(500)
   })
 
-  test('keeps no one waiting for a store that does not answer', async () => {
+  test('does not wait for a store that does not answer', async () => {
     const never = new AdmissionAudit({ audit: { append: () => new Promise(() => {}) }, clock, log: silentLogger })
     await expect(never.record(admission)).resolves.toBeUndefined()
   })
 
-  test('logs what a store that fails did not take', async () => {
+  test('logs what a failing store did not accept', async () => {
     const logged: unknown[] = []
     const log = { ...silentLogger, error: (_: string, fields?: LogFields) => void logged.push(fields) }
     const append = async (): Promise<never> => Promise.reject(new Error('full'))

@@ -5,13 +5,16 @@ import { RateLimit } from '#kernel/rate-limit.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
-/** Where the webhook's callers are not authenticated, anyone who reaches it could fill the audit: beyond this they are counted. */
+/**
+ * Without authentication of the webhook's callers, anyone who reaches it could fill the audit: beyond this number
+ * they are only counted.
+ */
 const most = { burst: 500, perMinute: 3000 }
 const longestReasons = 500
-/** The API server waits for the answer. */
+/** The API server waits for the response. */
 const longestWaitMillis = 1000
 
-/** One row for every pod that was given tokens, or that asked for some and did not get them. */
+/** One row for every pod that got tokens, or requested some and did not get them. */
 export class AdmissionAudit {
   readonly #audit: Pick<AuditStore, 'append'>
   readonly #clock: Clock
@@ -26,7 +29,10 @@ export class AdmissionAudit {
     this.#rate = new RateLimit(1, clock)
   }
 
-  /** Settles when the row is written, or after a second: the decision stands either way, and the log has it then. Never rejects. */
+  /**
+   * Settles when the row is written, or after a second: the decision is final, and the log has it then. Never
+   * rejects.
+   */
   async record(admission: PodAdmission): Promise<void> {
     if (this.#rate.take('', most) !== undefined) {
       this.#uncounted += 1

@@ -39,7 +39,7 @@ function start() {
   return { breaker, lines, metered, asked, call, pass }
 }
 
-/** Opens the breaker, and leaves one call that hangs. */
+/** Opens the breaker, and leaves one hanging call. */
 async function stalled() {
   const all = start()
   await expect(all.call()).rejects.toMatchObject(away)
@@ -80,7 +80,7 @@ describe('the breaker of an API server', () => {
     expect(lines).toEqual(['the API server of a cluster cannot be asked'])
   })
 
-  it('lets one call at a time go in the background, and closes with its answer', async () => {
+  it('lets one call at a time run in the background, and closes with its answer', async () => {
     const { call, asked, pass, metered, lines } = await stalled()
     asked.length = 0
     await expect(call()).rejects.toMatchObject(away)
@@ -97,7 +97,7 @@ describe('the breaker of an API server', () => {
     expect(lines.at(-1)).toBe('the API server of a cluster answers again')
   })
 
-  it('closes when a call that was given up is answered after all', async () => {
+  it('closes when a call that was given up is answered later', async () => {
     const { call, asked, metered } = await stalled()
     asked[0]?.answer('late')
     await new Promise((resolve) => setImmediate(resolve))
@@ -107,7 +107,7 @@ describe('the breaker of an API server', () => {
     expect(await next).toBe('yes')
   })
 
-  it('does not go by what it found out long ago: callers wait for a new answer', async () => {
+  it('ignores old results: callers wait for a new answer', async () => {
     const { call, asked, pass } = await stalled()
     asked.length = 0
     pass(10_000)
@@ -120,7 +120,7 @@ describe('the breaker of an API server', () => {
     expect(await Promise.all(callers)).toEqual(['mine', 'theirs', 'theirs'])
   })
 
-  it('refuses a call whose turn comes after it opened', async () => {
+  it('rejects a call whose turn comes after it opened', async () => {
     const { breaker } = await stalled()
     await expect(breaker.call(async () => 'yes', { unlessOpen: true })).rejects.toMatchObject(away)
   })

@@ -16,11 +16,11 @@ export interface BreakerParts {
   readonly stallMillis?: number
 }
 
-/** A failure that took less costs callers nothing, so they need no protection from it. */
+/** A faster failure costs callers nothing, so they need no protection from it. */
 const slowMillis = 1_000
 /** The shortest time between two attempts while the breaker is open. */
 const probeMillis = 1_000
-/** What was found out longer ago is asked again before it is believed: as long as reviews are remembered. */
+/** An older result is not trusted; the same time as reviews are cached. */
 const freshMillis = 10_000
 const retryAfter = 2
 
@@ -41,9 +41,10 @@ export class ApiServerBreakers {
 }
 
 /**
- * Keeps callers from waiting, each for its own timeout, for an API server that hangs. It opens when a call stalls: nothing
- * was answered for `stallMillis` while it waited, or it failed after more than a second. While it is open, callers get
- * TARGET_UNREACHABLE at once, and one call at a time goes to the API server in the background. An answer closes it.
+ * Keeps callers from waiting, each for its own timeout, for an API server that hangs. It opens when a call stalls:
+ * nothing was answered for `stallMillis` while it waited, or it failed after more than a second. While it is open,
+ * callers get TARGET_UNREACHABLE at once, and one call at a time goes to the API server in the background. An
+ * answer closes it.
  */
 export class ApiServerBreaker {
   readonly #cluster: string
@@ -71,7 +72,7 @@ export class ApiServerBreaker {
     meter?.away(cluster, false)
   }
 
-  /** Makes a call, and learns from its outcome. `unlessOpen`: throws instead, if its turn came too late. */
+  /** Makes a call, and learns from its outcome. With `unlessOpen`, throws if its turn came after the breaker opened. */
   async call<T>(question: () => Promise<T>, { unlessOpen = false } = {}): Promise<T> {
     if (unlessOpen && this.#isOpen) throw this.#refusal()
     const [before, started] = [this.#answers, performance.now()]
@@ -87,8 +88,8 @@ export class ApiServerBreaker {
   }
 
   /**
-   * Waits for what `ask` gets by `call`. While the breaker is open that is not even tried, except by one caller at a time,
-   * who does not wait for it either (`isProbe`), unless the last failure is too long ago to go by it.
+   * Waits for the result of `ask`, which uses `call`. While the breaker is open it does not try, except for one
+   * caller at a time, which does not wait for it either (`isProbe`), unless the last failure is too old to count.
    */
   async through<T>(ask: (isProbe: boolean) => Promise<T>): Promise<T> {
     if (!this.#isOpen) return this.#wait(ask(false))
@@ -107,13 +108,13 @@ export class ApiServerBreaker {
     return this.#wait(ask(false))
   }
 
-  /** Waits for an attempt for as long as the API server shows signs of life. The attempt itself is left to end. */
+  /** Waits for an attempt while the API server answers anything. The attempt itself may continue. */
   async #wait<T>(attempt: Promise<T>): Promise<T> {
     for (;;) {
       const before = this.#answers
       const outcome = await this.#firstOf(attempt)
       if (outcome === 'settled') return attempt
-      // After a pause of this process, what came meanwhile is read before anyone is blamed.
+      // After a pause of this process, it reads pending answers before it opens.
       if (outcome === 'late') await setImmediate()
       if (outcome === 'late' && this.#answers !== before) continue
       if (outcome === 'late') this.#failed(new Error(`no answer for ${this.#stallMillis} ms`), true)
@@ -121,7 +122,7 @@ export class ApiServerBreaker {
     }
   }
 
-  /** What comes first: the end of the attempt, the breaker's opening, or the end of patience. Never rejects. */
+  /** The first of: the end of the attempt, the breaker's opening, or the timeout. Never rejects. */
   async #firstOf(attempt: Promise<unknown>): Promise<'settled' | 'opened' | 'late'> {
     const { promise, resolve } = Promise.withResolvers<'settled' | 'opened' | 'late'>()
     const settled = (): void => resolve('settled')

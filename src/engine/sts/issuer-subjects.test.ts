@@ -45,7 +45,7 @@ const builds = (options: IssuingFixtureOptions = {}): Promise<IssuingFixture> =>
     },
   })
 
-/** As GitHub Actions documents its claims. */
+/** The claims that GitHub Actions documents. */
 const claims = ({ clock }: IssuingFixture, more: Readonly<Record<string, unknown>> = {}): JWTPayload => ({
   iss: github.url,
   aud: audience,
@@ -73,7 +73,7 @@ async function refusalOf(fixture: IssuingFixture, token: string): Promise<Gatewa
 }
 
 describe('a subject of an issuer', () => {
-  test('gets a token with its own subject, no longer than its own, and is audited by name', async () => {
+  test('gets a token with its own subject that expires no later than its own, and is audited by name', async () => {
     const fixture = await builds({
       claims: [{ attribute: 'repository', sourceType: 'user', source: 'repository', path: [] }],
     })
@@ -127,7 +127,7 @@ describe('a subject of an issuer', () => {
     expect(JSON.parse(fixture.audit[0]?.reason ?? '{}')).toMatchObject({ issuer: 'github', error: 'access_denied' })
   })
 
-  test('of an issuer that is listed for two audiences is of the one that its token is for', async () => {
+  test('of an issuer listed for two audiences belongs to the one in its token', async () => {
     const subjectIssuers = [issuer('github', github), issuer('releases', github, { audience: 'releases' })]
     const rules = ['(&(issuer=releases)(repository=acme/app))']
     const fixture = await builds({ rules, endpoint: { subjectIssuers } })
@@ -144,7 +144,7 @@ describe('a subject of an issuer', () => {
     await expect(fixture.exchange(await signedToken(key, claims(fixture, more)))).resolves.toBeDefined()
   })
 
-  test('has a rate limit of its own', async () => {
+  test('has its own rate limit', async () => {
     const fixture = await builds({ endpoint: { rateLimit: { burst: 2, perMinute: 1 } } })
     const token = await signedToken(key, claims(fixture))
     await fixture.exchange(token)
@@ -224,14 +224,14 @@ describe('a token that is not accepted', () => {
     ['has a kid that is a path', { alg: 'RS256', kid: '../../k1' }],
     ['has a header that is a list', [{ alg: 'RS256', kid: 'k1' }]],
     ['has a header that is null', null],
-  ])('%s, though it is signed by the issuer', async (_, header) => {
+  ])('%s, although the issuer signed it', async (_, header) => {
     const fixture = await builds()
     const text = `${part(header)}.${part(claims(fixture))}`
     const signature = sign('sha256', Buffer.from(text), key.privateKey).toString('base64url')
     expect((await refusalOf(fixture, `${text}.${signature}`)).status).toBe(400)
   })
 
-  test('is of a pinned algorithm that the issuer does not have', async () => {
+  test('has a pinned algorithm that the issuer does not support', async () => {
     github.keys = [key, elliptic]
     const fixture = await builds({ rules: ['(repository=acme/app)'] })
     const token = await signedToken(elliptic, claims(fixture))
@@ -243,7 +243,7 @@ describe('a token that is not accepted', () => {
     await expect(wider.exchange(token)).resolves.toBeDefined()
   })
 
-  test('comes again after the keys were replaced', async () => {
+  test('is sent again after the keys were replaced', async () => {
     const fixture = await builds()
     const token = await signedToken(key, claims(fixture))
     await fixture.exchange(token)
@@ -260,7 +260,7 @@ describe('a token that is not accepted', () => {
 })
 
 describe('an issuer', () => {
-  test('that is away is 503 with a time to come again, and does not hold up the other', async () => {
+  test('that is unavailable is 503 with Retry-After, and does not delay the other', async () => {
     for (const path of ['/issuer/.well-known/openid-configuration', '/issuer/certs']) {
       github.overrides.set(path, (_request, response) => response.writeHead(500).end())
     }
@@ -274,7 +274,7 @@ describe('an issuer', () => {
     await expect(fixture.exchange(await signedToken(key, claims(fixture)))).resolves.toBeDefined()
   })
 
-  test('with an address of its keys is not asked for its discovery document', async () => {
+  test('with a configured key URL is not asked for its discovery document', async () => {
     const from = issuer('github', github, { jwksUri: `${github.url}/certs` })
     const fixture = await builds({ endpoint: { subjectIssuers: [from] } })
     await fixture.exchange(await signedToken(key, claims(fixture)))
@@ -295,7 +295,7 @@ describe('a cluster by its keys', () => {
     })
   const west = (more: Partial<SubjectIssuer> = {}) => issuer('west', github, { kubernetes: true, claims: [], ...more })
 
-  test('gives service accounts, beside clusters with an API server', async () => {
+  test('authenticates service accounts, besides clusters with an API server', async () => {
     const fixture = await issuingFixture({
       rules: ['(&(cluster=west)(namespace=shop)(saname=cart)(pod-uid=pod-1))', '(cluster=k8s)'],
       endpoint: { clusters: ['k8s'], subjectIssuers: [west()] },
@@ -318,7 +318,7 @@ describe('a cluster by its keys', () => {
     ['no pod', { 'kubernetes.io': { namespace: 'shop', serviceaccount: { name: 'cart', uid: 'u' } } }, /not accepted/],
     ['two names', { sub: 'system:serviceaccount:shop:till' }, /not accepted/],
     ['no account', { sub: 'repo:acme/app', 'kubernetes.io': undefined }, /not accepted/],
-  ])('refuses a token with %s', async (_case, more, text) => {
+  ])('rejects a token with %s', async (_case, more, text) => {
     const fixture = await issuingFixture({ endpoint: { clusters: [], subjectIssuers: [west()] } })
     const { aud = audience } = more
     const given = {
@@ -329,7 +329,7 @@ describe('a cluster by its keys', () => {
     expect(error.publicText).toMatch(text)
   })
 
-  test('a name that Kubernetes does not allow gets no token, since it could pass for two others', async () => {
+  test('a name that Kubernetes does not allow gets no token, since it could be mistaken for two others', async () => {
     const fixture = await issuingFixture({
       rules: ['(namespace=*)'],
       endpoint: { clusters: [], subjectIssuers: [west()] },
@@ -340,7 +340,7 @@ describe('a cluster by its keys', () => {
     expect(error.publicText).toMatch(/does not allow/)
   })
 
-  test('its tokens are refused where an issuer that is not a cluster is expected, and the reverse', async () => {
+  test('its tokens are rejected where an issuer that is not a cluster is expected, and vice versa', async () => {
     const fixture = await builds()
     const fromCluster = await fixture.cluster().token()
     expect((await refusalOf(fixture, fromCluster)).publicText).toMatch(/another issuer/)

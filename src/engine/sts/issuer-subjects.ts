@@ -15,7 +15,7 @@ import type { SubjectIssuer, TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 export interface IssuerSubjectParts {
   readonly clock: Clock
   readonly log: Logger
-  /** How long keys are kept; as usual when absent. */
+  /** How long keys are cached; the default if absent. */
   readonly times?: DiscoveryTimes
 }
 
@@ -24,16 +24,16 @@ type Policy = Pick<TokenEndpoint, 'subjectIssuers' | 'clusters' | 'acceptTokensW
 
 const longestSubject = 1024
 
-/** The token is not signed by a key of the issuer, though it names it: another issuer of that name may know it. */
+/** No key of the issuer signed the token, although the token names it: another issuer of that name may know it. */
 class Foreign extends Error {}
 
 /**
- * Whose token this is, by the keys of an OpenID Connect issuer. No one is asked whether the subject still exists, so a
- * token is good until it expires. It can be exchanged several times: its `jti` is not remembered.
+ * Identifies the subject of a token by the keys of an OpenID Connect issuer. Nothing checks whether the subject
+ * still exists, so a token is valid until it expires. It can be exchanged several times: its `jti` is not stored.
  */
 export class IssuerSubjects {
   readonly #parts: IssuerSubjectParts
-  /** By name, made when the first token comes. */
+  /** By name, created for the first token. */
   readonly #keys = new Map<string, KeySet>()
 
   constructor(parts: IssuerSubjectParts) {
@@ -41,8 +41,9 @@ export class IssuerSubjects {
   }
 
   /**
-   * Undefined for a token that a cluster of the endpoint may know. Throws the refusal of a token that is not accepted, and
-   * TARGET_UNREACHABLE where the issuer's keys cannot be had. `admit` is called once the signature is verified, and may throw.
+   * Undefined for a token that a cluster of the endpoint may know. Throws the refusal of a token that is not
+   * accepted, and TARGET_UNREACHABLE if the issuer's keys are not available. `admit` is called once the signature
+   * is verified, and may throw.
    */
   async workload(token: string, policy: Policy, admit: Admit): Promise<Workload | undefined> {
     const { subjectIssuers, clusters, acceptTokensWithoutPod } = policy
@@ -137,12 +138,12 @@ export class IssuerSubjects {
     return { ...workloadOf(issuer.name, claims, offlineAttributes(claims), false), byIssuer: true }
   }
 
-  /** The tolerance is for clocks that differ; what is issued from an expired token would have no life left. */
+  /** The tolerance is for clocks that differ; a token issued for an expired one would have no lifetime left. */
   #requireLife(expires: Date): void {
     if (expires <= this.#parts.clock()) throw refusal('the subject token is expired', 'The subject token is expired.')
   }
 
-  /** With the pinned algorithms only: a key that fits another one is not found. */
+  /** With the pinned algorithms only: a key for another one is not found. */
   #keysOf(issuer: SubjectIssuer): KeySet {
     const known = this.#keys.get(issuer.name)
     if (known !== undefined) return known
@@ -165,7 +166,7 @@ export class IssuerSubjects {
   }
 }
 
-/** What the token says of its issuer, unproven: it decides only whose keys are tried. */
+/** The token's own, unverified claim about its issuer: it only decides whose keys are tried. */
 function issuerOf(token: string): string | undefined {
   try {
     return decodeJwt(token).iss

@@ -4,7 +4,7 @@ import { ReviewCache, reviewMillis } from '#engine/sts/review-cache.ts'
 const farAway = () => new Date(1e15)
 
 describe('a review cache', () => {
-  it('asks no more than so many questions at once, and every one of a burst in the end', async () => {
+  it('limits concurrent queries, and answers all of a burst', async () => {
     const cache = new ReviewCache<number>({ clock: () => new Date(0), atOnce: 3 })
     let running = 0
     let most = 0
@@ -18,7 +18,7 @@ describe('a review cache', () => {
     expect([answers, most]).toEqual([Array.from({ length: 50 }, (_, n) => n), 3])
   })
 
-  it('refuses when too many wait, and goes on after failures', async () => {
+  it('rejects when too many wait, and continues after failures', async () => {
     const cache = new ReviewCache<number>({ clock: () => new Date(0), atOnce: 1, waiting: 1 })
     let fail = (_: Error): void => {}
     const stuck = cache.ask('a', () => new Promise((_, reject) => (fail = reject)), farAway)
@@ -30,7 +30,7 @@ describe('a review cache', () => {
     expect(await cache.ask('a', async () => 1, farAway)).toBe(1)
   })
 
-  it('remembers no answer longer than ten seconds, its own end, or at all when it is not worth it', async () => {
+  it('caches no answer longer than ten seconds or its own end, and some not at all', async () => {
     let now = 0
     const cache = new ReviewCache<number>({ clock: () => new Date(now) })
     await cache.ask('long', async () => 1, farAway)

@@ -4,21 +4,18 @@ import { GatewayError } from '#kernel/errors.ts'
 
 export interface ReviewCacheOptions {
   readonly clock: Clock
-  /** How many different questions are asked at once; the others wait. */
+  /** How many different queries run at once; the others wait. */
   readonly atOnce?: number
   /** How many may wait. */
   readonly waiting?: number
-  /** How many answers are remembered. */
+  /** How many answers are cached. */
   readonly remembered?: number
 }
 
-/** The longest that a positive answer is remembered. An API server remembers its own as long. */
+/** The longest time that a positive answer is cached. An API server caches its own as long. */
 export const reviewMillis = 10_000
 
-/**
- * Asks each question once at a time, and remembers an answer for at most ten seconds where it is worth that; the rest
- * is asked again. A burst waits in line, so that it reaches nobody at once.
- */
+/** Runs each query once at a time, and caches a suitable answer for at most ten seconds. A burst waits in a queue. */
 export class ReviewCache<T> {
   readonly #answers: BoundedCache<T>
   readonly #asking = new Map<string, Promise<T>>()
@@ -41,8 +38,8 @@ export class ReviewCache<T> {
   }
 
   /**
-   * `until` says until when an answer holds at most; undefined for one that is not to be remembered. Callers of the same
-   * key share one question, so none of them may end it. Throws TARGET_UNREACHABLE when too many wait already.
+   * `until` returns how long an answer is valid at most; undefined for one that must not be cached. Callers of the
+   * same key share one query, so none of them may abort it. Throws TARGET_UNREACHABLE if too many wait already.
    */
   ask(key: string, question: () => Promise<T>, until: (answer: T) => Date | undefined): Promise<T> {
     const known = this.#answers.get(key)
@@ -64,7 +61,7 @@ export class ReviewCache<T> {
     return started
   }
 
-  /** After a burst, what it left behind is forgotten when it has expired, rather than when others need the place. */
+  /** After a burst, expired answers are removed instead of waiting until others need the room. */
   #remember(key: string, answer: T, end: Date): void {
     this.#answers.set(key, answer, end)
     this.#sweeper ??= setTimeout(() => this.#sweep(), reviewMillis).unref()

@@ -15,7 +15,7 @@ const row = (id: string): AuditEntry => ({
   attribute: 'jti',
 })
 
-/** Keeps what was written together; refuses what holds one of the rows in `bad`. */
+/** Records what was written together; rejects a batch with one of the rows in `bad`. */
 function fakeStore(bad: readonly string[] = [], failure = new GatewayError('CONFLICT', 'bad row')) {
   const commits: string[][] = []
   return {
@@ -30,19 +30,19 @@ function fakeStore(bad: readonly string[] = [], failure = new GatewayError('CONF
 
 const decide = (audit: SharedAudit, id: string, millis = 0): Promise<void> =>
   audit.during(async () => {
-    // All of them are on their way before the first one has a row.
+    // All of them have begun before the first one has a row.
     await (millis === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, millis)))
     await audit.append(row(id))
   })
 
-test('decisions of the same time share a commit, in their order', async () => {
+test('concurrent decisions share a commit, in order', async () => {
   const store = fakeStore()
   const audit = new SharedAudit(store)
   await Promise.all(['a', 'b', 'c'].map((id) => decide(audit, id)))
   expect(store.commits).toEqual([['a', 'b', 'c']])
 })
 
-test('a decision without company is written without a wait', async () => {
+test('a single decision is written without a wait', async () => {
   const store = fakeStore()
   const audit = new SharedAudit(store)
   const written = decide(audit, 'a')
@@ -51,7 +51,7 @@ test('a decision without company is written without a wait', async () => {
   await written
 })
 
-test('nobody waits for a decision that takes long, or that ends without a row', async () => {
+test('no row waits for a slow decision, or one that ends without a row', async () => {
   const store = fakeStore()
   const audit = new SharedAudit(store)
   const slow = decide(audit, 'slow', 300)
@@ -80,7 +80,7 @@ test('a row that cannot be written fails alone', async () => {
 })
 
 test.each(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT'] as const)(
-  'while the database is away (%s), each is told once and nothing is tried again',
+  'while the database is unavailable (%s), each gets one error and nothing is retried',
   async (code) => {
     const store = fakeStore(['a'], new GatewayError(code, 'away'))
     const audit = new SharedAudit(store)

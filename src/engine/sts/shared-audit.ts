@@ -10,12 +10,12 @@ interface Waiting {
 
 /** A commit costs the same for one row as for a hundred. */
 const mostRows = 128
-/** Less than a signature takes with all its company, so nobody feels it. */
+/** Shorter than a signature under load, so callers don't notice it. */
 const longestWaitMillis = 5
 
 /**
- * Writes the rows of decisions that are made at the same time in one commit. A row waits for those that are on their way,
- * a few milliseconds at most; one that has no company is written at once.
+ * Writes the rows of concurrent decisions in one commit. A row waits for running decisions, a few milliseconds at
+ * most; without any it is written at once.
  */
 export class SharedAudit {
   readonly #store: Pick<AuditStore, 'append'>
@@ -28,7 +28,7 @@ export class SharedAudit {
     this.#store = store
   }
 
-  /** Runs a decision that may end with a row, so that others know of it. */
+  /** Runs a decision that may end with a row, so that others can wait for it. */
   async during<T>(decision: () => Promise<T>): Promise<T> {
     this.#underway++
     try {
@@ -39,7 +39,7 @@ export class SharedAudit {
     }
   }
 
-  /** Settles when the row is durable; rejects when it is not. */
+  /** Resolves when the row is durable; rejects if it is not. */
   append(row: AuditEntry): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ row, resolve, reject })
@@ -56,7 +56,7 @@ export class SharedAudit {
     if (length > 0 && (length >= mostRows || length >= this.#underway)) this.#write()
   }
 
-  /** One commit at a time: what comes meanwhile shares the next one. */
+  /** One commit at a time: rows that arrive meanwhile share the next one. */
   #write(): void {
     if (this.#writing || this.#waiting.length === 0) return
     clearTimeout(this.#timer)
@@ -76,12 +76,12 @@ export class SharedAudit {
     } catch (error) {
       const isAlone = together.length === 1
       if (isAlone || isAway(error)) for (const { reject } of together) reject(error)
-      // A row that cannot be written is no reason to refuse the others.
+      // A row that can't be written does not fail the others.
       else for (const one of together) await this.#store.append([one.row]).then(one.resolve, one.reject)
     }
   }
 }
 
-/** Then row after row would wait as long again, and everybody behind them. */
+/** Then each row would wait as long again, and so would all later ones. */
 const isAway = (error: unknown): boolean =>
   error instanceof GatewayError && (error.code === 'TARGET_UNREACHABLE' || error.code === 'TARGET_TIMEOUT')

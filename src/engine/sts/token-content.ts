@@ -7,7 +7,7 @@ import { oauthRefusal } from '#protocols/sts/token-exchange.ts'
 import { type WorkloadClaims, workloadClaims } from '#protocols/sts/workload-claims.ts'
 import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
-/** A token with less left than this is refused: it would have run out before anybody can use it. */
+/** A token with less lifetime left is refused: it would expire before it can be used. */
 const leastSeconds = 5
 const awsTagValue = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]{1,256}$/u
 
@@ -27,8 +27,8 @@ export const workloadSource = ({ username, attributes }: Workload): MappingSourc
 })
 
 /**
- * The claims of a token for this workload, inside the limits of its consumer. It never outlives the token that was
- * brought. Throws `invalid_grant` where that has no life left, and `invalid_target` where the consumer would refuse it.
+ * The claims of a token for this workload, within the limits of its consumer. It never outlives the subject token.
+ * Throws `invalid_grant` if that has no lifetime left, and `invalid_target` if the consumer would reject it.
  */
 export function tokenContent(
   endpoint: TokenEndpoint,
@@ -58,7 +58,7 @@ export function tokenContent(
   return { claims, subject, ttlSeconds, expires: new Date((seconds + ttlSeconds) * 1000) }
 }
 
-/** `check` takes it for granted that names have these characters, where it says that subjects cannot collide. */
+/** `check` relies on these characters in names when it says that subjects can't collide. */
 const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const accountName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/
 

@@ -17,7 +17,7 @@ async function refusal(attempt: Promise<unknown>): Promise<GatewayError> {
   throw new Error('a token was issued')
 }
 
-/** No token, one row that says so, and the OAuth code. */
+/** No token, one audit row, and the OAuth code. */
 async function refused(fixture: IssuingFixture, token: string, code: string): Promise<GatewayError> {
   const error = await refusal(fixture.exchange(token))
   expect(error.keyword ?? error.code).toBe(code)
@@ -32,7 +32,7 @@ const template = (text: string) => parseTemplate(text, { keys: false, attributes
 const shared = { name: 'cart-0', uid: 'pod-1' }
 
 describe('a token for a workload', () => {
-  it('has the claims and header that every consumer takes', async () => {
+  it('has the claims and header that every consumer accepts', async () => {
     const fixture = await issuingFixture()
     const { token, expiresInSeconds, refreshAfterSeconds, workload } = await fixture.exchange(
       await fixture.cluster().token(),
@@ -64,7 +64,7 @@ describe('a token for a workload', () => {
     })
   })
 
-  it('is audited with jti, kid, rule, pod and the way it was reviewed', async () => {
+  it('is audited with jti, kid, rule, pod and kind of review', async () => {
     const fixture = await issuingFixture()
     const { token } = await fixture.exchange(await fixture.cluster().token({ pod: shared }))
     const [row] = fixture.audit
@@ -114,13 +114,13 @@ describe('a token for a workload', () => {
     ])
   })
 
-  it('does not leave when it cannot be audited', async () => {
+  it("is not issued if it can't be audited", async () => {
     const fixture = await issuingFixture()
     fixture.failing.audit = new Error('disk full')
     expect((await refusal(fixture.exchange(await fixture.cluster().token()))).message).toBe('disk full')
   })
 
-  it('C14: lives as long as the endpoint says, and never longer than the token that was brought', async () => {
+  it('C14: lives as long as the endpoint says, and never longer than the subject token', async () => {
     const fixture = await issuingFixture({ endpoint: { ttlSeconds: 1800 } })
     const long = await fixture.exchange(await fixture.cluster().token({ seconds: 86_400 * 365 }))
     const short = await fixture.exchange(await fixture.cluster().token({ seconds: 601 }))
@@ -128,7 +128,7 @@ describe('a token for a workload', () => {
     expect(decodeJwt(short.token).exp).toBe(fixture.clock.millis / 1000 + 601)
   })
 
-  it('C15: is refused where its subject is longer than the consumer takes', async () => {
+  it('C15: is refused if its subject is longer than the consumer accepts', async () => {
     const account = 'a'.repeat(120)
     const options = { rules: ['(namespace=shop)'] }
     const forGoogle = await issuingFixture({ ...options, endpoint: { preset: 'gcp' } })
@@ -139,7 +139,7 @@ describe('a token for a workload', () => {
     )
   })
 
-  it('has a subject of the endpoint’s own format', async () => {
+  it('has a subject in the endpoint’s own format', async () => {
     const fixture = await issuingFixture({ endpoint: { subject: template('ns/${namespace}/sa/${saname}') } })
     expect(decodeJwt((await fixture.exchange(await fixture.cluster().token())).token).sub).toBe('ns/shop/sa/cart')
   })
@@ -175,7 +175,7 @@ describe('a token for a workload', () => {
     })
   })
 
-  it.each(tokenAlgorithms)('is signed with %s, and has no jti, where the endpoint says so', async (algorithm) => {
+  it.each(tokenAlgorithms)('is signed with %s, and has no jti, if the endpoint says so', async (algorithm) => {
     const fixture = await issuingFixture({ endpoint: { algorithm, jti: false } })
     const { token } = await fixture.exchange(await fixture.cluster().token())
     const { payload, protectedHeader } = await jwtVerify(token, fixture.publicKey, { algorithms: [algorithm] })
@@ -227,7 +227,7 @@ describe('a credential that is not accepted', () => {
     expect(fixture.cluster().reviews[0]?.audiences).toEqual(['gatehouse-sts'])
   })
 
-  it('C2: is one that the API server takes for somebody else', async () => {
+  it('C2: is one that the API server assigns to another account', async () => {
     for (const username of ['xxxxxx:xxxxxxxxxxxxxx:shop:cart', 'system:serviceaccount:kube-system:admin']) {
       const fixture = await issuingFixture({ rules: ['(namespace=*)'] })
       fixture.cluster().reviewed = (review) => ({ ...review, username })
@@ -245,7 +245,7 @@ describe('a credential that is not accepted', () => {
     await refused(other, await other.cluster().token(), 'invalid_grant')
   })
 
-  it('is taken from old sidecars where the endpoint says so, and reviewed for the API server', async () => {
+  it('is accepted from old sidecars if the endpoint says so, and reviewed for the API server', async () => {
     const fixture = await issuingFixture({ endpoint: { acceptApiServerAudience: true } })
     const cluster = fixture.cluster()
     await fixture.exchange(await cluster.token({ audiences: [cluster.issuer] }))
@@ -255,7 +255,7 @@ describe('a credential that is not accepted', () => {
     expect(error.keyword).toBe('invalid_grant')
   })
 
-  it('is taken without a pod where the endpoint says so', async () => {
+  it('is accepted without a pod if the endpoint says so', async () => {
     const fixture = await issuingFixture({ endpoint: { acceptTokensWithoutPod: true } })
     await fixture.exchange(await fixture.cluster().token({ pod: null }))
     expect(fixture.audit[0]?.action).toBe('issue')
@@ -277,7 +277,7 @@ describe('rules', () => {
     await refused(fixture, await fixture.cluster().token({ account: 'appxprod-1' }), 'access_denied')
   })
 
-  it('C4: what is not known is not denied, and so does not pass', async () => {
+  it('C4: an unknown attribute does not pass a negation', async () => {
     const fixture = await issuingFixture({ rules: ['(!(team=evil))'] })
     await refused(fixture, await fixture.cluster().token(), 'access_denied')
   })
@@ -290,7 +290,7 @@ describe('rules', () => {
 })
 
 describe('reviews', () => {
-  it('C17: are shared by those who ask at once, and remembered for ten seconds', async () => {
+  it('C17: are shared by concurrent callers, and cached for ten seconds', async () => {
     const fixture = await issuingFixture()
     const cluster = fixture.cluster()
     const token = await cluster.token()
@@ -321,7 +321,7 @@ describe('reviews', () => {
     expect((await refusal(fixture.exchange(token))).keyword).toBe('invalid_grant')
   })
 
-  it('are required by default: an API server that is away means no token, and a time to come again', async () => {
+  it('are required by default: an unavailable API server means no token, with Retry-After', async () => {
     const fixture = await issuingFixture()
     const cluster = fixture.cluster()
     await fixture.exchange(await cluster.token())
@@ -332,7 +332,7 @@ describe('reviews', () => {
     expect(fixture.audit[0]?.action).toBe('refuse')
   })
 
-  it('may be missing for as long as offline-ok says, and not before the cluster ever answered', async () => {
+  it("may be missing for as long as offline-ok says, and not before the cluster's first answer", async () => {
     const fixture = await issuingFixture({ endpoint: { offlineSeconds: 60 } })
     const cluster = fixture.cluster()
     await fixture.exchange(await cluster.token())
@@ -364,7 +364,7 @@ describe('reviews', () => {
     expect(codes).toEqual(['invalid_grant', 'invalid_grant', 'access_denied'])
   })
 
-  it('offline-ok takes a token for the API server from old sidecars, and none for anybody else', async () => {
+  it('offline-ok accepts a token for the API server from old sidecars, and no other', async () => {
     const fixture = await issuingFixture({ endpoint: { offlineSeconds: 60, acceptApiServerAudience: true } })
     const cluster = fixture.cluster()
     await fixture.exchange(await cluster.token())
@@ -377,7 +377,7 @@ describe('reviews', () => {
 })
 
 describe('several clusters', () => {
-  it('are told apart by their keys, even where they share the name of the issuer', async () => {
+  it('are distinguished by their keys, even if they share the name of the issuer', async () => {
     const fixture = await issuingFixture({ clusters: ['east', 'west'], endpoint: { clusters: ['east', 'west'] } })
     const subjects = []
     for (const name of ['east', 'west']) {
@@ -388,14 +388,14 @@ describe('several clusters', () => {
     expect(fixture.cluster('west').reviews).toHaveLength(1)
   })
 
-  it('one that is away does not stop another, and is not taken for a refusal', async () => {
+  it('an unavailable one does not stop another, and does not count as a refusal', async () => {
     const fixture = await issuingFixture({ clusters: ['east', 'west'], endpoint: { clusters: ['east', 'west'] } })
     fixture.cluster('east').away = true
     await fixture.exchange(await fixture.cluster('west').token())
     expect((await refusal(fixture.exchange(await fixture.cluster('east').token()))).status).toBe(503)
   })
 
-  it('one that never answers holds up nobody of another', async () => {
+  it('one that never answers does not delay another', async () => {
     const never = new Promise<void>(() => {})
     const options = { clusters: ['east', 'west'], endpoint: { clusters: ['east', 'west'] } }
     const slow = await issuingFixture(options)
@@ -410,7 +410,7 @@ describe('several clusters', () => {
     expect(decodeJwt(token).sub).toBe('west:shop:cart')
   })
 
-  it('the first one counts where two have the same key', async () => {
+  it('the first one counts if two have the same key', async () => {
     const options = { clusters: ['east', 'west'], endpoint: { clusters: ['east', 'west'] } }
     const fixture = await issuingFixture(options)
     Object.defineProperty(fixture.cluster('west'), 'publicKey', { get: () => fixture.cluster('east').publicKey })
@@ -429,7 +429,7 @@ describe('several clusters', () => {
 })
 
 describe('the rate limit', () => {
-  it('counts each pod for itself, before the API server is asked', async () => {
+  it('counts each pod separately, before the API server is asked', async () => {
     const fixture = await issuingFixture({ endpoint: { rateLimit: { burst: 2, perMinute: 6 } } })
     const cluster = fixture.cluster()
     const again = async () => fixture.exchange(await cluster.token({ pod: shared }))
@@ -444,7 +444,7 @@ describe('the rate limit', () => {
 })
 
 describe('the audit of refusals', () => {
-  it('is not filled by strangers: beyond a rate they are counted', async () => {
+  it("can't be filled by anonymous callers: beyond a rate they are counted", async () => {
     const fixture = await issuingFixture()
     for (let i = 0; i < 150; i++) await refusal(fixture.exchange('abc.def.ghi'))
     expect(fixture.audit).toHaveLength(100)
@@ -453,7 +453,7 @@ describe('the audit of refusals', () => {
     expect(JSON.parse(fixture.audit.at(-1)?.reason ?? '')).toMatchObject({ alsoRefused: 50 })
   })
 
-  it('every token has a jti of its own', async () => {
+  it('every token has its own jti', async () => {
     const fixture = await issuingFixture()
     const token = await fixture.cluster().token()
     await fixture.exchange(token)

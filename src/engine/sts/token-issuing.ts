@@ -45,7 +45,7 @@ export const createIssuingState = (clock: Clock, parts: Omit<BreakerParts, 'cloc
   breakers: new ApiServerBreakers({ clock, ...parts }),
 })
 
-/** How the exchanges of an endpoint end, for the metrics. */
+/** The outcomes of an endpoint's exchanges, for metrics. */
 export type ExchangeOutcome = 'issued' | 'refused' | 'failed'
 
 export interface IssuingParts {
@@ -57,7 +57,7 @@ export interface IssuingParts {
   readonly endpoints: ReadonlyMap<string, IssuingEndpoint>
   target(name: string): Target
   decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
-  /** `reason` is one of a few words; empty where a token was issued. */
+  /** `reason` is one of a few words; empty if a token was issued. */
   count?(endpoint: string, outcome: ExchangeOutcome, reason: string): void
 }
 
@@ -67,10 +67,10 @@ export interface IssuingEndpoint {
   readonly claims: Mapping
 }
 
-/** Sidecars come back after two thirds of the life, and have the last third for trouble. */
+/** Sidecars return after two thirds of the lifetime, and have the last third for retries. */
 const refreshShare = 2 / 3
 
-/** Sidecars come back at different times, so that they do not meet again. They wait for an answer for ten seconds. */
+/** Spreads the retries of sidecars. They wait ten seconds for a response. */
 const busy = (reason: string): GatewayError =>
   new GatewayError('TOO_MANY_REQUESTS', `too many workloads ask at once: ${reason}`, {
     retryAfter: 1 + Math.floor(Math.random() * 5),
@@ -83,8 +83,8 @@ export class TokenIssuing implements TokenService {
   readonly #validation: WorkloadValidation
   readonly #issuerSubjects: IssuerSubjects
   readonly #commits: SharedAudit
-  /** One for each endpoint: a cluster that does not answer holds up its own workloads only. */
-  /** Serves a burst in order; more at once would finish no sooner and hold memory meanwhile. */
+  /** One for each endpoint: a cluster that does not answer delays its own workloads only. */
+  /** Serves a burst in order; more concurrency would finish no sooner and use memory. */
   readonly #queue = new KeyedQueue({ width: 64, maxPerKey: 10_064, waitMillis: 8_000, refuse: busy })
   readonly #audit: DecisionAudit
 
@@ -101,12 +101,12 @@ export class TokenIssuing implements TokenService {
     return this.#parts.keys.documents(endpoint)
   }
 
-  /** Whose token this is, as the endpoint sees it. Counts and audits nothing; throws as `exchange` does. */
+  /** The workload of a token, as the endpoint sees it. Counts and audits nothing; throws as `exchange` does. */
   validate(endpoint: string, token: string): Promise<Workload> {
     return this.#workload(token, this.#find(endpoint).endpoint, () => {})
   }
 
-  /** By the issuer that the token names, where the endpoint has it; else by the clusters. */
+  /** By the issuer in the token, if the endpoint has it; else by the clusters. */
   async #workload(token: string, endpoint: TokenEndpoint, admit: (claimant: Claimant) => void): Promise<Workload> {
     const ofIssuer = await this.#issuerSubjects.workload(token, endpoint, admit)
     return ofIssuer ?? (await this.#validation.workload(token, endpoint, admit))
@@ -117,7 +117,7 @@ export class TokenIssuing implements TokenService {
     return this.#content(this.#find(endpoint), workload, newId())
   }
 
-  /** No token is looked at before its turn. A call that gets no turn is counted, and not audited. */
+  /** No token is read before its turn. A call that gets no turn is counted, and not audited. */
   async exchange(call: TokenCall): Promise<IssuedToken> {
     const leave = await this.#queue.enter(call.endpoint).catch((error: unknown) => {
       this.#parts.count?.(call.endpoint, 'refused', 'busy')
@@ -156,7 +156,7 @@ export class TokenIssuing implements TokenService {
       this.#admit(endpoint, claimant)
     })
     const rule = await this.#passedRule(found, workload)
-    // A request has one token at most, so one id names both.
+    // A request has at most one token, so one id names both.
     const jti = call.requestId
     const content = await this.#content(found, workload, jti)
     const key = await this.#parts.keys.active(endpoint.name)
@@ -185,7 +185,7 @@ export class TokenIssuing implements TokenService {
     return found
   }
 
-  /** By pod or subject, since one account may have thousands of them that start together. */
+  /** By pod or subject, since one account may have thousands of pods that start together. */
   #admit({ name, rateLimit }: TokenEndpoint, { cluster, username, podUid }: Claimant): void {
     const key = JSON.stringify([name, cluster, username, podUid ?? ''])
     const retryAfter = this.#parts.state.rates.take(key, rateLimit)
@@ -221,14 +221,17 @@ interface AuditParts {
 
 type Call = Pick<TokenCall, 'endpoint' | 'requestId' | 'remoteAddress'>
 
-/** Who a refused call claimed to be is not proven, so strangers cannot fill the audit: beyond this they are counted. */
+/**
+ * The identity of a refused caller is not proven, and anonymous callers must not fill the audit: beyond this number
+ * they are only counted.
+ */
 const strangers = { burst: 100, perMinute: 600 }
 const longestReason = 500
 
 /**
- * One row for every decision. The details that people filter by are JSON in the row's reason. There are more issuances
- * than everything else together, so their rows are written such that a store can keep them small: one id for row, token
- * and request, and first in the reason what all tokens of a pod have in common.
+ * One row for every decision. The details that people filter by are JSON in the row's reason. Issuances outnumber
+ * everything else, so their rows are easy to store compactly: one id for row, token and request, and the reason
+ * starts with what all tokens of a pod share.
  */
 export class DecisionAudit {
   readonly #parts: AuditParts
@@ -240,7 +243,7 @@ export class DecisionAudit {
     this.#strangers = new RateLimit(1000, parts.clock)
   }
 
-  /** Rejects when the row could not be written; then no token may leave. */
+  /** Rejects if the row could not be written; then no token may be issued. */
   async issued(
     call: Call,
     workload: Workload,
@@ -268,7 +271,7 @@ export class DecisionAudit {
     })
   }
 
-  /** Never rejects: the refusal stands whether or not it could be written down, and the log has it then. */
+  /** Never rejects: the refusal is final even if it could not be audited, and the log has it then. */
   async refused(call: Call, who: Claimant | undefined, error: GatewayError): Promise<void> {
     let more = 0
     if (who === undefined) {
@@ -313,7 +316,7 @@ export class DecisionAudit {
   }
 }
 
-/** What outlives a configuration, as far as the token service is concerned. */
+/** What the token service needs that outlives a configuration. */
 export interface TokenServices {
   readonly clock: Clock
   readonly log: Logger
@@ -330,7 +333,7 @@ interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide'> {
   readonly scope: Scope
 }
 
-/** Undefined where no endpoint is configured. */
+/** Undefined if no endpoint is configured. */
 export async function createTokenService(parts: TokenServiceParts): Promise<TokenIssuing | undefined> {
   const { services, endpoints, host, scope, target, decide } = parts
   if (endpoints.length === 0) return undefined

@@ -12,7 +12,7 @@ const day = 86_400_000
 const start = Date.parse('2026-11-15T08:00:00Z')
 const key = 'mutatingwebhookconfigurations/gatehouse-sts'
 
-/** Keeps objects as the API server does: by name, with a version that a writer must know. */
+/** Stores objects like the API server: by name, with a version that a writer must know. */
 class FakeObjects implements WebhookObjects {
   readonly held = new Map<string, { version: number; object: Readonly<Record<string, unknown>> }>()
   writes = 0
@@ -69,7 +69,7 @@ class Fixture {
     return { store: this.store, box: this.box, clock: () => new Date(this.now), serverNames }
   }
 
-  /** One look of one replica: what it serves afterwards. */
+  /** One pass of one replica; returns what it serves afterwards. */
   async keep(now: number, labels = ['aws-role']): Promise<string> {
     this.now = now
     const tls = await keepWebhookTls(this.options)
@@ -87,7 +87,7 @@ const isTrusted = (certificate: string, bundle: string): boolean =>
     new X509Certificate(certificate).verify(new X509Certificate(authority).publicKey),
   )
 
-test('what is served is signed by what the API server was told, and is sealed in the store', async () => {
+test('the served certificate is signed by the CA that the API server knows, and is stored encrypted', async () => {
   const fixture = new Fixture()
   const certificate = await fixture.keep(start)
   expect(isTrusted(certificate, fixture.objects.bundle())).toBe(true)
@@ -97,7 +97,7 @@ test('what is served is signed by what the API server was told, and is sealed in
   expect(text).not.toMatch(/PRIVATE KEY|BEGIN|certificate/)
 })
 
-test('looking again writes nothing', async () => {
+test('a second pass writes nothing', async () => {
   const fixture = new Fixture()
   const first = await fixture.keep(start)
   const version = (await fixture.store.get('sts.injector'))?.version
@@ -135,7 +135,7 @@ test('over two years every certificate is trusted by the bundle of the day befor
   expect(seen.size).toBeGreaterThan(10)
 }, 60_000)
 
-test('while the API server cannot be told, the old authority goes on signing', async () => {
+test("while the API server can't be updated, the old CA continues to sign", async () => {
   const fixture = new Fixture()
   await fixture.keep(start)
   const known = fixture.objects.bundle()
@@ -147,7 +147,7 @@ test('while the API server cannot be told, the old authority goes on signing', a
   }
 }, 60_000)
 
-test('a configuration that somebody changed is put right, and defaults of the server are left', async () => {
+test('a changed configuration is restored, and defaults of the server stay', async () => {
   const fixture = new Fixture()
   const { held } = fixture.objects
   await fixture.keep(start)
@@ -160,7 +160,7 @@ test('a configuration that somebody changed is put right, and defaults of the se
   expect(held.get(key)?.object).toMatchObject({ webhooks: [{ failurePolicy: 'Fail' }] })
 })
 
-test('labels and annotations of whoever made the object stay', async () => {
+test("labels and annotations of the object's owner stay", async () => {
   const fixture = new Fixture()
   const metadata = {
     name: 'gatehouse-sts',
@@ -182,7 +182,7 @@ test('without an endpoint that injects, an object without webhooks is left alone
   expect(fixture.objects.held.get(key)?.version).toBe(3)
 })
 
-test('what another secret key sealed is told, and not made anew', async () => {
+test('data encrypted with another secret key is reported, and not re-created', async () => {
   const fixture = new Fixture()
   await fixture.keep(start)
   const box = new SecretBox(async () => [{ id: 'other', key: createSecretKey(randomBytes(32)) }], keyOwners)
@@ -190,7 +190,7 @@ test('what another secret key sealed is told, and not made anew', async () => {
   expect((await fixture.store.get('sts.injector'))?.version).toBe(2)
 })
 
-test('a conflict that never ends is told', async () => {
+test('an endless conflict is reported', async () => {
   const fixture = new Fixture()
   fixture.objects.create = async () => {
     throw new GatewayError('CONFLICT', 'always')

@@ -16,7 +16,7 @@ import type { ClusterObject, ClusterObjects } from '#sdk/target/kubernetes-clust
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface WebhookKeeperOptions {
-  /** Holds the authorities and the certificate, for all replicas. */
+  /** Has the CAs and the certificate, for all replicas. */
   readonly store: Pick<KeyStore, 'get' | 'swap'>
   readonly box: SecretBox
   readonly clock: Clock
@@ -24,17 +24,17 @@ export interface WebhookKeeperOptions {
   readonly serverNames: readonly string[]
 }
 
-/** Objects of the cluster that asks the webhook. */
+/** Objects of the cluster that calls the webhook. */
 export type WebhookObjects = Pick<ClusterObjects, 'get' | 'create' | 'replace'>
 
 const attempts = 5
-/** Somebody else made or changed the object first. */
+/** Another writer created or changed the object first. */
 const lost: ReadonlySet<ErrorCode> = new Set(['CONFLICT', 'VERSION_MISMATCH'])
 const owner = JSON.stringify([webhookKeys, 'tls'])
 const configurations = { group: 'admissionregistration.k8s.io', version: 'v1', plural: 'mutatingwebhookconfigurations' }
 
 /**
- * The webhook's TLS in the store, made and renewed where that is due. Any number of replicas may do so at once: the first
+ * The webhook's stored TLS data, created and renewed when due. Any number of replicas may do so at once: the first
  * write wins, and the others read it.
  */
 export function keepWebhookTls(options: WebhookKeeperOptions): Promise<WebhookTls> {
@@ -42,7 +42,7 @@ export function keepWebhookTls(options: WebhookKeeperOptions): Promise<WebhookTl
   return changeTls(options, (present) => renewWebhookTls(present, serverNames, clock()))
 }
 
-/** Writes what the API server is to know into its webhook configuration, and notes that it knows the authorities. */
+/** Writes the CA bundle into the API server's webhook configuration, and records that it knows the CAs. */
 export async function tellApiServer(
   options: WebhookKeeperOptions,
   tls: WebhookTls,
@@ -74,7 +74,7 @@ async function changeTls<T extends WebhookTls | undefined>(
   throw new GatewayError('CONFLICT', 'the certificates of the webhook are being changed by others')
 }
 
-/** Of what is there already, everything but the webhooks stays: it may belong to whoever made the object. */
+/** Everything but the webhooks stays: it may belong to the owner of the object. */
 async function keepConfiguration(name: string, wanted: JsonObject, objects: WebhookObjects): Promise<void> {
   const stored = await objects.get(configurations, name)
   if (stored === undefined) {
@@ -84,7 +84,7 @@ async function keepConfiguration(name: string, wanted: JsonObject, objects: Webh
   }
 }
 
-/** Kubernetes adds defaults to what it was given, so more may be there than is wanted. */
+/** Kubernetes adds defaults, so the object may have more than we wrote. */
 function isWithin(wanted: unknown, present: unknown): boolean {
   if (Array.isArray(wanted)) {
     const list: readonly unknown[] = wanted
@@ -106,7 +106,7 @@ function metadataOf(name: string, { metadata, content }: ClusterObject): Readonl
   return { ...Object.fromEntries(kept), name, resourceVersion: metadata.resourceVersion }
 }
 
-/** What does not open is not made anew: another replica may hold the key that opens it. */
+/** Data that can't be decrypted is not re-created: another replica may have the key. */
 async function readTls({ sealed }: JsonObject, box: SecretBox): Promise<WebhookTls> {
   if (typeof sealed !== 'string') throw damaged()
   const { authorities, server } = await box.open(sealed, owner)

@@ -20,7 +20,7 @@ async function distinctTokens(fixture: IssuingFixture, count: number): Promise<s
 }
 
 describe('an API server that hangs', () => {
-  it('with offline-ok, costs all workloads together one wait, and nothing once it was found out', async () => {
+  it('with offline-ok, costs all workloads together one wait, and then nothing', async () => {
     const fixture = await issuingFixture({ endpoint: { offlineSeconds: 60 }, breaker })
     const cluster = fixture.cluster()
     await fixture.exchange(await cluster.token())
@@ -29,12 +29,12 @@ describe('an API server that hangs', () => {
     const tokens = await distinctTokens(fixture, atOnce)
     const issued = await Promise.all(tokens.map((token) => fixture.exchange(token)))
     expect(issued).toHaveLength(atOnce)
-    // Those that were under way when the first wait ended; nothing of the others reached the API server.
+    // The calls that ran when the first wait ended; no other reached the API server.
     expect(cluster.reviews).toHaveLength(32)
     expect(fixture.audit.slice(1).every(({ reason }) => JSON.parse(reason ?? '').review === 'offline')).toBe(true)
   })
 
-  it('with required, is answered by 503 with Retry-After at once', async () => {
+  it('with required, gives 503 with Retry-After at once', async () => {
     const fixture = await issuingFixture({ breaker })
     const cluster = fixture.cluster()
     await fixture.exchange(await cluster.token())
@@ -69,7 +69,7 @@ describe('an API server that hangs', () => {
     expect(cluster.reviews).toHaveLength(1)
   })
 
-  it('keeps no one waiting for its keys, and gives them when it is back', async () => {
+  it('delays no caller for its keys, and provides them when it is back', async () => {
     const fixture = await issuingFixture({ breaker })
     const cluster = fixture.cluster()
     let go = (): void => {}
@@ -89,7 +89,7 @@ describe('an API server that hangs', () => {
 describe('a pod that the API server no longer knows', () => {
   const pod = { name: 'cart-0', uid: 'pod-1' }
 
-  it('gets no token when the API server is away afterwards, with none of its credentials', async () => {
+  it('gets no token when the API server is unavailable afterwards, with any of its credentials', async () => {
     const fixture = await issuingFixture({ endpoint: { offlineSeconds: 60 }, breaker })
     const cluster = fixture.cluster()
     const [first, second, other] = [await cluster.token({ pod }), await cluster.token({ pod }), await cluster.token()]
@@ -97,7 +97,7 @@ describe('a pod that the API server no longer knows', () => {
     cluster.deletePod(pod.uid)
     fixture.clock.millis += 11_000
     expect((await errorOf(fixture.exchange(first))).keyword).toBe('invalid_grant')
-    // An API server that comes and goes answers now and then, so it is never away for long.
+    // A flapping API server answers now and then, so it is never unavailable for long.
     for (let i = 0; i < 20; i++) {
       cluster.away = true
       for (const token of [first, second]) {
@@ -128,7 +128,7 @@ describe('a pod that the API server no longer knows', () => {
 })
 
 describe('why a subject token is refused', () => {
-  it('an expired one is called expired, also where its audience is wrong', async () => {
+  it('an expired one is called expired, even if its audience is wrong', async () => {
     for (const seconds of [-1, -10, -3600]) {
       const fixture = await issuingFixture()
       const token = await fixture.cluster().token({ seconds, audiences: ['elsewhere'] })

@@ -22,9 +22,9 @@ export interface ValidationParts {
   readonly clock: Clock
   /** The Kubernetes target of that name. */
   target(name: string): Target
-  /** When each cluster last said anything about a token, by name, in milliseconds. Outlives a configuration. */
+  /** When each cluster last answered about a token, by name, in milliseconds. Outlives a configuration. */
   readonly lastAnswers: Map<string, number>
-  /** Pods, and tokens without one, that an API server no longer knows: its absence does not bring them back. */
+  /** Pods, and tokens without one, that an API server no longer knows: they stay refused while it is unavailable. */
   readonly refused: BoundedCache<true>
   readonly breakers: ApiServerBreakers
 }
@@ -41,7 +41,7 @@ interface Verified {
 
 type RefusedToken = Extract<AccountTokenVerdict, { kind: 'refused' }>
 
-/** Not this cluster's, so another may know it. */
+/** Not this cluster's token; another cluster may know it. */
 class Foreign extends Error {
   readonly verdict: RefusedToken
 
@@ -54,34 +54,34 @@ class Foreign extends Error {
 /** What is known of a token before the API server is asked. */
 export type Claimant = Pick<Workload, 'cluster' | 'username' | 'podUid'> & { readonly podName?: string | undefined }
 
-/** Keys that are at hand are found in less; the keys of a cluster that is away may take seconds not to come. */
+/** Cached keys are found faster; the keys of an unavailable cluster may take seconds to fail. */
 const patienceMillis = 250
-/** The least time for which a refusal of the API server counts while it is away. */
+/** The minimum time for which a refusal of the API server counts while it is unavailable. */
 const refusedMillis = 86_400_000
 const compactJwt = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/
 const extraNames = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid'] as const
 
 /**
- * Whose token this is, by its signature first and the API server's word then. Both are remembered for at most ten
- * seconds, so that deleting a pod ends its tokens.
+ * Identifies the workload of a token, first by its signature and then by the API server's review. Both are cached
+ * for at most ten seconds, so that deleting a pod ends its tokens.
  */
 export class WorkloadValidation {
   readonly #parts: ValidationParts
   readonly #verdicts: ReviewCache<Verified | RefusedToken>
-  /** By cluster: one that does not answer keeps no place that another needs. */
+  /** By cluster: one that does not answer takes no capacity from another. */
   readonly #reviews = new Map<string, ReviewCache<TokenReview>>()
-  /** A review is of one token and one cluster, and so is what follows from it. */
+  /** A review belongs to one token and one cluster, and so does its result. */
   readonly #workloads = new WeakMap<TokenReview, Workload>()
 
   constructor(parts: ValidationParts) {
     this.#parts = parts
-    // Nobody is asked for each: clusters give their keys now and then.
+    // Needs no call for each token: clusters return their keys occasionally.
     this.#verdicts = new ReviewCache({ clock: parts.clock, atOnce: Number.POSITIVE_INFINITY })
   }
 
   /**
-   * Throws `invalid_grant` for a token that is not accepted, and TARGET_UNREACHABLE when nobody can tell. `admit` is told
-   * who it seems to be, before the API server is asked, and may throw.
+   * Throws `invalid_grant` for a token that is not accepted, and TARGET_UNREACHABLE if that can't be decided.
+   * `admit` gets the claimed identity before the API server is asked, and may throw.
    */
   async workload(token: string, policy: Policy, admit: (claimant: Claimant) => void): Promise<Workload> {
     if (token.length > longestSubjectToken) throw refusal('the subject token is too long')
@@ -119,8 +119,8 @@ export class WorkloadValidation {
   }
 
   /**
-   * Clusters may share the name of their issuer, as many do, so the signature tells whose token it is. They are asked in
-   * their order, and one that takes long to say nothing does not keep the next one waiting.
+   * Clusters may share the name of their issuer, as many do, so the signature decides. They are asked in order, and
+   * a slow one does not delay the next.
    */
   async #firstToVerify(token: string, clusters: readonly string[]): Promise<Verified | RefusedToken> {
     const asked: Promise<Verified | RefusedToken>[] = []
@@ -143,7 +143,7 @@ export class WorkloadValidation {
     }
   }
 
-  /** Rejects with Foreign where another cluster may know more. */
+  /** Rejects with Foreign if another cluster may know more. */
   async #decisive(token: string, cluster: string): Promise<Verified | RefusedToken> {
     const verdict = await this.#verdictOf(token, cluster)
     if ('cluster' in verdict || !verdict.foreign) return verdict
@@ -211,7 +211,7 @@ export class WorkloadValidation {
 
 const isPositive = ({ authenticated, error }: TokenReview): boolean => authenticated && error === undefined
 
-/** The first that is there soon; undefined when none is, or the first one to settle says nothing. */
+/** The first result that arrives soon; undefined if none does, or the first one to settle has none. */
 async function soonOf<T>(...promises: readonly Promise<T>[]): Promise<T | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>()
   const timer = setTimeout(resolve, patienceMillis, undefined)
@@ -242,7 +242,7 @@ export function workloadOf(
   }
 }
 
-/** For which audiences the API server is asked; none asks for its own. */
+/** The audiences that the API server reviews; none means its own. */
 function askedAudiences(claims: VerifiedAccountToken, policy: Policy): readonly string[] {
   const own = claims.audiences.includes(policy.incomingAudience)
   if (policy.acceptApiServerAudience) return own ? [policy.incomingAudience] : []
@@ -259,13 +259,13 @@ function askedAudiences(claims: VerifiedAccountToken, policy: Policy): readonly 
   return [policy.incomingAudience]
 }
 
-/** While nobody can be asked what the API server's own audiences are, its issuer is the only one: it is so by default. */
+/** While the API server's own audiences can't be queried, its issuer is the only one, as by default. */
 function requireConfirmed(claims: VerifiedAccountToken, asked: readonly string[]): void {
   if (asked.length > 0 || claims.audiences.includes(claims.issuer)) return
   throw refusal('the subject token is for another audience', 'The subject token is for another audience.')
 }
 
-/** The signature and the API server must speak of the same pod of the same account. */
+/** The signature and the API server must agree on the pod and the account. */
 function reviewedAttributes(
   review: TokenReview,
   audiences: readonly string[],
@@ -299,6 +299,6 @@ export function offlineAttributes({ username, uid, extras }: VerifiedAccountToke
 
 const expired = (): GatewayError => refusal('the subject token is expired', 'The subject token is expired.')
 
-/** The detail may quote what the API server says, and so the token; it is for the log and the audit. */
+/** The detail may quote the API server, and so the token; it is for the log and the audit. */
 export const refusal = (detail: string, description = 'The subject token is not accepted.'): GatewayError =>
   oauthRefusal('invalid_grant', description, withoutTokens(detail))

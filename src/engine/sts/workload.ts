@@ -7,7 +7,7 @@ import type { Subject } from '#identity/subject.ts'
 export interface Workload {
   /** The name of the cluster or of the issuer. */
   readonly cluster: string
-  /** Undefined, like `account`, where it is not a service account. */
+  /** Undefined, like `account`, if it is not a service account. */
   readonly namespace: string | undefined
   readonly account: string | undefined
   /** `system:serviceaccount:<namespace>:<name>`, or `<issuer>:<sub>`. */
@@ -15,11 +15,11 @@ export interface Workload {
   readonly podUid: string | undefined
   /** What rules, subjects and claims read. */
   readonly attributes: Attributes
-  /** When the token that proved it ends. */
+  /** The expiry of the token that proved it. */
   readonly expires: Date
-  /** The API server was away, and only the signature speaks for it. */
+  /** The API server was unavailable, and only the signature proves it. */
   readonly offline: boolean
-  /** The keys of an issuer prove it, and no API server was asked. */
+  /** Proven by the keys of an issuer, without an API server. */
   readonly byIssuer?: true
 }
 

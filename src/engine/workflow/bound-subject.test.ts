@@ -12,7 +12,7 @@ const script = (code: string): TaskSpec => ({
 })
 const bound = { attributes: ['EmployeeNumber'] }
 
-/** Runs the task on the user `ann`, who has the number E1, and returns the logins that the target has then. */
+/** Runs the task on the user `ann`, who has the number E1, and returns the logins in the target afterwards. */
 async function write(task: TaskSpec, call: object = { bound }): Promise<string[]> {
   const store = new MemoryTarget([{ userID: 'E9', attributes: { mail: ['nine@x.test'] }, groups: [] }])
   const source = { attribute: 'TREMOLO_USER_ID', sourceType: 'user', source: 'employeeNumber', path: [] } as const
@@ -62,14 +62,14 @@ describe('a run that is bound to its subject', () => {
     expect(await write(task)).toEqual(['E1'])
   })
 
-  test('is refused for any new value where logins are made of unknown attributes', async () => {
+  test('is refused for any new value if logins are made from unknown attributes', async () => {
     const task = script('user.attributes.mail = ["E5"]')
     await expect(write(task, { bound: { attributes: 'any' } })).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
     expect(await write(script('user.attributes.nick = ["ann"]'), { bound: { attributes: 'any' } })).toEqual(['E1'])
   })
 })
 
-test('a run that is not bound may be given another login by a script', async () => {
+test('a script may change the login of a run that is not bound', async () => {
   const task = script('user.userID = "zoe"; user.attributes.employeeNumber = ["E1"]')
   expect(await write(task, {})).toEqual(['E1'])
 })

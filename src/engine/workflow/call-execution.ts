@@ -21,7 +21,7 @@ import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import type { IdempotentAnswer } from '#storage/idempotency-store.ts'
 import type { FirstState, NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
-/** How long the rest of the run may take after a password was written, before it counts as that of a dead process. */
+/** How long the rest of the run may take after a password was written, before its process counts as dead. */
 const leasesOfPassword = 4
 
 export interface CallParts {
@@ -29,20 +29,20 @@ export interface CallParts {
   readonly definitions: DefinitionOf
   readonly approvals: ApprovalOpener
   prepare(call: WorkflowCall): Promise<NewRun>
-  /** So that the run can be taken up when it is stored. */
+  /** Lets a worker continue the run after it is stored. */
   saveDefinitions(): Promise<void>
   readonly deadline: Date | undefined
   /** The target's changes and their audit are one commit. */
   auditsWithin(target: string): boolean
-  /** The run is to be found when it has ended. */
+  /** The run can be read after it has ended. */
   readonly kept: boolean
-  /** What is to be remembered of the answer. */
+  /** What to store of the response. */
   answer(result: WorkflowResult): IdempotentAnswer | undefined
 }
 
 /**
- * Executes a run within its call. One that does not wait is never stored: what it did is in the audit, and what is to
- * follow from its steps is committed, in one transaction at its end. One that has to wait is stored at that point.
+ * Executes a run within its call. One that does not wait is never stored: its changes are in the audit, and the
+ * effects of its steps are committed in one transaction at its end. One that has to wait is stored at that point.
  */
 export class CallExecution {
   readonly #state: RunProgress
@@ -86,7 +86,10 @@ export class CallExecution {
   readonly #intend = (place: AuditPlace, changes: readonly TargetChange[]): Promise<void> =>
     this.#record.intend(place, changes)
 
-  /** No one continues this run when the process dies, so what a password leads to is noted before it is written. */
+  /**
+   * No process continues this run if this one dies, so the effects of a password change are recorded before the
+   * write.
+   */
   readonly #passwords: PasswordNotes = {
     begin: ({ logins, owners }) => {
       const { passwordChanges, leaseMillis } = this.#parts.services
@@ -105,7 +108,7 @@ export class CallExecution {
     },
     refused: async (claim) => {
       const { passwordChanges, log } = this.#parts.services
-      // It counts as unknown then, and sessions end.
+      // Its outcome is unknown then, and sessions end.
       const unsettled = (err: unknown): void => log.warn('a refused password was not settled', { err })
       await passwordChanges.release(claim, { audit: [] }).catch(unsettled)
     },
@@ -191,7 +194,7 @@ export class CallExecution {
     }
   }
 
-  /** Also for a run that failed: what it changed before is in the audit, and access that it gave ends in time. */
+  /** Also for a failed run: the audit has its earlier changes, and access that it granted expires. */
   async #end(result: WorkflowResult, failed: GatewayError | undefined): Promise<GatewayError | undefined> {
     const { prepare } = this.#parts
     const audit = this.#trail.rows
@@ -215,7 +218,7 @@ export class CallExecution {
   #unaudited(error: unknown, failure: GatewayError | undefined): GatewayError {
     const { id, workflow } = this.#state
     this.#parts.services.log.error('audit could not be written', { workflowId: id, workflow, err: error })
-    // Asking again is safe, since provisioning writes only what differs; when to, the store's own error says.
+    // A retry is safe, since provisioning writes only what differs; the store's error says when.
     const unreachable = error instanceof GatewayError && error.code === 'TARGET_UNREACHABLE' ? error : undefined
     const text = `the audit of workflow "${workflow}" could not be written`
     return new GatewayError(unreachable?.code ?? 'WORKFLOW_FAILED', text, {
@@ -225,28 +228,28 @@ export class CallExecution {
   }
 }
 
-/** What an answer is remembered as. */
+/** The stored form of a response. */
 export const resultToJson = ({ id, status, changes }: WorkflowResult): JsonObject => ({ id, status, changes })
 
 interface CallRecordParts {
   readonly services: WorkflowServices
   readonly trail: AuditTrail
-  /** The run is to be found when it has ended. */
+  /** The run can be read after it has ended. */
   readonly kept: boolean
   readonly deadline: Date | undefined
 }
 
 /**
- * What is stored of a run that is executed within its call. Most are never stored; one that is about to change a target
- * whose audit is not the same commit is, with what it is about to change: when the process dies, the worker
- * that claims the run finds out whether that happened, and ends it, since no caller waits for the answer.
+ * The stored part of a run that is executed within its call. Most runs are never stored. A run that is about to
+ * change a target whose audit is not the same commit is stored with its planned changes: if the process dies, the
+ * worker that claims the run finds out whether they were made, and ends it, since no caller waits for the response.
  */
 class CallRecord {
   readonly #state: RunProgress
   readonly #parts: CallRecordParts
   #claim: RunClaim | undefined
   #keeper: ClaimKeeper | undefined
-  /** What the task under way has asked of a target, and did not learn of yet. */
+  /** Planned changes of the current task without a known outcome. */
   #open: readonly Intent[] = []
 
   constructor(state: RunProgress, parts: CallRecordParts) {
@@ -254,12 +257,12 @@ class CallRecord {
     this.#parts = parts
   }
 
-  /** The right to the stored run; undefined while it is not stored. */
+  /** The claim on the stored run; undefined while it is not stored. */
   get claim(): RunClaim | undefined {
     return this.#claim
   }
 
-  /** Durable before the target is called, along with the audit of what was done before. */
+  /** Durable before the target is called, together with the audit of earlier changes. */
   async intend(place: AuditPlace, changes: readonly TargetChange[]): Promise<void> {
     if (changes.length === 0) return
     const { services, trail } = this.#parts
@@ -289,7 +292,7 @@ class CallRecord {
     this.#open = []
   }
 
-  /** The run leaves its call, to wait or to be executed by others. */
+  /** The run leaves its call, to wait or to be executed by a worker. */
   async leave(next: NextState, { data, secret, touched }: NewRun, effects: RunEffects): Promise<void> {
     this.#keeper?.end()
     if (this.#claim === undefined) throw new Error('the run is not stored')
@@ -297,7 +300,7 @@ class CallRecord {
     await this.#parts.services.runs.commit({ run: this.#claim, next, effects, ...form })
   }
 
-  /** Everything that the run leads to is one transaction, with its end where that is to be found. */
+  /** All effects of the run are one transaction, with its end if the run can be read later. */
   async end(failure: GatewayError | undefined, effects: RunEffects, steps: () => StepRecord[]): Promise<void> {
     this.#keeper?.end()
     const { services, kept, trail } = this.#parts
@@ -331,7 +334,7 @@ class CallRecord {
       else await services.runs.record({ ...effects, forgets: run })
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'VERSION_MISMATCH') throw error
-      // Another worker took this process for dead. Add only the entries that it has not written.
+      // Another worker counted this process as dead. Add only the entries that it has not written.
       const { rows } = await services.audit.list({ workflowId: run.id, limit: 500 })
       await services.runs.record({ ...effects, audit: unreported(effects.audit ?? [], rows) })
     }

@@ -13,7 +13,7 @@ const tasks = [
 ]
 const day = 86_400_000
 
-/** The clock of the fixture stands at 2026-01-02T03:04:05Z. */
+/** The clock of the fixture is at 2026-01-02T03:04:05Z. */
 async function start(required = false) {
   const seen: { end: unknown; timed: unknown }[] = []
   const watch = ({ request, user }: TaskContext) => {
@@ -38,14 +38,14 @@ async function start(required = false) {
 }
 
 describe('a run', () => {
-  test('gets the end as a time, which tasks give access until', async () => {
+  test('gets the expiry as a time, until which tasks grant access', async () => {
     const { seen, ask } = await start()
     await ask('2026-01-10')
     const at = new Date('2026-01-10T23:59:59Z')
     expect(seen).toEqual([{ end: at.toISOString(), timed: [{ name: 'vault', expiry: { at } }] }])
   })
 
-  test('without one gives access for good', async () => {
+  test('without one grants access that does not expire', async () => {
     const { seen, ask } = await start()
     await ask()
     await ask(' ')
@@ -53,7 +53,7 @@ describe('a run', () => {
     expect(seen.map(({ end }) => end)).toEqual([undefined, ''])
   })
 
-  test('that another workflow calls into is no way around an end that is required', async () => {
+  test("that another workflow calls can't bypass a required expiry", async () => {
     const { seen, run } = await start(true)
     for (const params of [{}, { accessEnds: ' ' }, { accessEnds: 'never' }]) {
       await expect(run('calls', { params })).rejects.toMatchObject({
@@ -75,20 +75,20 @@ describe('a run', () => {
     ['never', 'End date is not a date or time.'],
     [undefined, 'End date is required.'],
     ['', 'End date is required.'],
-  ])('with %j does not begin, whoever calls', async (end, publicText) => {
+  ])('with %j does not begin, for any caller', async (end, publicText) => {
     const { seen, ask } = await start(true)
     await expect(async () => await ask(end)).rejects.toMatchObject({ code: 'BAD_REQUEST', publicText })
     expect(seen).toEqual([])
   })
 
-  test('of a workflow that offers no end takes the parameter as it is', async () => {
+  test('of a workflow without an expiry passes the parameter unchanged', async () => {
     const { seen, run } = await start()
     await run('plain', { params: { accessEnds: 'never' } })
     expect(seen.map(({ end }) => end)).toEqual(['never'])
   })
 })
 
-describe('a run that is to be stored', () => {
+describe('a stored run', () => {
   const endOf = (params: Record<string, string>, set: Record<string, unknown> = {}) => {
     const user = { userID: 'u', attributes: new Attributes(), groups: [] }
     const state = runOf(
@@ -100,11 +100,11 @@ describe('a run that is to be stored', () => {
     return headOf(state, undefined).accessEnds
   }
 
-  test('tells the end that it was asked for with', () => {
+  test('has the requested expiry', () => {
     expect(endOf({ a: 'b', accessEnds: '2026-01-10T23:59:59.000Z' })).toEqual(new Date('2026-01-10T23:59:59Z'))
   })
 
-  test('tells none where there is none', () => {
+  test('has none if none was requested', () => {
     expect(endOf({})).toBeUndefined()
     expect(endOf({ accessEnds: '' })).toBeUndefined()
     expect(endOf({ accessEnds: 'never' })).toBeUndefined()

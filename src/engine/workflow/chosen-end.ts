@@ -5,8 +5,8 @@ import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { RequestMap } from '#sdk/workflow/workflow-task.ts'
 
 /**
- * The call with the end of access as a time, whoever calls: what the workflow offers is the limit. Where it offers no
- * end, the parameter is one like any other. Throws BAD_REQUEST.
+ * The call with the expiry as a time, for every caller, within the limit of the workflow. If the workflow offers no
+ * expiry, the parameter is passed unchanged. Throws BAD_REQUEST.
  */
 export function withChosenEnd(call: WorkflowCall, offer: AccessEndOffer | undefined, now: Date): WorkflowCall {
   if (offer === undefined) return call
@@ -21,14 +21,14 @@ export function withChosenEnd(call: WorkflowCall, offer: AccessEndOffer | undefi
   return { ...call, params: { ...params, [accessEndKey]: chosen.ends?.toISOString() ?? '' } }
 }
 
-/** For a workflow that is called by another one, whose run has the end, or should have. Throws BAD_REQUEST. */
+/** For a workflow called by another one, whose run has the expiry, or should have. Throws BAD_REQUEST. */
 export function requireChosenEnd({ name, accessEnds }: Definition, request: RequestMap): void {
   if (accessEnds?.required !== true || chosenEndIn(request) !== undefined) return
   const detail = `workflow "${name}" was called without ${accessEndKey}, which it requires`
   throw new GatewayError('BAD_REQUEST', detail, { publicText: 'End date is required.' })
 }
 
-/** The end of access that a request map has, where that is a time. */
+/** The expiry of a request map, if it is a time. */
 export function chosenEndIn(request: ReadonlyMap<string, unknown>): Date | undefined {
   const given = request.get(accessEndKey)
   return typeof given === 'string' ? parseAccessEnd(given) : undefined

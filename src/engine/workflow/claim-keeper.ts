@@ -13,7 +13,7 @@ export class ClaimLost extends Error {
 
 export interface ClaimTimes {
   readonly leaseMillis: number
-  /** How long one step may take. */
+  /** The maximum duration of one step. */
   readonly stepMillis: number
 }
 

@@ -28,7 +28,7 @@ import { newId } from '#kernel/ids.ts'
 import { AnotherSubject } from '#sdk/workflow/runs.ts'
 import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
-/** Runs `work` with the workflows of this moment's configuration, which stay open until it ends. */
+/** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
 
 export interface ClaimedRunParts {
@@ -36,15 +36,15 @@ export interface ClaimedRunParts {
   readonly use: UseWorkflows
   readonly retries: RetryLimits
   readonly leaseMillis: number
-  /** True when the worker is to come to an end: the run is given back at its next commit. */
+  /** True when the worker should stop: the run is given back at its next commit. */
   stopping(): boolean
-  /** The state that the run has now; `void` when it is another's by now, and then its audit rows were saved. */
+  /** The current state of the run; `void` if another worker has it, and then its audit rows were saved. */
   commit(step: StepCommit): Promise<RunState | 'void'>
-  /** Audit rows that belong to no commit of the run. */
+  /** Audit rows outside of a commit of the run. */
   saveRows(rows: readonly AuditEntry[]): Promise<void>
 }
 
-/** For so many leases a change that was asked for may still come. */
+/** The number of leases during which a requested change may still arrive. */
 const lateLeases = 2
 
 /** One claim on a run: executes step after step, each committed before the next, until the run leaves the worker. */
@@ -54,7 +54,7 @@ export class ClaimedRunExecution {
   readonly #sealer: RunSealer
   #attempt: number
   #touched: boolean
-  /** As it was committed last. */
+  /** As last committed. */
   #form: StoredForm
 
   constructor(run: ClaimedRun, parts: ClaimedRunParts) {
@@ -70,7 +70,7 @@ export class ClaimedRunExecution {
     this.#form = secret === undefined ? { data: kept } : { data: kept, secret }
   }
 
-  /** `stepAbort` gives each step its signal. Throws what committing throws. */
+  /** `stepAbort` returns the signal of each step. Throws errors of the commit. */
   async execute(stepAbort: () => AbortSignal): Promise<void> {
     if (isWithinCall(this.#run.data)) return await this.#settleLostCall()
     const early = this.#earlyEnd()
@@ -90,8 +90,8 @@ export class ClaimedRunExecution {
   }
 
   /**
-   * Before its first write, a run that may only create accounts ends where one of its targets has the account already, as
-   * far as that can be previewed. Later it is the write that is refused.
+   * Before its first write, a run that may only create accounts ends if one of its targets already has the account,
+   * as far as the preview shows. Later the write is refused.
    */
   async #isRefused(state: RunProgress): Promise<boolean> {
     const isDenied = state.signal?.kind === 'approval' && !state.signal.approved
@@ -110,7 +110,7 @@ export class ClaimedRunExecution {
   }
 
   /**
-   * Where the run met an account that is not its own, notifies requester and approvers and writes an audit entry; where a
+   * If the run met an account that is not its own, notifies requester and approvers and writes an audit entry; if a
    * task gave it another user, writes an audit entry.
    */
   async #refusal(error: unknown): Promise<RunEffects> {
@@ -136,8 +136,8 @@ export class ClaimedRunExecution {
   }
 
   /**
-   * The process that executed the run within its call is gone, and no caller waits for the answer: the audit gets the
-   * changes that are found, and the run ends. An administrator handles changes that can't be found by reading.
+   * The process that executed the run within its call is gone, and no caller waits for the response: the audit gets
+   * the changes that are found, and the run ends. An administrator handles changes that can't be found by reading.
    */
   async #settleLostCall(): Promise<void> {
     const { id, name, data } = this.#run
@@ -202,25 +202,25 @@ export class ClaimedRunExecution {
     })
   }
 
-  /** Durable before the target is called. A run that was lost, or whose end was asked for, goes no further. */
+  /** Durable before the target is called. A run that was lost or cancelled does not continue. */
   async #intend(saved: SavedRun, log: StepLog): Promise<void> {
     const form = await this.#sealer.form(saved)
     this.#touched = true
     const next = { state: 'running', leaseMillis: this.#parts.leaseMillis } as const
     const steps = log.take(this.#attempt)
-    // After steps that were committed here, the one that intends is in its first attempt.
+    // After steps that were committed here, the planning step is in its first attempt.
     const state = await this.#commit(next, form, { steps }, steps.length > 0 ? 1 : this.#attempt)
     if (state !== 'running') throw new ClaimLost(this.#run.id)
   }
 
-  /** What an earlier attempt did, unless the audit has it already. */
+  /** What an earlier attempt did, unless the audit already has it. */
   async #confirmed(intents: readonly Intent[]): Promise<readonly AuditEntry[]> {
     if (intents.length === 0) return []
     const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
     return unreported(intents, rows)
   }
 
-  /** What follows from the batch; when the store cannot take it, that is an incident. */
+  /** The effects of the batch; an incident if the store can't accept them. */
   async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditEntry[]): Promise<RunState | 'void'> {
     const { end, saved, requests, log } = batch
     const common = { steps: log.take(this.#attempt), audit: rows }
@@ -306,7 +306,7 @@ function unknownOutcome(intents: readonly Intent[]): GatewayError {
 const isAccountExists = (error: unknown): error is GatewayError =>
   error instanceof GatewayError && error.code === 'ACCOUNT_EXISTS'
 
-/** What is committed with the end of such a run: the mail to the person who registered, those to approvers, and the audit. */
+/** Committed with the end of such a run: the mails to the registered user and to approvers, and the audit. */
 function refusalEffects(
   run: ClaimedRun,
   { code, publicText }: GatewayError,
@@ -323,7 +323,7 @@ function refusalEffects(
 
 const longest = 200
 
-/** What is committed with the incident of a bound run that a task gave another user. */
+/** Committed with the incident of a bound run that a task gave another user. */
 function anotherSubjectEffects(
   run: ClaimedRun,
   { value, publicText }: AnotherSubject,

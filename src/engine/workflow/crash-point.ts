@@ -1,6 +1,6 @@
 /**
- * Points of an execution where a crash matters: the worker has claimed a run; a target was changed and that is not yet
- * stored; only the commit is missing; the commit is durable but not yet reported.
+ * Points of an execution where a crash matters: the worker has claimed a run; a target was changed and that is not
+ * yet stored; only the commit is missing; the commit is durable but not yet reported.
  */
 export const crashPoints = ['after-claim', 'after-target-call', 'before-commit', 'after-commit'] as const
 export type CrashPoint = (typeof crashPoints)[number]

@@ -13,19 +13,19 @@ import { copyUser, sameLogin } from '#sdk/workflow/workflow-user.ts'
 /** One task of a definition, created and ready to run. */
 export interface Step {
   readonly taskType: string
-  /** Which one it is, where the task type alone does not say so. */
+  /** Which one it is, if the task type does not identify it. */
   readonly name?: string
   readonly task: WorkflowTask
 }
 
-/** A workflow, created once per configuration. Every list of tasks in its tree is known by its place. */
+/** A workflow, created once per configuration. Every list of tasks in its tree is identified by its place. */
 export interface Definition {
   readonly name: string
-  /** A run is pinned to this. */
+  /** Runs are pinned to this. */
   readonly hash: string
-  /** Whoever calls chooses when the access ends. */
+  /** The requester chooses the expiry date. */
   readonly accessEnds?: AccessEndOffer
-  /** How long a run may take. */
+  /** The maximum duration of a run. */
   readonly deadline?: TimeSpan
   /** By place: `''` is the workflow's own list, `2/onSuccess` the list in the third task's branch, and so on. */
   readonly lists: ReadonlyMap<string, readonly Step[]>
@@ -66,8 +66,8 @@ export async function createDefinition(config: WorkflowConfig, host: TaskHost, s
 }
 
 /**
- * The task, failing with TARGET_TIMEOUT when one execution of it takes longer. Calls to targets are told; a task that does
- * not listen is not waited for.
+ * The task, failing with TARGET_TIMEOUT when one execution takes longer. Aborts calls to targets; does not wait for
+ * a task that ignores the signal.
  */
 export function withTimeLimit(task: WorkflowTask, millis: number): WorkflowTask {
   const { preview } = task
@@ -96,8 +96,8 @@ export function withTimeLimit(task: WorkflowTask, millis: number): WorkflowTask 
 }
 
 /**
- * The task, refused with ACCESS_DENIED when it makes the user of a bound run another one. The step ends with that, so no
- * later task calls a target or starts a run for that user.
+ * The task, refused with ACCESS_DENIED if it replaces the user of a bound run. The step ends with that, so no later
+ * task calls a target or starts a run for that user.
  */
 function withBoundSubject(task: WorkflowTask): WorkflowTask {
   const { preview } = task

@@ -16,14 +16,17 @@ export interface DefinitionParts {
   readonly store: Pick<RunStore, 'definition' | 'saveDefinitions'>
 }
 
-/** What is in use says so this often at least, so that it is not cleaned up; less than a day, as cleaning up relies on. */
+/**
+ * The longest time between two reports of use, so that definitions in use are not cleaned up; less than a day, as
+ * the cleanup relies on.
+ */
 const usedMillis = 3600_000
-/** Definitions of earlier configurations that are kept ready. */
+/** How many definitions of earlier configurations are cached. */
 const maxOld = 200
 
 /**
- * The definitions of one configuration, and those that stored runs were started with: these are read from the store and
- * created against the targets of this configuration when they are needed.
+ * The definitions of one configuration, and those of stored runs, which are read from the store and created with
+ * the targets of this configuration when they are needed.
  */
 export class Definitions {
   readonly #parts: DefinitionParts
@@ -38,7 +41,7 @@ export class Definitions {
     this.#parts = parts
   }
 
-  /** Throws NOT_SUPPORTED when there is none of that name, and WORKFLOW_FAILED when that one was not loaded. */
+  /** Throws NOT_SUPPORTED for an unknown name, and WORKFLOW_FAILED if that one was not loaded. */
   get(name: string, hash?: string): Definition {
     const present = this.#parts.created.get(name)
     if (hash === undefined) {
@@ -60,7 +63,7 @@ export class Definitions {
     return pins
   }
 
-  /** So that a run that is stored can be taken up whatever the configuration is then. */
+  /** So that a stored run can continue under any later configuration. */
   async save(pins: Pins): Promise<void> {
     const missing: { name: string; hash: string; body: string }[] = []
     for (const [name, hash] of pins) {
@@ -74,7 +77,7 @@ export class Definitions {
     for (const { name, hash } of missing) this.#saved.set(keyOf(name, hash), performance.now())
   }
 
-  /** Makes `get` give these. Throws WORKFLOW_FAILED, saying why, when one cannot be had any more. */
+  /** Makes `get` return these. Throws WORKFLOW_FAILED with the reason if one is no longer available. */
   async load(pins: Iterable<readonly [name: string, hash: string]>): Promise<void> {
     for (const [name, hash] of pins) {
       if (this.#parts.created.get(name)?.hash === hash) continue

@@ -14,7 +14,7 @@ import { runSql } from '#testing/postgres.ts'
 import type { FixtureOptions } from '#testing/workflow-fixture.ts'
 
 const asynchronous = { asynchronous: true } as const
-/** So that only a wake-up call can be what a worker heard. */
+/** So that a worker can only hear a wake-up call. */
 const noSweep = { sweepMillis: 600_000 }
 
 /** Three processes on PostgreSQL; on SQLite one, whose three workers share the call. */
@@ -53,7 +53,7 @@ const workerOf = (process: DurableProcess, limits = {}, changed = {}): { worker:
 })
 
 onEachDatabase('the dispatcher', (freshUrl) => {
-  test('wakes a worker for what another process has started, and for what a commit makes ready', async () => {
+  test('wakes a worker for runs that another process started, and for runs that a commit makes ready', async () => {
     const ran: string[] = []
     const tasks = {
       note: ({ request }: TaskContext) => {
@@ -67,13 +67,13 @@ onEachDatabase('the dispatcher', (freshUrl) => {
     await startWorkers([workerOf(three, noSweep)])
     if (one.wake !== three.wake) await one.wake.start(() => {})
     const ids: string[] = []
-    // Of one subject, so that each but the first becomes claimable by the end of the one before it.
+    // Of one subject, so that each but the first becomes claimable by the end of the previous one.
     for (const n of ['1', '2', '3']) ids.push((await one.run('w', { ...asynchronous, params: { n } })).id)
     for (const id of ids) await one.settled(id, 'completed')
     expect(ran).toEqual(['1', '2', '3'])
   })
 
-  test('says nothing of what is undone', async () => {
+  test('does not notify about a rollback', async () => {
     const [one] = await openFleet(await freshUrl(), { workflows: {} })
     if (one === undefined) throw new Error('no fleet')
     let wakes = 0
@@ -115,7 +115,7 @@ onEachDatabase('the dispatcher', (freshUrl) => {
     await startWorkers([workerOf(one, limits), workerOf(two, limits)])
     for (let n = 20; n < 60; n++) await start(n)
     for (const id of ids) await one.settled(id, 'completed')
-    // What the killed one had begun came again under the same key, which a target tells apart by.
+    // What the killed one had begun came again under the same key, by which a target recognizes it.
     expect([...effects.keys()].sort()).toEqual(ids.flatMap((id) => [`${id}/1`, `${id}/2`]).sort())
     const twice = [...effects.values()].filter((count) => count > 1)
     expect(twice.length).toBeLessThanOrEqual(5)

@@ -20,7 +20,7 @@ const asynchronous = { asynchronous: true } as const
 
 const request: ApprovalRequest = { label: 'Manager', approvers: [], allowSelf: false, escalations: [] }
 
-/** Asks once; then says what was decided. */
+/** Asks once; then returns the decision. */
 const approval = ({ signal, request: map }: TaskContext): TaskOutcome => {
   if (signal?.kind !== 'approval') return { kind: 'wait', approval: request }
   map.set('decidedBy', signal.by ?? 'nobody')
@@ -41,7 +41,7 @@ const approvals = {
   }),
 }
 
-/** Every text that the database holds. */
+/** Every text in the database. */
 async function everything(url: string): Promise<string> {
   const { dialect, address } = readAddress(url)
   const tables = ['runs', 'steps', 'definitions', 'approvals', 'timers', 'mails', 'audit', 'idempotency']
@@ -59,7 +59,7 @@ async function everything(url: string): Promise<string> {
 
 onEachDatabase('durable runs', (freshUrl) => {
   describe('an asynchronous run', () => {
-    test('that sets a password ends sessions with the commit of its step, also after a crash before it', async () => {
+    test('that sets a password ends sessions with the commit of its step, even after a crash before it', async () => {
       const url = await freshUrl()
       const store = new MemoryTarget()
       const process = await openDurable(url, {
@@ -120,7 +120,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(rows[0]).toMatchObject({ requestor: 'caller', caller: 'api', requestId: 'r' })
     })
 
-    test('keeps its secrets sealed until they are used, and then no more', async () => {
+    test('keeps its secrets encrypted until they are used, and then deletes them', async () => {
       const url = await freshUrl()
       const store = new MemoryTarget()
       let down = true
@@ -147,7 +147,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(await everything(url)).not.toMatch(/hunter2|g1\./)
     })
 
-    test('is not overtaken by a call about the same subject, however often it has to be tried', async () => {
+    test('is not overtaken by a call about the same subject, even while it is retried', async () => {
       const store = new MemoryTarget()
       let failures = 1
       store.before = ({ method }) => {
@@ -176,7 +176,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(await process.runs.start(call)).toMatchObject({ kind: 'started', result: { status: 'completed' } })
     })
 
-    test('is answered the same when it comes again under its key', async () => {
+    test('returns the same response when it is repeated under its key', async () => {
       const store = new MemoryTarget()
       const process = await openDurable(await freshUrl(), { workflows: { w: [provision()] }, targets: { store } })
       const user = { userID: 'u', attributes: new Map() as never, groups: [] }
@@ -219,7 +219,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     const workflows = { w: [addMail, provision(), { taskType: 'addGroup', name: 'g' }, provision()] }
 
     test.each(['after-claim', 'before-target', 'before-commit', 'after-commit'] as const)(
-      '%s: another goes on, and nothing is done twice',
+      '%s: another continues, and nothing is done twice',
       async (point) => {
         const url = await freshUrl()
         const store = new MemoryTarget()
@@ -249,7 +249,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       },
     )
 
-    test('in the step again and again, after it wrote down what it is about to do, is an incident too', async () => {
+    test('in the step repeatedly, after it stored its planned changes, causes an incident too', async () => {
       const store = new MemoryTarget()
       const url = await freshUrl()
       const process = await openDurable(url, { workflows: { w: [provision()] }, targets: { store } })
@@ -267,7 +267,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(store.stored('jjackson')).toBeUndefined()
     })
 
-    test('again and again is an incident', async () => {
+    test('repeatedly causes an incident', async () => {
       const store = new MemoryTarget()
       const process = await openDurable(await freshUrl(), { workflows, targets: { store } })
       const { id } = await process.run('w', asynchronous)
@@ -277,7 +277,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(store.calls).toEqual([])
     })
 
-    test('a slow one that lost its run commits nothing, and what it changed is in the audit', async () => {
+    test('a slow worker that lost its run commits nothing, and its changes are in the audit', async () => {
       const url = await freshUrl()
       const store = new MemoryTarget()
       const gate = Promise.withResolvers<void>()
@@ -329,7 +329,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(executed).toBe(1)
     })
 
-    test('a step that takes too long is told so, and tried again', async () => {
+    test('a step that takes too long is aborted, and retried', async () => {
       const aborted: unknown[] = []
       let calls = 0
       const tasks = {
@@ -352,7 +352,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       ])
     })
 
-    test('many runs and two workers: each run once, those of one subject in their order', async () => {
+    test('many runs and two workers: each run once, those of one subject in order', async () => {
       const url = await freshUrl()
       const seen: string[] = []
       let together = 0
@@ -384,7 +384,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(most).toBeGreaterThan(1)
     })
 
-    test('a worker that is closed gives its run back after the step it is at', async () => {
+    test('a worker that is closed gives its run back after the current step', async () => {
       const url = await freshUrl()
       const gate = Promise.withResolvers<void>()
       const ran: string[] = []
@@ -415,8 +415,8 @@ onEachDatabase('durable runs', (freshUrl) => {
     })
   })
 
-  describe('what goes wrong', () => {
-    test('and passes is tried again, as the same step', async () => {
+  describe('an error', () => {
+    test('that is temporary is retried, as the same step', async () => {
       const store = new MemoryTarget()
       let failures = 2
       store.before = ({ method }) => {
@@ -438,7 +438,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       ])
     })
 
-    test('and stays is an incident, which blocks nobody, and can be tried again', async () => {
+    test('that persists is an incident, which blocks no other run, and can be retried', async () => {
       const store = new MemoryTarget()
       let down = true
       store.before = ({ userID }) => {
@@ -462,7 +462,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(rows).toMatchObject([{ target: 'gatehouse', attribute: 'workflow', value: 'retry', reason: 'mended' }])
     })
 
-    test('because a script changed the login of a bound run is an incident that says so, is audited, and writes no user', async () => {
+    test('because a script changed the login of a bound run is an incident with the reason, is audited, and writes no user', async () => {
       const script = (code: string) => ({
         taskType: 'customTask',
         className: 'tasks.JavaScriptTask',
@@ -496,7 +496,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(store.stored('jjackson')?.attributes).toEqual({ mail: ['a@example.com'] })
     })
 
-    test('for good is an incident at once, and can be skipped', async () => {
+    test('that is permanent is an incident at once, and can be skipped', async () => {
       const store = new MemoryTarget()
       store.before = ({ method }) => {
         if (method === 'createUser') throw new GatewayError('CONFLICT', 'taken')
@@ -516,7 +516,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       await expect(process.runs.skip({ id, fence: run.fence, by: 'admin' })).rejects.toMatchObject({ code: 'CONFLICT' })
     })
 
-    test('after the target did it, and its answer was lost: the change is in the audit once', async () => {
+    test('after the target made the change, with a lost response: the change is in the audit once', async () => {
       const store = new MemoryTarget([], false)
       const create = store.createUser.bind(store)
       let lost = true
@@ -542,7 +542,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       ])
     })
 
-    test('and the target did nothing, as it says: nothing is in the audit, also when another did it', async () => {
+    test('by which the target reports no change: nothing is in the audit, even if another made it', async () => {
       const store = new MemoryTarget()
       let failures = 1
       store.before = ({ method }) => {
@@ -559,7 +559,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(rows.map(({ attribute }) => attribute)).toEqual(['workflow'])
     })
 
-    test('after a change: the change is in the audit, and the next attempt is not bound to what was read before', async () => {
+    test('after a change: the change is in the audit, and the next attempt is not bound to earlier versions', async () => {
       const store = new MemoryTarget([{ userID: 'jjackson', attributes: { mail: ['old'] } }])
       let failures = 1
       const tasks = {
@@ -599,7 +599,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       ],
     }
 
-    test('a called run that meets an approval is stored as it stands, and goes on with the decision', async () => {
+    test('a called run that meets an approval is stored in its state, and continues with the decision', async () => {
       const url = await freshUrl()
       const store = new MemoryTarget()
       const options = { workflows, targets: { store }, tasks: { approval }, approvals }
@@ -645,7 +645,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       ])
     })
 
-    test('what was decided is not lost when the step behind it has to be tried again', async () => {
+    test('a decision is not lost when the step after it is retried', async () => {
       let failures = 1
       const flaky = (context: TaskContext): TaskOutcome => {
         if (context.signal !== undefined && failures-- > 0) throw new GatewayError('TARGET_TIMEOUT', 'slow')
@@ -669,7 +669,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(store.stored('jjackson')?.groups).toEqual(['denied'])
     })
 
-    test('an approval that nobody may decide is an incident', async () => {
+    test('an approval that no one may decide is an incident', async () => {
       const nobody = {
         open: async () => {
           throw new GatewayError('NO_APPROVERS', 'nobody passes the rules')
@@ -717,7 +717,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     })
   })
 
-  test('the deadline that a workflow has holds for each of its runs', async () => {
+  test('the deadline of a workflow applies to each of its runs', async () => {
     const tasks = {
       approval,
       start: ({ effects, user }: TaskContext): TaskOutcome => {
@@ -737,7 +737,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     await expect.poll(ended, { timeout: 10_000 }).toBe(3)
   })
 
-  test('the end of access that a run was asked for with is told as long as the run is kept', async () => {
+  test('the requested expiry of a run is shown as long as the run is stored', async () => {
     const options = {
       workflows: { w: [provision()] },
       targets: { store: new MemoryTarget() },
@@ -760,7 +760,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     }
     const group = (name: string) => ({ taskType: 'addGroup', name })
 
-    test('a run goes on as it began, whatever the configuration says by then, and so does what it calls', async () => {
+    test('a run continues with its original definition under any configuration, and so do the workflows it calls', async () => {
       const store = new MemoryTarget()
       const workflows = {
         w: [{ taskType: 'pause' }, group('old'), { taskType: 'callWorkflow', name: 'called' }, provision()],
@@ -780,7 +780,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(store.stored('jjackson')?.groups).toEqual(['old', 'old-called'])
     })
 
-    test('one that cannot be had any more is an incident that says why', async () => {
+    test('one that is no longer available is an incident with the reason', async () => {
       const gone = { gone: () => next }
       const workflows = { w: [{ taskType: 'pause' }, { taskType: 'gone' }] }
       const process = await openDurable(await freshUrl(), { workflows, tasks: { ...tasks, ...gone }, approvals })
@@ -794,7 +794,7 @@ onEachDatabase('durable runs', (freshUrl) => {
   })
 
   describe('cancelling', () => {
-    test('ends a run before its next step, with what its last step did', async () => {
+    test('ends a run before its next step, with the effects of its last step', async () => {
       const store = new MemoryTarget()
       const gate = Promise.withResolvers<void>()
       const begun = Promise.withResolvers<void>()
@@ -834,7 +834,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     })
   })
 
-  test('what a step asks for is committed with it: mails, access that ends, other runs', async () => {
+  test('effects of a step are committed with it: mails, access that expires, other runs', async () => {
     const url = await freshUrl()
     const expires = new Date(Date.now() + 3_600_000)
     let failures = 1
@@ -863,7 +863,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     for (const user of ['jjackson', 'second']) await expect.poll(() => store.stored(user)).toBeDefined()
   })
 
-  test('another run that a step asks for has the same caller, so that nobody hides behind a requestor', async () => {
+  test("another run that a step starts has the same caller, which the requestor can't hide", async () => {
     const tasks = {
       wishes: ({ effects, user, requestor }: TaskContext): TaskOutcome => {
         effects.start({ name: 'other', requestor, params: {}, user, asynchronous: true })
@@ -883,7 +883,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     )
   })
 
-  test('what a step asks for and cannot have fails the run, and what was changed is in the audit', async () => {
+  test('an invalid effect of a step fails the run, and earlier changes are in the audit', async () => {
     const store = new MemoryTarget()
     const tasks = {
       wishes: ({ effects, user }: TaskContext): TaskOutcome => {
@@ -906,7 +906,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     expect((await process.storage.audit.list({ workflowId: id, limit: 10 })).rows.length).toBe(1)
   })
 
-  test('a database that is away for a moment loses nothing', async () => {
+  test('a database that is briefly unavailable loses nothing', async () => {
     const store = new MemoryTarget()
     const process = await openDurable(await freshUrl(), { workflows: { w: [provision()] }, targets: { store } })
     let failures = 2
@@ -929,7 +929,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     expect((await process.storage.runs.steps(id)).length).toBe(1)
   })
 
-  test('a clock that is set back changes nothing: runs are due, claimed and taken over by the clock of the database', async () => {
+  test("a clock that is set back changes nothing: the database's clock decides when runs are due, claimed and taken over", async () => {
     const url = await freshUrl()
     const store = new MemoryTarget()
     const options = { workflows: { w: [addMail, provision()] }, targets: { store } }
@@ -938,7 +938,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     const process = await openDurable(url, options, { changed: () => ({ clock }) })
     const { id } = await process.run('w', { ...asynchronous, deadline: new Date(Date.now() + 60_000) })
     offset = -24 * 3600_000
-    // Somebody else has claimed it, and died.
+    // Another worker has claimed it, and died.
     await process.storage.runs.claim('dead', 1, 300)
     const behind = await process.run('w', asynchronous)
     process.worker({ leaseMillis: 300 })
@@ -950,7 +950,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     expect((await process.storage.audit.verify()).problems).toEqual([])
   })
 
-  test('runs that the last process left are taken up at once, where there is one process', async () => {
+  test('a single process continues the runs of its predecessor at once', async () => {
     const url = await freshUrl()
     if (readAddress(url).dialect === 'postgres') return
     const store = new MemoryTarget()

@@ -9,12 +9,12 @@ import { hasGroups, hasLookups, type Target, type TargetChange, type TargetReque
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
 /**
- * What a step was about to change at a target, as it would stand in the audit. It is stored with the run before the
- * target is called: when the outcome of the call is unknown, the next attempt finds by reading that the change is there,
- * and the audit gets its row all the same.
+ * A change that a step plans to make at a target, in the form of an audit entry. It is stored with the run before
+ * the target is called: if the outcome of the call is unknown, the next attempt finds by reading that the change
+ * was made, and the audit still gets its row.
  */
 export interface Intent extends AuditEntry {
-  /** The group that it is about, where it is not about the user. */
+  /** The group, if it is not about the user. */
   readonly group?: string
 }
 
@@ -29,7 +29,7 @@ export const intentsToJson = (intents: readonly Intent[]): JsonObject[] =>
 
 const optional = ['caller', 'value', 'requestId', 'approval', 'reason', 'group'] as const
 
-/** Throws WORKFLOW_FAILED for anything that was not written by `intentsToJson`. */
+/** Throws WORKFLOW_FAILED for anything that `intentsToJson` did not write. */
 export function intentsFromJson(list: readonly JsonValue[]): Intent[] {
   return list.map((item) => {
     const saved = new SavedObject(item, 'intent')
@@ -68,7 +68,7 @@ export const intentsOf = (trail: AuditTrail, place: AuditPlace, changes: readonl
     return group === undefined ? row : { ...row, group }
   })
 
-/** Intents without an audit entry, each once. */
+/** Planned changes without an audit entry, each once. */
 export function unreported(intents: readonly Intent[], rows: readonly AuditEntry[]): Intent[] {
   return intents.filter(
     (intent, i) =>
@@ -77,7 +77,7 @@ export function unreported(intents: readonly Intent[], rows: readonly AuditEntry
   )
 }
 
-/** Targets say by these that they have changed nothing; after anything else it is not known. */
+/** With these errors targets report that they changed nothing; after any other it is unknown. */
 const refusals: ReadonlySet<string> = new Set([
   'BAD_REQUEST',
   'CONFLICT',
@@ -93,9 +93,9 @@ export const isRefusedCall = (error: unknown): boolean => error instanceof Gatew
 /** The outcome of planned changes whose process died. */
 export interface FoundIntents {
   readonly there: readonly Intent[]
-  /** Not, or not yet: the target may still be at it. */
+  /** Not, or not yet: the target may still work on it. */
   readonly absent: readonly Intent[]
-  /** Not visible by reading: a password, or a user whom the target knows by another login. */
+  /** Not visible by reading: a password, or a user with another login at the target. */
   readonly unknown: readonly Intent[]
 }
 
@@ -107,7 +107,7 @@ interface FindParts {
 
 type Finding = 'there' | 'absent' | 'unknown'
 
-/** Reads only. Throws what targets throw. */
+/** Only reads. Throws errors of targets. */
 export async function findIntents(intents: readonly Intent[], parts: FindParts): Promise<FoundIntents> {
   const findings = new Map<Intent, Finding>()
   for (const [name, ofTarget] of groupBy(intents, ({ target }) => target)) {

@@ -7,7 +7,7 @@ import { newId } from '#kernel/ids.ts'
 import type { RunAccess, RunIntervention } from '#sdk/workflow/runs.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
-/** Shows stored runs and lets administrators act on them; needs no configuration. Every act is in the audit. */
+/** Shows stored runs and lets administrators act on them; needs no configuration. Audits every action. */
 export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
   readonly #store: RunStore
   readonly #clock: Clock

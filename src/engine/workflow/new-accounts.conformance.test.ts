@@ -123,7 +123,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(store.passwords.size).toBe(0)
   })
 
-  test('another user has a value that must be unique by now', async () => {
+  test('another user got a value that must be unique', async () => {
     const store = new MemoryTarget()
     const people = [
       {
@@ -142,7 +142,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(store.stored('newhire')).toBeUndefined()
   })
 
-  test('where one of several targets has the account, none is written', async () => {
+  test('if one of several targets has the account, none is written', async () => {
     const [store, second] = [new MemoryTarget(), new MemoryTarget([real])]
     const workflows = { w: [provision(), provision({ target: 'second', setPassword: false })] }
     const process = await openDurable(await freshUrl(), { workflows, targets: { store, second } })
@@ -172,7 +172,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     ['deletes', { taskType: 'delete', target: 'store' }],
     ['takes from a group', revoke('group', 'staff')],
     ['revokes', revoke('user', 'newhire')],
-  ])('a task that %s changes no account of another', async (_, task) => {
+  ])('a task that %s changes no account of another user', async (_, task) => {
     const store = new MemoryTarget([real])
     const process = await openDurable(await freshUrl(), { workflows: { w: [task] }, targets: { store } })
     const { id } = await process.run('w', registration)
@@ -181,7 +181,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(store.stored('newhire')).toEqual(kept)
   })
 
-  test('the run changes, and gives more groups to, what it created itself, also after another wait and a restart', async () => {
+  test('the run changes the accounts that it created, and adds groups to them, even after another wait and a restart', async () => {
     const url = await freshUrl()
     const store = new MemoryTarget()
     const workflows = {
@@ -230,7 +230,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(second.stored('newhire')).toEqual(kept)
   })
 
-  test('of two registrations of one login that wait, the first to be approved wins', async () => {
+  test('of two waiting registrations of one login, the first to be approved wins', async () => {
     const store = new MemoryTarget()
     const options = { tasks, approvals, targets: { store }, workflows: { w: askFirst(provision()) } }
     const process = await openDurable(await freshUrl(), options)
@@ -244,7 +244,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
   })
 
   test.each(['before-target', 'before-commit'] as const)(
-    'a process that dies %s: the account that it created is the run’s own',
+    'a process that dies %s: the account that it created belongs to the run',
     async (point) => {
       const url = await freshUrl()
       const store = new MemoryTarget()
@@ -267,7 +267,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     },
   )
 
-  test('a process that dies before it creates the account: one that another created since then stays', async () => {
+  test('a process that dies before it creates the account: an account that another created since then stays', async () => {
     const url = await freshUrl()
     const store = new MemoryTarget()
     const workflows = { w: [provision()] }
@@ -296,7 +296,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     return process
   }
 
-  test('a target that can be searched is asked for unique values, too', async () => {
+  test('a searchable target is checked for unique values too', async () => {
     const process = await openOwn(await freshUrl(), { w: [provision()] })
     const users = process.storage.userDirectory({ name: 'people' })
     await users.create({ userID: 'real', attributes: Attributes.from({ mail: ['Evil@example.com'] }), groups: [] })
@@ -307,7 +307,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(await users.findByLogin('newhire')).toBeUndefined()
   })
 
-  test('an account that another created in the place of the run’s own stays as it is', async () => {
+  test('an account that another created in place of the run’s own stays unchanged', async () => {
     const process = await openOwn(await freshUrl(), {
       w: [provision(), ...askFirst({ taskType: 'addGroup', name: 'g' }, provision())],
     })
@@ -323,7 +323,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(await users.findByLogin('newhire')).toEqual(before)
   })
 
-  test('in the own database, where the audit is one commit with the account, a lost process changes nothing about it', async () => {
+  test("in Gatehouse's own database, where the audit is one commit with the account, a lost process changes nothing", async () => {
     const url = await freshUrl()
     const workflows = { w: [provision()] }
     const open = (): Promise<DurableProcess> => openOwn(url, workflows)
@@ -343,7 +343,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     expect(await other.settled(again.id)).toMatchObject({ state: 'failed', incident })
   })
 
-  test('a target that does not answer is tried again, and an administrator may have it tried', async () => {
+  test('a target that does not answer is retried, and an administrator may retry', async () => {
     const store = new MemoryTarget()
     let failures = 2
     store.before = ({ method }) => {

@@ -22,16 +22,16 @@ describe('createRequestMap', () => {
     'com.tremolosecurity.unison.provisioning.SetPassword',
     'TREMOLO_USER_ID',
     'constructor',
-  ])('refuses the engine key %s', (key) => {
+  ])('rejects the engine key %s', (key) => {
     expect(() => createRequestMap({ [key]: 'true' })).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
   })
 
-  test('refuses a key that reaches into JavaScript', () => {
+  test("rejects a key that reaches JavaScript's own properties", () => {
     const params = JSON.parse('{"__proto__": "x"}') as Record<string, string>
     expect(() => createRequestMap(params)).toThrow(expect.objectContaining({ code: 'BAD_REQUEST' }))
   })
 
-  test('a run may say how it is executed, and nothing else', () => {
+  test('a call may set how it is executed, and no other engine key', () => {
     expect(createRequestMap({ 'UNISON.EXEC.TYPE': 'UNISON.EXEC.SYNC' }).size).toBe(1)
     expect(createRequestMap({ 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' }).size).toBe(1)
     expect(() => createRequestMap({ 'UNISON.EXEC.TYPE': 'later' })).toThrow(
@@ -39,7 +39,7 @@ describe('createRequestMap', () => {
     )
   })
 
-  test('the call itself says whether it is asynchronous, or else its parameter', () => {
+  test('the call itself decides whether it is asynchronous, or else its parameter', () => {
     const params = { 'UNISON.EXEC.TYPE': 'UNISON.EXEC.ASYNC' }
     expect(isAsynchronous({ params: {} })).toBe(false)
     expect(isAsynchronous({ params })).toBe(true)

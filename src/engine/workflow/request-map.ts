@@ -5,14 +5,12 @@ import type { RequestMap } from '#sdk/workflow/workflow-task.ts'
 const maxKeys = 256
 const maxKeyLength = 256
 
-/** How a run is executed; the one engine key that a caller may set. */
+/** How a run is executed; the only engine key that a caller may set. */
 const execType = 'UNISON.EXEC.TYPE'
 const synchronous = 'UNISON.EXEC.SYNC'
 const asynchronous = 'UNISON.EXEC.ASYNC'
 
-/**
- * The request map of a run from what the caller passed. Throws BAD_REQUEST for engine keys and for more keys than fit.
- */
+/** The request map of a run from what the caller passed. Throws BAD_REQUEST for engine keys and for too many keys. */
 export function createRequestMap(params: Readonly<Record<string, string>>): RequestMap {
   const map: RequestMap = new Map()
   for (const key of Object.keys(params)) {
@@ -27,7 +25,7 @@ export function createRequestMap(params: Readonly<Record<string, string>>): Requ
   return map
 }
 
-/** What the call says, or else its request parameter; synchronous when neither says anything. */
+/** The value of the call, or else of its request parameter; synchronous by default. */
 export function isAsynchronous({ asynchronous: said, params }: Pick<WorkflowCall, 'asynchronous' | 'params'>): boolean {
   return said ?? (Object.hasOwn(params, execType) && params[execType] === asynchronous)
 }

@@ -6,14 +6,14 @@ import { GatewayError } from '#kernel/errors.ts'
 const unreachable = new GatewayError('TARGET_UNREACHABLE', 'down')
 
 describe('retryDelay', () => {
-  test('grows from attempt to attempt, spread, and ends', () => {
+  test('grows with each attempt, is random, and ends', () => {
     const delays = [1, 2, 3, 4, 5, 6, 7].map((attempt) => retryDelay(unreachable, attempt, defaultRetries, () => 1))
     expect(delays).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000])
     expect(retryDelay(unreachable, 3, defaultRetries, () => 0)).toBe(2_000)
     expect(retryDelay(unreachable, 8)).toBeUndefined()
   })
 
-  test('is never longer than the most, nor shorter than the target asks for', () => {
+  test('is never longer than the maximum, nor shorter than the target requests', () => {
     const limits = { ...defaultRetries, attempts: 1_000 }
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 999 }), fc.double({ min: 0, max: 1, noNaN: true }), (attempt, random) => {
@@ -36,11 +36,11 @@ describe('retryDelay', () => {
     'TARGET_FAILED',
     'NOT_FOUND',
     'NO_APPROVERS',
-  ] as const)('%s is not tried again', (code) => {
+  ] as const)('%s is not retried', (code) => {
     expect(retryDelay(new GatewayError(code, 'no'), 1)).toBeUndefined()
   })
 
-  test('what is no error of ours is tried a little', () => {
+  test('an unknown error is retried a few times', () => {
     expect(retryDelay(new TypeError('x'), 2)).toBeDefined()
     expect(retryDelay(new TypeError('x'), 3)).toBeUndefined()
     expect(retryDelay('thrown text', 1)).toBeDefined()

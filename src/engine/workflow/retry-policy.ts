@@ -1,9 +1,9 @@
 import { asGatewayError, type ErrorCode, GatewayError } from '#kernel/errors.ts'
 
 export interface RetryLimits {
-  /** Attempts of one step, the first included. */
+  /** Attempts of one step, including the first. */
   readonly attempts: number
-  /** Attempts of a step that failed with something that is no error of ours, such as a mistake in a plug-in. */
+  /** Attempts of a step that failed with an unknown error, such as a mistake in a plug-in. */
   readonly unknownAttempts: number
   readonly firstMillis: number
   readonly mostMillis: number
@@ -16,7 +16,7 @@ export const defaultRetries: RetryLimits = {
   mostMillis: 5 * 60_000,
 }
 
-/** What may be otherwise the next time. Everything else is for an administrator to look at. */
+/** Errors that may not happen again. An administrator has to look at all others. */
 const passing: ReadonlySet<ErrorCode> = new Set([
   'TARGET_UNREACHABLE',
   'TARGET_TIMEOUT',
@@ -30,9 +30,9 @@ const passing: ReadonlySet<ErrorCode> = new Set([
 const longestRetryAfterMillis = 60 * 60_000
 
 /**
- * How long to wait before a step is tried again that failed in its `attempt`-th attempt; undefined when it is not. The
- * wait doubles from attempt to attempt and is spread by `random`, so that many runs do not come back at one time; it is
- * never shorter than the target asked for.
+ * How long to wait before retrying a step that failed in its `attempt`-th attempt; undefined if it is not retried.
+ * The wait doubles with each attempt and is spread by `random`, so that many runs do not return at once; it is
+ * never shorter than the target requested.
  */
 export function retryDelay(
   error: unknown,

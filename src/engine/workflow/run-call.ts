@@ -10,12 +10,12 @@ import { newId } from '#kernel/ids.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
-/** Runs that may start one another: a workflow that starts itself must come to an end. */
+/** How many runs may start one another: a workflow that starts itself must end. */
 const maxDepth = 16
 
 /**
- * The run that a call asks for, before its first step. The caller's user stays untouched. Throws BAD_REQUEST, and
- * WORKFLOW_FAILED when too many runs started one another.
+ * The run of a call, before its first step. Copies the caller's user. Throws BAD_REQUEST, and WORKFLOW_FAILED if
+ * too many runs started one another.
  */
 export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): RunProgress {
   if (call.user.userID === '') throw new GatewayError('BAD_REQUEST', 'a workflow was called for a user without a login')

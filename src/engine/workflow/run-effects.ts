@@ -10,7 +10,7 @@ import type { ChangeClaim } from '#storage/password-change-store.ts'
 import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
 import type { SessionEnding } from '#storage/session-store.ts'
 
-/** What one step asked for. */
+/** The effects that one step requested. */
 export interface StepRequests {
   readonly step: number
   readonly effects: CollectedEffects
@@ -19,7 +19,7 @@ export interface StepRequests {
 /** The run that the steps belong to. */
 export type EffectRun = Pick<RunProgress, 'id' | 'workflow' | 'requestor' | 'caller' | 'requestId' | 'session'>
 
-/** What steps of a run asked for, as it is committed with them; no properties where there is nothing. */
+/** The effects of steps, committed with them; no properties if there are none. */
 export async function runEffects(
   by: EffectRun,
   requests: readonly StepRequests[],
@@ -58,7 +58,7 @@ function endingOf({ owners, logins, claim }: WrittenPassword, by: EffectRun): Se
 
 const maxEach = 1_000
 
-/** Notes durably that a password is about to be written, for runs that no one continues when their process dies. */
+/** Records durably that a password is about to be written, for runs that no process continues after a crash. */
 export interface PasswordNotes {
   begin(password: SetPassword): Promise<ChangeClaim>
   refused(claim: ChangeClaim): Promise<void>
@@ -69,7 +69,7 @@ interface WrittenPassword extends SetPassword {
   readonly claim?: ChangeClaim
 }
 
-/** Holds what is to follow from a step until its end is committed. A step that asks for too much fails. */
+/** Collects the effects of a step until its end is committed. A step that requests too much fails. */
 export class CollectedEffects implements StepEffects {
   readonly mails: StepMail[] = []
   readonly grants: GrantedAccess[] = []
@@ -85,7 +85,7 @@ export class CollectedEffects implements StepEffects {
     return this.mails.length + this.grants.length + this.starts.length + this.passwords.length === 0
   }
 
-  /** Throws BAD_REQUEST for a mail that cannot be sent. */
+  /** Throws BAD_REQUEST for a mail that can't be sent. */
   mail(mail: StepMail): void {
     checkMail(mail)
     add(this.mails, mail)

@@ -3,13 +3,13 @@ import { positionText } from '#engine/workflow/walk.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 
-/** Where the run stands, for people. */
+/** The position of the run, for people. */
 export function taskOf(state: RunProgress): string {
   const frame = state.frames.at(-1)
   return frame === undefined ? 'end' : positionText({ frame, index: frame.next })
 }
 
-/** A target's own error keeps its code; anything else is WORKFLOW_FAILED with the original as its cause. */
+/** A target's own error keeps its code; any other becomes WORKFLOW_FAILED with the original as its cause. */
 export function failureOf(state: RunProgress, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const text = `workflow "${state.workflow}", task ${taskOf(state)}: ${messageOf(error)}`

@@ -12,11 +12,11 @@ export interface Frame {
   readonly place: string
   /** The index of the task that runs next. */
   next: number
-  /** A copy this frame and those above it work on; it is dropped with the frame. */
+  /** A copy that this frame and those above it work on; dropped with the frame. */
   readonly user?: WorkflowUser
 }
 
-/** Everything that is known about a run between two steps. */
+/** The complete state of a run between two steps. */
 export interface RunProgress {
   readonly id: string
   readonly workflow: string
@@ -31,7 +31,7 @@ export interface RunProgress {
   readonly session?: string
   readonly user: WorkflowUser
   readonly request: RequestMap
-  /** The innermost list last; empty when the run has ended. */
+  /** The innermost list last; empty after the run has ended. */
   readonly frames: Frame[]
   /** The definitions of the run and of the workflows it calls, when it started: hash by name. */
   readonly pins: ReadonlyMap<string, string>
@@ -43,9 +43,9 @@ export interface RunProgress {
   signal?: TaskSignal
   /** Changes that earlier attempts of the next step planned and may have made. */
   intents?: readonly Intent[]
-  /** Present where the run may only create accounts; what it created so far grows. */
+  /** Present if the run may only create accounts; grows with what it created. */
   readonly newAccount?: Omit<NewAccount, 'created'> & { readonly created: CreatedAccount[] }
-  /** Present where no task may replace the user. */
+  /** Present if no task may replace the user. */
   readonly bound?: BoundSubject
   /** The approval that allowed the following steps. */
   approval?: string

@@ -14,7 +14,7 @@ import type { RunStatus, WorkflowCall, WorkflowResult } from '#sdk/workflow/work
 import type { NewRun } from '#storage/runs/run-commit.ts'
 import type { StartOutcome } from '#storage/runs/run-store.ts'
 
-/** How long a synchronous call with a key may take before the same call may be made again, since its process died. */
+/** How long a synchronous call with a key may take before the same call may be repeated, since its process died. */
 const answerMillis = 2 * 60_000
 /** How long a call waits for stored runs of its subject before it is stored behind them, or refused for now. */
 const behindMillis = 2_000
@@ -23,18 +23,18 @@ const behindMillis = 2_000
 const refusals = { burst: 50, perMinute: 30 }
 const longest = 200
 
-/** Runs, as the other parts of the engine use them. */
+/** Runs, for the other parts of the engine. */
 export interface Runs extends RunAccess {
   /** Stores or executes the run, as the call says. */
   run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
   /**
-   * A run that the caller's transaction stores, as `RunEffects.starts`. Its definition has been saved.
-   * Throws NOT_SUPPORTED when there is no workflow of that name.
+   * A run for the caller's transaction to store, as `RunEffects.starts`. Its definition has been saved. Throws
+   * NOT_SUPPORTED for an unknown workflow.
    */
   prepare(call: WorkflowCall): Promise<NewRun>
 }
 
-/** Runs as one configuration sees them. */
+/** Runs of one configuration. */
 export class RunService extends RunInterventions implements Runs {
   readonly #workflows: () => Workflows
   readonly #services: WorkflowServices
@@ -106,8 +106,8 @@ export class RunService extends RunInterventions implements Runs {
   }
 
   /**
-   * What was accepted before comes first, also when it is still to be tried again: else an account could come back that
-   * this call deletes.
+   * Earlier accepted runs come first, even while they wait for a retry: otherwise they could restore an account
+   * that this call deletes.
    */
   async #isBehind({ subject }: RunProgress): Promise<boolean> {
     const end = performance.now() + behindMillis
@@ -118,14 +118,14 @@ export class RunService extends RunInterventions implements Runs {
     return false
   }
 
-  /** A stored run that began by this key has no answer but that it was accepted; a call under way has none at all. */
+  /** A stored run of this key has no response except that it was accepted; a running call has none at all. */
   async #isStored(outcome: Repeated): Promise<boolean> {
     const run = outcome.kind === 'repeated' ? await this.get(outcome.run) : undefined
     return run !== undefined && !isWithinCall(run.data)
   }
 }
 
-/** For callers whose run cannot be asked for later, so that it must not be stored. */
+/** For callers who can't read the run later, so that it must not be stored. */
 const stillUnderWay = ({ subject }: RunProgress): GatewayError =>
   new GatewayError('TARGET_UNREACHABLE', `an earlier run for "${subject}" is still to be carried out`, {
     publicText: 'An earlier change of the same user is still to be carried out. Try again.',

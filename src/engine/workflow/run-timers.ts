@@ -30,7 +30,7 @@ const wakeRun =
     return (await store.signal(timer.run, { kind: 'time' }, { doneTimers: [claimOf(timer)] })) ? 'ended' : 'done'
   }
 
-/** A run that is being executed ends with its commit; the timer goes with it. */
+/** A run that is being executed ends with its commit, which deletes the timer. */
 const endLateRun =
   (store: RunStore): TimerHandler =>
   async (timer) => {
@@ -55,20 +55,20 @@ const endLateRun =
 
 const claimOf = ({ id, fence }: ClaimedTimer) => ({ id, fence })
 
-/** What a run that waits is stored with. */
+/** What a waiting run is stored with. */
 export interface Waiting {
   readonly approval?: NewApproval
   readonly timers: readonly NewTimer[]
 }
 
-/** Throws what opening an approval throws, such as NO_APPROVERS. */
+/** Throws errors of opening an approval, such as NO_APPROVERS. */
 export async function prepareWait(
   state: RunProgress,
   wait: WaitOutcome,
   approvals: ApprovalOpener,
   deadline: Date | undefined,
 ): Promise<Waiting> {
-  // A deadline is watched while the run waits; its timers end with the wait.
+  // A deadline applies while the run waits; its timers end with the wait.
   const timers = deadline === undefined ? [] : [deadlineTimer(state.id, deadline)]
   if ('until' in wait) return { timers: [...timers, wakeTimer(state.id, wait.until)] }
   const { id, workflow: name, subject, requestor, caller, who, request, newAccount } = state

@@ -11,11 +11,11 @@ import type { Closable } from '#kernel/scope.ts'
 import type { StepCommit } from '#storage/runs/run-commit.ts'
 
 export interface WorkerLimits extends ClaimTimes {
-  /** Runs that one process executes at the same time. */
+  /** How many runs one process executes concurrently. */
   readonly atOnce: number
-  /** How often it is looked for runs, whether or not somebody called. */
+  /** How often to look for runs without a wake-up. */
   readonly sweepMillis: number
-  /** How long closing waits for steps under way. */
+  /** How long closing waits for running steps. */
   readonly drainMillis: number
   readonly retries: RetryLimits
 }
@@ -32,9 +32,9 @@ export const defaultLimits: WorkerLimits = {
 const commitTries = 5
 
 /**
- * Executes stored runs, in any number of processes at once. A run is claimed for a while, executed step by step, each
- * step committed with everything that follows from it, and given back. It belongs to the process, not to one
- * configuration: each step uses the configuration of its moment.
+ * Executes stored runs, in any number of processes. A worker claims a run, executes it step by step, commits each
+ * step with all its effects, and gives the run back. It belongs to the process, not to one configuration: each step
+ * uses the current configuration.
  */
 export class RunWorker implements Closable {
   readonly name = processName()
@@ -53,7 +53,7 @@ export class RunWorker implements Closable {
     this.#limits = { ...defaultLimits, ...limits }
   }
 
-  /** How many runs are being executed here. */
+  /** How many runs this process executes now. */
   get active(): number {
     return this.#active.size
   }
@@ -64,7 +64,7 @@ export class RunWorker implements Closable {
     this.wake()
   }
 
-  /** There may be something to claim. Cheap, and may be called at any time. */
+  /** Looks for runs to claim. Cheap, and may be called at any time. */
   wake(): void {
     this.#wanted = true
     if (this.#stopping || this.#sweeper === undefined) return
@@ -74,7 +74,7 @@ export class RunWorker implements Closable {
     })
   }
 
-  /** Claims nothing more; runs under way are given back after the step that they are at. */
+  /** Claims no more runs; gives running ones back after their current step. */
   async close(): Promise<void> {
     this.#stopping = true
     clearInterval(this.#sweeper)
@@ -91,7 +91,7 @@ export class RunWorker implements Closable {
     const { atOnce, leaseMillis } = this.#limits
     while (this.#wanted && !this.#stopping) {
       const free = atOnce - this.#active.size
-      // Whoever ends makes room and calls again.
+      // A run that ends frees its slot and looks again.
       if (free <= 0) return
       this.#wanted = false
       try {
@@ -108,7 +108,7 @@ export class RunWorker implements Closable {
   #begin(run: ClaimedRun): void {
     const execution = this.#execute(run)
       .catch((err: unknown) => {
-        // The claim runs out, and the step is executed again, here or elsewhere.
+        // The claim expires, and the step is executed again, here or elsewhere.
         this.#services.log.warn('a run was put down in mid-step', { workflowId: run.id, workflow: run.name, err })
       })
       .finally(() => {
@@ -140,14 +140,14 @@ export class RunWorker implements Closable {
       })
     } catch (error) {
       if (begun) throw error
-      // Runs of the same subject that were called directly keep it busy.
+      // Direct calls of the same subject keep it busy.
       await runs.release(run)
     } finally {
       keeper.end()
     }
   }
 
-  /** A database that is away for a moment is waited for, as long as the claim may hold. */
+  /** Waits for a database that is briefly unavailable, as long as the claim may last. */
   async #commit(step: StepCommit): Promise<RunState | 'void'> {
     const { runs, crash } = this.#services
     crash('before-commit')
@@ -158,7 +158,7 @@ export class RunWorker implements Closable {
         return state
       } catch (error) {
         if (!(error instanceof GatewayError)) throw error
-        // After a commit of which nobody knew that it had succeeded, the same rows are there already.
+        // After a commit with an unknown outcome, the same rows exist already.
         if (error.code === 'VERSION_MISMATCH' || (error.code === 'CONFLICT' && tries > 1)) {
           await this.#saveRows(step.run.id, step.effects.audit ?? [])
           return 'void'

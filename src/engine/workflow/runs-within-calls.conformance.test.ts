@@ -22,7 +22,7 @@ const callOf = (name: string, more: Partial<WorkflowCall> = {}): WorkflowCall =>
   ...more,
 })
 
-/** A target that does what it is asked, or not, and then says nothing any more. */
+/** A target that makes the change, or not, and then stops answering. */
 class SilentTarget extends MemoryGroups {
   applies = true
 
@@ -48,7 +48,7 @@ const auditOf = async ({ storage }: DurableProcess, workflowId: string): Promise
 }
 
 onEachDatabase('runs within calls', (freshUrl) => {
-  test('a refused call is in the audit, part by part and at a bounded rate for each caller', async () => {
+  test('a refused call is in the audit, part by part and at a limited rate for each caller', async () => {
     const process = await openDurable(await freshUrl(), { workflows: {} })
     const refused = Array.from(
       { length: 20 },
@@ -83,7 +83,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       },
     }
 
-    test('is found afterwards with its timeline where that was asked for, and is no row otherwise', async () => {
+    test('can be read afterwards with its timeline if requested, and is not stored otherwise', async () => {
       const targets = { store: new MemoryTarget() }
       const process = await openDurable(await freshUrl(), { workflows, tasks, targets })
       const { id } = await process.run('w', { kept: true, caller: 'api' })
@@ -105,7 +105,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(await auditOf(process, other.id)).toHaveLength(2)
     })
 
-    test('under a key is answered by that answer, however soon it is asked for again', async () => {
+    test('under a key returns that response, however soon it is repeated', async () => {
       const process = await openDurable(await freshUrl(), { workflows: { w: [addMail] } })
       const key = { scope: 's', key: 'k', bodyHash: 'b' }
       const starts = await Promise.all(
@@ -120,14 +120,14 @@ onEachDatabase('runs within calls', (freshUrl) => {
       }
     })
 
-    test('and changes nothing is found too', async () => {
+    test('and changes nothing can be read too', async () => {
       const process = await openDurable(await freshUrl(), { workflows: { w: [addMail] } })
       const { id } = await process.run('w', { kept: true })
       expect(await process.storage.runs.get(id)).toMatchObject({ state: 'completed', touched: false })
       expect(await process.storage.runs.steps(id)).toHaveLength(1)
     })
 
-    test('and fails is found with what went wrong, and what it changed before is in the audit', async () => {
+    test('and fails can be read with its error, and its earlier changes are in the audit', async () => {
       const targets = { store: new MemoryTarget() }
       const process = await openDurable(await freshUrl(), { workflows, tasks, targets })
       await expect(process.run('fails', { kept: true })).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -138,7 +138,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect((await process.storage.runs.list({ limit: 10 })).runs).toHaveLength(1)
     })
 
-    test('holds up no stored run of its subject while it is executed, and is not executed by others', async () => {
+    test('delays no stored run of its subject while it is executed, and no other process executes it', async () => {
       const url = await freshUrl()
       const gate = Promise.withResolvers<void>()
       const store = new MemoryTarget()
@@ -155,7 +155,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect((await process.storage.runs.figures()).running).toBe(0)
     })
 
-    test('or has to wait after it changed a target goes on from there', async () => {
+    test('or has to wait after it changed a target continues from there', async () => {
       const store = new MemoryTarget()
       const until = new Date(Date.now() + 100)
       const waits = ({ signal }: TaskContext): TaskOutcome =>
@@ -185,7 +185,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       group: [customTask('tasks.CreateGroup', { target: 'store', name: 'crew', attributes: 'kind=made' })],
     }
 
-    /** The run that the dying process has begun, and a process that lives. */
+    /** The run that the dying process began, and a process that lives. */
     async function died(workflow: string, store: MemoryTarget, more: Partial<WorkflowCall> = {}) {
       const url = await freshUrl()
       const dying = await openDurable(
@@ -204,7 +204,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       return { id: run.id, other, begun: () => expect.poll(() => store.methods()).toContain('createUser') }
     }
 
-    test('after the target did it: the change is in the audit, and the run goes no further', async () => {
+    test('after the target made the change: it is in the audit, and the run does not continue', async () => {
       const store = new SilentTarget()
       const { id, other, begun } = await died('w', store)
       await begun()
@@ -215,7 +215,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect((await other.storage.audit.verify()).problems).toEqual([])
     })
 
-    test('before the target did it: nothing is in the audit', async () => {
+    test('before the target made the change: nothing is in the audit', async () => {
       const store = new SilentTarget()
       store.applies = false
       const { id, other } = await died('w', store)
@@ -225,7 +225,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(store.stored('jjackson')).toBeUndefined()
     })
 
-    test('while the target is still at it: the change is in the audit when it comes', async () => {
+    test('while the target still works on it: the change is in the audit once it arrives', async () => {
       const store = new SilentTarget()
       store.applies = false
       const { id, other } = await died('w', store)
@@ -236,7 +236,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(await auditOf(other, id)).toEqual(['add mail a@example.com', 'add userID jjackson'])
     })
 
-    test('while a password was set: nobody knows, so it is an incident, which can be closed', async () => {
+    test('while a password was set: the outcome is unknown, so it is an incident, which can be closed', async () => {
       const store = new SilentTarget([{ userID: 'jjackson' }])
       const { id, other } = await died('password', store, { password: 'hunter2' })
       other.worker()
@@ -250,7 +250,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(await other.runs.cancel({ id, fence: again.fence, by: 'admin', reason: 'looked' })).toBe('cancelled')
     })
 
-    test('while a group was made: it is found', async () => {
+    test('while a group was created: the group is found', async () => {
       const store = new SilentTarget()
       const { id, other } = await died('group', store)
       await expect.poll(() => store.groups.has('crew')).toBe(true)
@@ -259,7 +259,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
       expect(await auditOf(other, id)).toEqual(['add kind made', 'add name crew'])
     })
 
-    test('while the target cannot be read afterwards: it is asked again', async () => {
+    test("while the target can't be read afterwards: it is read again later", async () => {
       const store = new SilentTarget()
       const { id, other, begun } = await died('w', store)
       await begun()
@@ -274,7 +274,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
   })
 
   test.each([true, false])(
-    'a call whose answer is lost fails; what the target did is in the audit, kept: %s',
+    "a call whose response is lost fails; the target's change is in the audit, stored: %s",
     async (kept) => {
       class CutTarget extends MemoryTarget {
         override async createUser(...args: Parameters<MemoryTarget['createUser']>): Promise<void> {
@@ -311,10 +311,10 @@ onEachDatabase('runs within calls', (freshUrl) => {
     expect((await process.storage.runs.list({ limit: 5 })).runs).toEqual([])
   })
 
-  test('a process that was taken for dead tells the rest, and nothing twice', async () => {
+  test('a process that counted as dead writes the rest, and nothing twice', async () => {
     const url = await freshUrl()
     const gate = Promise.withResolvers<void>()
-    /** Makes the user, and says so late. */
+    /** Creates the user, and responds late. */
     class LateTarget extends MemoryTarget {
       override async createUser(user: never, attributes: readonly string[], request: TargetRequest): Promise<void> {
         await super.createUser(user, attributes, request)
@@ -340,7 +340,7 @@ onEachDatabase('runs within calls', (freshUrl) => {
   })
 
   describe('runs that start one another', () => {
-    test('come to an end, which is an incident', async () => {
+    test('end with an incident', async () => {
       const again = customTask('tasks.AsyncCallWorkflow', { workflowName: 'w', uidAttributeName: 'uid' })
       const process = await openDurable(await freshUrl(), { workflows: { w: [again] } })
       process.worker()

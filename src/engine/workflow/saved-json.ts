@@ -3,7 +3,10 @@ import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#
 
 const maxDepth = 32
 
-/** The value as JSON, copied. Throws WORKFLOW_FAILED for what JSON cannot hold, and for what is nested too deep. */
+/**
+ * The value as JSON, copied. Throws WORKFLOW_FAILED for anything that JSON can't represent, and for too deep
+ * nesting.
+ */
 export function toJson(value: unknown, what: string, depth = 0): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
@@ -31,7 +34,7 @@ function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
 const unstorable = (what: string): GatewayError =>
   new GatewayError('WORKFLOW_FAILED', `${what} holds what cannot be stored, so that the run cannot wait`)
 
-/** Reads what was stored; whatever is not as it was written throws WORKFLOW_FAILED. */
+/** Reads stored data; throws WORKFLOW_FAILED for anything else. */
 export class SavedObject {
   readonly #object: JsonObject
   readonly #what: string
@@ -79,7 +82,7 @@ export class SavedObject {
     return asTexts(this.list(name), `${this.#what}.${name}`)
   }
 
-  /** Pairs of a name and something. */
+  /** Pairs of a name and a value. */
   pairs(name: string): (readonly [string, JsonValue])[] {
     return this.list(name).map((pair) => {
       if (!Array.isArray(pair) || pair.length !== 2) throw broken(`${this.#what}.${name}`)

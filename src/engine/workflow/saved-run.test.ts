@@ -125,7 +125,7 @@ const smallest: RunProgress = {
 }
 
 describe('a saved run', () => {
-  test('comes back as it was', () => {
+  test('survives storing', () => {
     fc.assert(
       fc.property(states, (state) => {
         expect(plain(restoreRun(head, throughText(saveRun(state))))).toEqual(plain(state))
@@ -133,7 +133,7 @@ describe('a saved run', () => {
     )
   })
 
-  test('users that share what they were read at still share it', () => {
+  test('users that share their versions still share them', () => {
     const basedOn = new Map([['t', { target: 't', version: '1' }]])
     const user = { ...smallest.user, basedOn }
     const frame = { workflow: 'w', hash: 'h', place: '', next: 0, user: { ...smallest.user, basedOn } }
@@ -142,7 +142,7 @@ describe('a saved run', () => {
     expect(restored.user.basedOn).toEqual(basedOn)
   })
 
-  test('secrets are apart, wherever they stand', () => {
+  test('secrets are separate, at any place', () => {
     const user: WorkflowUser = {
       ...smallest.user,
       attributes: Attributes.from({ apiToken: ['s3cret'], mail: ['m'] }),
@@ -161,12 +161,12 @@ describe('a saved run', () => {
     ['an object of a class', new Map()],
     ['no number', Number.NaN],
     ['a key of JavaScript', JSON.parse('{"__proto__": 1}')],
-  ])('%s in the request map cannot be stored', (_what, value) => {
+  ])("%s in the request map can't be stored", (_what, value) => {
     const state = { ...smallest, request: new Map([['k', value]]) }
     expect(() => saveRun(state)).toThrow(expect.objectContaining({ code: 'WORKFLOW_FAILED' }))
   })
 
-  test('what goes round in circles cannot be stored', () => {
+  test("circular data can't be stored", () => {
     const circle: unknown[] = []
     circle.push(circle)
     expect(() => saveRun({ ...smallest, request: new Map([['k', circle]]) })).toThrow('cannot be stored')
@@ -178,7 +178,7 @@ describe('a saved run', () => {
     expect(() => checkSize(saveRun(smallest))).not.toThrow()
   })
 
-  test('of anything else there is no run, and no other error', () => {
+  test('anything else is rejected with the same error', () => {
     const good = throughText(saveRun({ ...smallest, signal: { kind: 'time' } })).data
     fc.assert(
       fc.property(fc.constantFrom(...Object.keys(good)), fc.jsonValue(), (property, value) => {
@@ -192,7 +192,7 @@ describe('a saved run', () => {
     expect(() => restoreRun(head, { data: { ...good, format: 2 } })).toThrow('its form is another')
   })
 
-  test('can be moved behind the task that is next', () => {
+  test('can be moved past the next task', () => {
     const skipped = skipTask(saveRun({ ...smallest, signal: { kind: 'time' } }).data)
     expect(skipped).toMatchObject({ steps: 3, frames: [{ next: 3 }] })
     expect(skipped).not.toHaveProperty('signal')

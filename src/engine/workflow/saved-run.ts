@@ -7,25 +7,25 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { BoundSubject, ReadVersion } from '#sdk/workflow/workflow.ts'
 import type { RequestMap, TaskSignal, TimedGroup, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
-/** The form that runs are stored in; others are refused. */
+/** The version of the stored form; others are rejected. */
 const format = 1
-/** Characters of JSON that a run may have. */
+/** The maximum number of characters of JSON. */
 const maxSize = 1_000_000
 
-/** A run between two steps. What is secret, passwords and attributes that are named like one, is apart from the rest. */
+/** A run between two steps. Secrets, such as passwords and attributes with secret names, are separate. */
 export interface SavedRun {
   readonly data: JsonObject
-  /** To be stored sealed; absent when there is nothing secret. */
+  /** Stored encrypted; absent if nothing is secret. */
   readonly secret?: JsonObject
 }
 
-/** What the store knows of a run by itself. */
+/** What the store itself knows of a run. */
 export type RunHead = Pick<
   RunProgress,
   'id' | 'workflow' | 'subject' | 'requestor' | 'caller' | 'who' | 'reason' | 'requestId'
 >
 
-/** Throws WORKFLOW_FAILED for a run that holds what cannot be stored, or too much. */
+/** Throws WORKFLOW_FAILED for a run that can't be stored, or is too large. */
 export function saveRun(state: RunProgress): SavedRun {
   const maps: VersionMaps = []
   const secrets: Record<string, JsonValue> = {}
@@ -106,7 +106,7 @@ const boundFromJson = (value: JsonValue): BoundSubject => ({
   attributes: value === 'any' ? value : asTexts(value, 'run.bound'),
 })
 
-/** Behind the task that would run next, whatever it waited for. Undefined when no task is left. */
+/** Moves past the next task, even if it waited. Undefined if no task is left. */
 export function skipTask(data: JsonObject): JsonObject | undefined {
   const saved = new SavedObject(data, 'run')
   const frames = saved.list('frames')
@@ -229,10 +229,10 @@ function optionalText<K extends string>(name: K, object: JsonObject): { readonly
   return typeof value === 'string' ? ({ [name]: value } as { readonly [N in K]?: string }) : {}
 }
 
-/** Versions that users of one run were read at. Several users may share one map, and do so again when taken up. */
+/** Versions of the users of one run. Several users may share one map, and do so again after storing. */
 type VersionMaps = Map<string, ReadVersion>[]
 
-/** A user in two parts; the secret one, absent when there is nothing secret, must not be stored in clear. */
+/** A user in two parts; the secret one, absent if nothing is secret, must be encrypted. */
 interface SavedUser {
   readonly plain: JsonObject
   readonly secret?: JsonObject
@@ -275,7 +275,7 @@ function numberOf(map: Map<string, ReadVersion>, maps: VersionMaps): number {
   return known >= 0 ? known : maps.push(map) - 1
 }
 
-/** Attributes that were secret come after the others. Throws WORKFLOW_FAILED for what no user was saved as. */
+/** Secret attributes come after the others. Throws WORKFLOW_FAILED for invalid data. */
 function restoreUser(plain: JsonValue | undefined, secret: JsonValue | undefined, maps: VersionMaps): WorkflowUser {
   const saved = new SavedObject(plain, 'user')
   const user: WorkflowUser = {

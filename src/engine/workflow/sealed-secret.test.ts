@@ -14,7 +14,7 @@ const boxOf = (keys: string): SecretBox =>
   new SecretBox(() => loadSecretKeys({ environment: { GATEHOUSE_SECRET_KEY: keys }, dataFolder: folder }))
 
 describe('a secret', () => {
-  test('opens for its run as it was sealed', async () => {
+  test('can be decrypted for its run', async () => {
     const box = boxOf(keyText(1))
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'grapheme' }), fc.string(), async (password, run) => {
@@ -24,14 +24,14 @@ describe('a secret', () => {
     )
   })
 
-  test('is not to be seen, and looks different each time', async () => {
+  test('is not visible, and looks different each time', async () => {
     const box = boxOf(keyText(1))
     const sealed = await box.seal({ password: 'hunter2hunter2' }, 'run')
     expect(Buffer.from(sealed, 'base64url').toString('latin1') + sealed).not.toContain('hunter2')
     expect(await box.seal({ password: 'hunter2hunter2' }, 'run')).not.toBe(sealed)
   })
 
-  test('opens for no other run, and not when anything of it was changed', async () => {
+  test("can't be decrypted for another run, or after any change", async () => {
     const box = boxOf(keyText(1))
     const sealed = await box.seal({ password: 'x' }, 'run')
     await expect(box.open(sealed, 'other')).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
@@ -48,7 +48,7 @@ describe('a secret', () => {
     }
   })
 
-  test('opens while its key is known, and new ones take the first key', async () => {
+  test('can be decrypted while its key is known, and new ones use the first key', async () => {
     const old = await boxOf(keyText(1)).seal({ password: 'x' }, 'run')
     const both = boxOf(`${keyText(2)},${keyText(1)}`)
     expect(await both.open(old, 'run')).toEqual({ password: 'x' })
@@ -59,7 +59,7 @@ describe('a secret', () => {
 })
 
 describe('the key', () => {
-  test('is made once in the data folder, for us alone', async () => {
+  test('is created once in the data folder, readable by us only', async () => {
     const dataFolder = join(folder, 'data')
     const load = () => loadSecretKeys({ environment: {}, dataFolder })
     const [one, two] = await Promise.all([load(), load()])
@@ -71,7 +71,7 @@ describe('the key', () => {
     await expect(load()).rejects.toThrow('32 bytes in base64')
   })
 
-  test('a wrong one is refused without being shown', () => {
+  test('a wrong one is rejected without being shown', () => {
     const wrong = Buffer.alloc(16, 7).toString('base64')
     expect(() => checkSecretKeys({ GATEHOUSE_SECRET_KEY: wrong })).toThrow(/^GATEHOUSE_SECRET_KEY: (?!.*BwcH)/)
     expect(() => checkSecretKeys({ GATEHOUSE_SECRET_KEY: `${keyText(1)},${keyText(2)}` })).not.toThrow()

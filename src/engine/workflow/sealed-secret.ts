@@ -7,7 +7,7 @@ const algorithm = 'aes-256-gcm'
 const version = 'g1'
 const tagLength = 16
 
-/** What has secrets, and which error it is when they do not open. */
+/** The owner of secrets, and the error if they can't be decrypted. */
 export interface SecretOwners {
   readonly what: string
   readonly damaged: ErrorCode
@@ -16,16 +16,16 @@ export interface SecretOwners {
 const runs: SecretOwners = { what: 'run', damaged: 'WORKFLOW_FAILED' }
 
 /**
- * Seals what is secret in a run: AES-256-GCM with a random nonce, bound to the run, so that a text moved to another run
- * does not open. The text names the key it needs, so that keys can be replaced while runs wait. The same for other
- * owners of secrets than runs.
+ * Encrypts secrets of a run: AES-256-GCM with a random nonce, bound to the run, so that a text moved to another run
+ * can't be decrypted. The text names its key, so that keys can be replaced while runs wait. Other owners than runs
+ * use it too.
  */
 export class SecretBox {
   readonly #load: () => Promise<readonly SecretKey[]>
   readonly #owners: SecretOwners
   #keys: Promise<readonly SecretKey[]> | undefined
 
-  /** The keys are loaded at first use; what fails then is tried again. */
+  /** Loads the keys on first use; retries after a failure. */
   constructor(load: () => Promise<readonly SecretKey[]>, owners: SecretOwners = runs) {
     this.#load = load
     this.#owners = owners
@@ -41,7 +41,10 @@ export class SecretBox {
     return [version, first.id, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
   }
 
-  /** Throws INTERNAL when the key is not known here, and WORKFLOW_FAILED for a run when the text is not what was sealed. */
+  /**
+   * Throws INTERNAL if the key is unknown here, and WORKFLOW_FAILED for a run if the text is not what was
+   * encrypted.
+   */
   async open(text: string, owner: string): Promise<JsonObject> {
     const [form, id = '', nonce = '', sealed = '', ...rest] = text.split('.')
     if (form !== version || rest.length > 0) throw this.#damaged(owner)

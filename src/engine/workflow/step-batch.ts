@@ -19,24 +19,24 @@ import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 
-/** How a batch ended; `failed` is the last step's, and leaves the run before that step. */
+/** How a batch ended; `failed` is about the last step, and the state is the one before that step. */
 export type BatchEnd =
   | { readonly kind: 'on' }
   | { readonly kind: 'end' }
   | { readonly kind: 'wait'; readonly waiting: Waiting }
   | { readonly kind: 'failed'; readonly error: unknown; readonly task: string }
 
-/** What is to be committed together. */
+/** What to commit together. */
 export interface StepBatch {
   readonly end: BatchEnd
   /** The state to continue from, or to retry the failed step from. */
   readonly saved: SavedRun
   readonly trail: AuditTrail
-  /** What an attempt before this one was about to change, and is there by now. */
+  /** Planned changes of an earlier attempt that were made. */
   readonly confirmed: readonly Intent[]
   readonly requests: readonly StepRequests[]
   readonly log: StepLog
-  /** The task that was not waited for any longer; what it changes until it ends is in the trail then. */
+  /** The task that timed out; its later changes are added to the trail. */
   readonly abandoned?: Promise<void>
 }
 
@@ -55,14 +55,14 @@ export interface BatchParts extends BatchControl {
   auditsWithin(target: string): boolean
 }
 
-/** Steps that share a commit since none of them reaches beyond the run. */
+/** Steps that share a commit because none of them has effects outside the run. */
 const maxQuiet = 64
-/** Custom tasks may do anything by themselves, so each is followed by a commit. */
+/** Custom tasks may do anything, so each is followed by a commit. */
 const loudTasks: ReadonlySet<string> = new Set(['customTask'])
 
 /**
- * Executes the next step, and, as long as nothing was done but to the run itself, those behind it: repeating such steps
- * after a crash changes nothing, so they need no commit of their own. Does not throw for what a task throws.
+ * Executes the next step, and, while nothing but the run itself has changed, the steps after it: repeating such
+ * steps after a crash changes nothing, so they need no separate commit. Does not throw errors of tasks.
  */
 export async function executeBatch(state: RunProgress, parts: BatchParts): Promise<StepBatch> {
   const { services, definitions, approvals, deadline, abort } = parts
@@ -106,7 +106,7 @@ export async function executeBatch(state: RunProgress, parts: BatchParts): Promi
   }
 }
 
-/** Something happened, or may have, that is not to be repeated without need. */
+/** Something happened, or may have, that should not be repeated without need. */
 const isLoud = (step: StepRun): boolean => step.calledTarget || !step.effects.isEmpty || loudTasks.has(step.taskType)
 
 const withIntents = (saved: SavedRun, intents: readonly Intent[]): SavedRun => {
@@ -114,7 +114,7 @@ const withIntents = (saved: SavedRun, intents: readonly Intent[]): SavedRun => {
   return { ...secret, data: { ...data, intents: intentsToJson(intents) } }
 }
 
-/** What an attempt has changed, or may have, has another version by now, so that those read before it bind no more. */
+/** What an attempt has changed, or may have, has a new version, so versions read before it no longer bind. */
 const withoutVersions = (saved: SavedRun): SavedRun => {
   const versions = saved.data['versions']
   const empty = Array.isArray(versions) ? versions.map(() => []) : []
@@ -124,9 +124,9 @@ const withoutVersions = (saved: SavedRun): SavedRun => {
 interface StepRunParts {
   readonly services: WorkflowServices
   readonly abort: AbortSignal
-  /** The target's changes and their audit are one commit, so that none need be written down before. */
+  /** The target's changes and their audit are one commit, so planned changes need not be stored. */
   auditsWithin(target: string): boolean
-  /** Writes down what this step is about to change; settles when that is durable. */
+  /** Stores the planned changes of this step; resolves when they are durable. */
   intend(intents: readonly Intent[]): Promise<void>
 }
 
@@ -163,7 +163,7 @@ class StepRun {
     return this.#calledTarget
   }
 
-  /** The task, where it was not waited for any longer. */
+  /** The task, if it timed out. */
   get abandoned(): Promise<void> | undefined {
     return this.#abandoned
   }
@@ -214,7 +214,7 @@ class StepRun {
   }
 }
 
-/** A task that does not listen to the signal is not waited for. */
+/** A task that ignores the signal is not waited for. */
 async function untilAborted<T>(work: Promise<T>, abort: AbortSignal, onAbandon: () => void): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => {

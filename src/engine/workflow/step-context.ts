@@ -17,15 +17,18 @@ export interface RunServices {
   readonly audit?: Pick<AuditStore, 'list'>
   /** Called before the step calls a target. */
   readonly onTarget?: () => void
-  /** The target's changes and their audit are one commit, so that none need be written down before. */
+  /** The target's changes and their audit are one commit, so planned changes need not be stored. */
   readonly auditsWithin?: (target: string) => boolean
-  /** Called with the planned changes, where they must be stored before the target is called. */
+  /** Called with the planned changes if they must be stored before the target is called. */
   readonly intend?: (place: AuditPlace, changes: readonly TargetChange[]) => Promise<void>
   /** Aborted when the worker loses its claim or the step takes too long. */
   readonly abort?: AbortSignal
 }
 
-/** What one step is given. Plain objects without getters: they are made for every step, and targets may copy them. */
+/**
+ * The context of one step. Plain objects without getters: they are created for every step, and targets may copy
+ * them.
+ */
 export function stepContext(state: RunProgress, position: Position, services: RunServices): TaskContext {
   const { id, requestor, caller, who, request, bound } = state
   const user = currentUser(state)
@@ -75,7 +78,7 @@ export function requestObject(request: RequestMap): Readonly<Record<string, unkn
   return object
 }
 
-/** Says of every line which step of which run wrote it; the words are made when there is a line. */
+/** Adds the step and the run to every line; formatted only if there is a line. */
 class StepLogger implements Logger {
   readonly #base: Logger
   readonly #workflow: { readonly id: string; readonly name: string }
@@ -118,7 +121,7 @@ class StepLogger implements Logger {
   }
 }
 
-/** A trail for what the run does from here on. */
+/** A trail for the run's further changes. */
 export function auditTrail(state: RunProgress, audit: Pick<AuditStore, 'appendWithin'>): AuditTrail {
   const { id, workflow: name, requestor, caller, reason, requestId, approval } = state
   return new AuditTrail(

@@ -10,7 +10,7 @@ interface Entry {
   readonly error?: string
 }
 
-/** What was executed, for the timeline; the records are made when they are asked for. */
+/** The executed steps, for the timeline; formatted on demand. */
 export class StepLog {
   readonly #entries: Entry[] = []
   #taken = 0
@@ -19,7 +19,7 @@ export class StepLog {
     this.#entries.push(entry)
   }
 
-  /** Those that were not taken yet; `attempt` is that of the first of all. */
+  /** Steps that were not taken yet; `attempt` is that of the first of all. */
   take(attempt: number): StepRecord[] {
     const from = this.#taken
     this.#taken = this.#entries.length
@@ -42,11 +42,11 @@ export class StepLog {
   }
 }
 
-/** One execution of one task, also if it failed. */
+/** One execution of one task, even if it failed. */
 interface ExecutedStep {
   readonly workflow: string
   readonly taskType: string
-  /** `next`, `branch`, `call`, `wait`, `stop`, or `failed` for one attempt that threw. */
+  /** `next`, `branch`, `call`, `wait`, `stop`, or `failed` for an attempt that threw. */
   readonly outcome: string
   readonly millis: number
 }
@@ -54,7 +54,7 @@ interface ExecutedStep {
 /** Notified of every step after its commit, in the process that executed it. Must not throw or do I/O. */
 export interface StepObserver {
   executed(step: ExecutedStep): void
-  /** A run was claimed that had been due for so long: the age of the queue, as runs see it. */
+  /** A run was claimed that had been due for this long: the age of the queue. */
   claimed(waitedMillis: number): void
 }
 

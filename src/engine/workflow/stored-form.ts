@@ -8,13 +8,13 @@ import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { NewRun } from '#storage/runs/run-commit.ts'
 
-/** A run's state as the store takes it. */
+/** A run's state in its stored form. */
 export interface StoredForm {
   readonly data: JsonObject
   readonly secret?: string
 }
 
-/** Seals a secret again only if it has changed. */
+/** Encrypts a secret again only if it has changed. */
 export class RunSealer {
   readonly #box: SecretBox
   readonly #run: string
@@ -25,7 +25,7 @@ export class RunSealer {
     this.#run = run
   }
 
-  /** Throws WORKFLOW_FAILED when the run is too large to be stored. */
+  /** Throws WORKFLOW_FAILED if the run is too large to be stored. */
   async form(saved: SavedRun): Promise<StoredForm> {
     checkSize(saved)
     const { data, secret } = saved
@@ -43,7 +43,7 @@ export class RunSealer {
   }
 }
 
-/** The run in its present state. Throws WORKFLOW_FAILED when it cannot be. */
+/** The run in its current state. Throws WORKFLOW_FAILED if it can't be stored. */
 export async function newRunOf(state: RunProgress, box: SecretBox, deadline?: Date): Promise<NewRun> {
   return { ...headOf(state, deadline), ...(await new RunSealer(box, state.id).form(saveRun(state))) }
 }
@@ -85,8 +85,8 @@ export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Prom
 }
 
 /**
- * What is stored of a run while it is executed within its call: what it is about to change, and nothing that it works
- * on, since no worker continues it when the call is lost.
+ * The stored form of a run while it is executed within its call: only its planned changes, since no worker
+ * continues it if the call is lost.
  */
 export const lostCallForm = (state: RunProgress, intents: readonly Intent[], incident?: Incident): JsonObject => ({
   withinCall: true,
@@ -97,7 +97,7 @@ export const lostCallForm = (state: RunProgress, intents: readonly Intent[], inc
   ...(incident === undefined ? {} : { incident: { ...incident } }),
 })
 
-/** What is kept of a run that ended within its call: its answer is the caller's, who may ask for it by the key. */
+/** The stored form of a run that ended within its call; the caller may read its response by the key. */
 export const endedCallForm: JsonObject = { withinCall: true }
 
 /** It is, or was, executed within its call. */
@@ -124,7 +124,7 @@ export function readLostCall({ task, intents, incident }: JsonObject): LostCall 
   }
 }
 
-/** What remains to be found out. */
+/** What still has to be found out. */
 export const remainingForm = (data: JsonObject, intents: readonly Intent[]): JsonObject => ({
   ...data,
   intents: intentsToJson(intents),

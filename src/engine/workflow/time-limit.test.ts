@@ -5,7 +5,7 @@ import type { PreviewContext, TaskContext, WorkflowTask } from '#sdk/workflow/wo
 const context = (signal?: AbortSignal): TaskContext =>
   ({ forTarget: () => (signal === undefined ? {} : { signal }) }) as unknown as TaskContext
 
-test('a task that takes too long fails, and its calls are told', async () => {
+test('a task that takes too long fails, and its calls are aborted', async () => {
   let reason: unknown
   const stuck: WorkflowTask = {
     run: ({ forTarget }) => {
@@ -26,7 +26,7 @@ test('a time limit keeps the preview of a task', async () => {
   expect(withTimeLimit({ run: task.run }, 20).preview).toBeUndefined()
 })
 
-test('whoever executes the task can still end it, and one that is in time is left alone', async () => {
+test('the caller can still abort the task, and one that is in time is not affected', async () => {
   const controller = new AbortController()
   const signals: (AbortSignal | undefined)[] = []
   const quick: WorkflowTask = {

@@ -33,7 +33,7 @@ function open() {
   return { store, log, loop }
 }
 
-test('each timer goes to the handler of its kind, and what that says becomes of it', async () => {
+test('each timer goes to the handler of its kind, whose result decides about it', async () => {
   const { store, loop } = open()
   const seen: string[] = []
   loop.on('a', async ({ id }) => {
@@ -49,7 +49,7 @@ test('each timer goes to the handler of its kind, and what that says becomes of 
   expect(store.given).toEqual([['3', { inMillis: 7 }]])
 })
 
-test('one that fails, or that nobody knows, comes again and stops no other', async () => {
+test('one that fails, or whose kind is unknown, comes again and stops no other', async () => {
   const { store, loop, log } = open()
   loop.on('bad', async () => {
     throw new Error('broken')
@@ -62,14 +62,14 @@ test('one that fails, or that nobody knows, comes again and stops no other', asy
   expect(log.lines.map(({ level }) => level)).toEqual(['warn', 'warn'])
 })
 
-test('all that is due is handled, in parts', async () => {
+test('all due timers are handled, in batches', async () => {
   const { store, loop } = open()
   loop.on('a', async () => 'done')
   for (let i = 0; i < 120; i++) store.due.push(timer(String(i), 'a'))
   expect(await loop.sweep()).toBe(120)
 })
 
-test('looks by itself, also after a failure, until it is closed, which waits for handlers', async () => {
+test('runs repeatedly, even after a failure, until it is closed, which waits for handlers', async () => {
   const { store, loop } = open()
   const gate = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()

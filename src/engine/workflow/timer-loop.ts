@@ -4,14 +4,14 @@ import type { Closable } from '#kernel/scope.ts'
 import type { TimerStore } from '#storage/timer-store.ts'
 
 /**
- * What came of a due timer: `ended` when the handler's own transaction has removed it, `done` when there is nothing left
- * to do and it is to be removed, or when it is due again.
+ * The result of a due timer: `ended` if the handler's own transaction has removed it, `done` if it can be removed,
+ * or when it is due again.
  */
 export type TimerOutcome = 'ended' | 'done' | { readonly again: When }
 
 /**
- * Acts on a due timer, in one process at a time. It may be called again for the same timer, after a crash or a throw, so
- * whatever it commits names the timer's claim. What it throws is logged, and the timer is due again a little later.
+ * Handles a due timer, in one process at a time. It may be called again for the same timer, after a crash or a
+ * throw, so its commits name the timer's claim. Errors are logged, and the timer is due again a little later.
  */
 export type TimerHandler = (timer: ClaimedTimer) => Promise<TimerOutcome>
 
@@ -20,9 +20,9 @@ export type TimerQueue = Pick<TimerStore, 'claim' | 'done' | 'release'>
 export interface TimerLoopOptions {
   readonly store: TimerQueue
   readonly log: Logger
-  /** How often it is looked for due timers. */
+  /** How often to look for due timers. */
   readonly everyMillis?: number
-  /** How long a handler may take before another process takes the timer. */
+  /** How long a handler may take before another process claims the timer. */
   readonly leaseMillis?: number
 }
 
@@ -30,7 +30,7 @@ const batch = 50
 const againMillis = 5_000
 const unknownKindMillis = 60_000
 
-/** Finds timers that are due and gives each to the handler of its kind. Kinds are registered before it starts. */
+/** Finds due timers and passes each to the handler of its kind. Kinds are registered before it starts. */
 export class TimerLoop implements Closable {
   readonly #options: Required<TimerLoopOptions>
   readonly #handlers = new Map<string, TimerHandler>()
@@ -52,14 +52,14 @@ export class TimerLoop implements Closable {
     this.#timer = setTimeout(() => this.#tick(), 0)
   }
 
-  /** Handlers under way come to their end. */
+  /** Waits for running handlers. */
   async close(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#round
   }
 
-  /** Everything that is due now; how many. */
+  /** Handles everything that is due; returns how many. */
   async sweep(): Promise<number> {
     let handled = 0
     while (!this.#stopped) {

@@ -12,7 +12,7 @@ import type { PreparedTask, TaskContext, TaskHost, TaskOutcome, WorkflowUser } f
 import { copyUser } from '#sdk/workflow/workflow-user.ts'
 import { noEffects } from '#testing/no-effects.ts'
 
-/** A task of a generated tree: what it does, and what is in its branches. */
+/** A task of a generated tree: its action, and its branches. */
 interface Node {
   readonly does: 'next' | 'stop' | 'onSuccess' | 'onFailure' | 'copy' | 'call' | 'last'
   readonly async: boolean
@@ -37,7 +37,7 @@ const trees = listOf(3)
 
 const newUser = (): WorkflowUser => ({ userID: 'u', attributes: new Attributes(), groups: [], keepGroups: false })
 
-/** Each task writes its place into the user it works on; the trace is what it saw. */
+/** Each task writes its place into its user; the trace is what it saw. */
 function prepare(nodes: readonly Node[], place: string, trace: string[]): PreparedTask[] {
   return nodes.map((node, index) => {
     const here = `${place}/${index}`
@@ -73,7 +73,7 @@ function prepare(nodes: readonly Node[], place: string, trace: string[]): Prepar
   })
 }
 
-/** The same meaning, said by recursion. False when the run was stopped. */
+/** The same semantics by recursion. False if the run was stopped. */
 function recurse(
   nodes: readonly Node[],
   called: readonly Node[],
@@ -156,7 +156,7 @@ const runTask =
     step.task.run(contextFor(state))
 
 describe('walk', () => {
-  test('runs the tasks that recursion would run, in its order, on the same users', async () => {
+  test('runs the same tasks as recursion, in the same order, on the same users', async () => {
     await fc.assert(
       fc.asyncProperty(trees, trees, async (nodes, other) => {
         const called = withoutCalls(other)
@@ -178,7 +178,7 @@ describe('walk', () => {
     )
   })
 
-  test('a run that is put down as data between two steps and taken up again does the same', async () => {
+  test('a run that is stored and restored between two steps does the same', async () => {
     await fc.assert(
       fc.asyncProperty(trees, fc.nat(20), async (nodes, cut) => {
         const whole: string[] = []
@@ -209,7 +209,7 @@ describe('walk', () => {
     )
   })
 
-  test('a workflow that calls itself is ended', async () => {
+  test('a workflow that calls itself ends with an error', async () => {
     const trace: string[] = []
     const definition = await define('main', [{ does: 'call', async: false, onSuccess: [], onFailure: [] }], trace)
     const state = start(definition)
@@ -237,7 +237,7 @@ describe('walk', () => {
     expect(state.steps).toBe(2000)
   })
 
-  test('a position reads as a path', () => {
+  test('a position prints as a path', () => {
     const frame = { workflow: 'w', hash: '', place: '2/onSuccess', next: 0 }
     expect(positionText({ frame, index: 1 })).toBe('w:2/onSuccess/1')
     expect(positionText({ frame: { ...frame, place: '' }, index: 0 })).toBe('w:0')

@@ -5,9 +5,9 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 export interface WalkLimits {
-  /** Tasks that one run may execute. */
+  /** How many tasks one run may execute. */
   readonly steps: number
-  /** Workflows that may call one another in one run. */
+  /** How deep workflows may call one another in one run. */
   readonly calls: number
 }
 
@@ -20,12 +20,12 @@ export interface Position {
   readonly index: number
 }
 
-/** Throws when there is no such definition; without a hash, whichever is in force. */
+/** Throws for an unknown definition; without a hash, the current one. */
 export type DefinitionOf = (workflow: string, hash?: string) => Definition
 
 export type WaitOutcome = Extract<TaskOutcome, { kind: 'wait' }>
 
-/** The task that is next, with lists that are at their end left behind; undefined at the end of the run. */
+/** The next task, after removing finished lists; undefined at the end of the run. */
 export function nextPosition(state: RunProgress, definitions: DefinitionOf): Position | undefined {
   for (let frame = state.frames.at(-1); frame !== undefined; frame = state.frames.at(-1)) {
     const index = frame.next
@@ -36,15 +36,15 @@ export function nextPosition(state: RunProgress, definitions: DefinitionOf): Pos
   return undefined
 }
 
-/** Counts a step that begins. Throws WORKFLOW_FAILED when there were too many. */
+/** Counts a step that begins. Throws WORKFLOW_FAILED if there were too many. */
 export function beginStep(state: RunProgress, limits: WalkLimits = defaultLimits): void {
   if (state.steps >= limits.steps) throw exceeded(state, `more than ${limits.steps} steps`)
   state.steps++
 }
 
 /**
- * Moves the state behind a step that ended so. A step that waits is not behind it: the same one comes again, by the same
- * number, when its time has come.
+ * Moves the state past a finished step. A waiting step is not finished: the same one runs again, with the same
+ * number, after the wait.
  */
 export function endStep(
   state: RunProgress,
@@ -63,8 +63,9 @@ export function endStep(
 }
 
 /**
- * Runs a workflow from its present state to its end, or until it has to wait. Tasks say what comes next; this loop
- * alone moves the frames, so the state is complete between any two steps. What a task throws goes through unchanged.
+ * Runs a workflow from its current state to its end, or until it has to wait. Tasks return what comes next; only
+ * this loop moves the frames, so the state is complete between any two steps. Errors of tasks are rethrown
+ * unchanged.
  */
 export async function walk(
   state: RunProgress,
@@ -117,7 +118,7 @@ function advance(
   }
 }
 
-/** The copy that the innermost frames work on, where it is one. */
+/** The copy that the innermost frames work on, if there is one. */
 function copyInUse(state: RunProgress): WorkflowUser | undefined {
   const user = currentUser(state)
   return user === state.user ? undefined : user

@@ -43,17 +43,17 @@ const workflows = new Map([
   config('c', ['z'], []),
 ])
 
-test('parameters of called workflows count, in whichever branch, and a circle ends', () => {
+test('includes parameters of called workflows, in any branch, and ends on a circle', () => {
   expect([...(workflowParameters({ workflows }, 'a') ?? [])].sort()).toEqual(['x', 'y'])
   expect([...(workflowParameters({ workflows }, 'c') ?? [])]).toEqual(['z'])
 })
 
-test('no workflow is not one without parameters', () => {
+test('an unknown workflow differs from one without parameters', () => {
   expect(workflowParameters({ workflows }, 'missing')).toBeUndefined()
   expect(workflowParameters({ workflows }, '__proto__')).toBeUndefined()
 })
 
-test('logins are made of attributes by mapping tasks, of called workflows too, and by targets', () => {
+test('logins are made from attributes by mapping tasks, also of called workflows, and by targets', () => {
   const rules = (sourceType: 'user' | 'composite', source: string): PreparedMapping =>
     prepareMapping([{ attribute: 'TREMOLO_USER_ID', sourceType, source, path: [] }], noIssues(), fakeParseContext())
   const mapping = (name: string) => task([], { flow: { ...noFlow, loginReads: [name] } })
@@ -74,7 +74,7 @@ test('logins are made of attributes by mapping tasks, of called workflows too, a
   expect(of('opaque')).toBe('any')
 })
 
-test('logins are also made in workflows that a task starts; in any workflow where its name is a template', () => {
+test('logins are also made in workflows that a task starts; in any workflow if its name is a template', () => {
   const starting = (starts: readonly string[] | 'any') =>
     task([], { flow: { ...noFlow, starts, loginReads: ['owner'] } })
   const mapping = task([], { flow: { ...noFlow, loginReads: ['badge'] } })
@@ -91,7 +91,7 @@ test('logins are also made in workflows that a task starts; in any workflow wher
   expect([...(workflowParameters({ workflows: all }, 'named') ?? [])]).toEqual(['p'])
 })
 
-test('attributes that a task finds accounts by count, and what mappings make them of', () => {
+test('attributes by which a task finds accounts count, and so do the sources of their mappings', () => {
   const load = (className: string, nameAttr: string) =>
     customTask(className, { target: 'crm', nameAttr, ...(className.includes('Attributes') ? { name: 'phone' } : {}) })
   const rule = (targetAttributeName: string, sourceType: string, targetAttributeSource: string) => ({

@@ -2,7 +2,7 @@ import type { Configuration, WorkflowConfig } from '#sdk/module/configuration.ts
 import type { TaskFlow } from '#sdk/workflow/flow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
-/** The request parameters of a workflow and of all that it calls; undefined when there is no workflow of that name. */
+/** The request parameters of a workflow and of all that it calls; undefined for an unknown workflow. */
 export function workflowParameters(
   { workflows }: Pick<Configuration, 'workflows'>,
   name: string,
@@ -12,9 +12,9 @@ export function workflowParameters(
 }
 
 /**
- * The attributes that the workflow, what it calls or starts, or any target makes logins of or finds accounts by, and those
- * that mapping tasks make them of; `any` where a mapper may read anything for one. A caller who chooses such an attribute
- * chooses the account.
+ * The attributes from which the workflow, what it calls or starts, or any target makes logins or finds accounts,
+ * and the attributes from which mapping tasks make those; `any` if a mapper may read any attribute. A caller who
+ * chooses such an attribute chooses the account.
  */
 export function loginAttributes(
   { workflows, targets }: Pick<Configuration, 'workflows' | 'targets'>,

@@ -16,19 +16,22 @@ export interface WorkflowServices {
   readonly log: Logger
   readonly clock: Clock
   readonly audit: Pick<AuditStore, 'append' | 'appendWithin' | 'list'>
-  /** By login in lower case. Shared by all configurations of the process, so that the order of a subject survives a reload. */
+  /**
+   * By login in lower case. Shared by all configurations of the process, so that the order of a subject survives a
+   * reload.
+   */
   readonly subjects: KeyedQueue
   readonly runs: RunStore
   readonly idempotency: IdempotencyStore
   readonly secrets: SecretBox
-  /** For how long a process holds what it executes before others take it for dead. */
+  /** How long a lease lasts before other processes count this one as dead. */
   readonly leaseMillis: number
   readonly observer: StepObserver
   readonly crash: CrashHook
   readonly passwordChanges: PasswordChangeStore
 }
 
-/** Runs of one subject are executed one at a time, in the order they came. */
+/** Runs of one subject are executed one at a time, in order of arrival. */
 export const subjectQueue = (): KeyedQueue =>
   new KeyedQueue({
     maxPerKey: 65,
@@ -41,5 +44,5 @@ export const subjectQueue = (): KeyedQueue =>
       }),
   })
 
-/** Makes approvals of what tasks ask for, by the rules of one configuration. */
+/** Creates the approvals that tasks request, by the rules of one configuration. */
 export type ApprovalOpener = Pick<ApprovalDesk, 'open'> & Partial<Pick<ApprovalDesk, 'mailsToDeciders'>>

@@ -19,7 +19,7 @@ const groupWorkflow = [
 ]
 
 describe('a run', () => {
-  test('creates the user, writes one batch of audit rows and says how much changed', async () => {
+  test('creates the user, writes one batch of audit rows and returns the number of changes', async () => {
     const store = new MemoryTarget()
     const { run, audit } = await startWorkflows({ workflows: { join: [provision()] }, targets: { store } })
     const result = await run('join', { attributes: { mail: ['jj@example.com'] }, requestId: 'req-1' })
@@ -50,7 +50,7 @@ describe('a run', () => {
     expect(audit.writes).toBe(0)
   })
 
-  test("does not touch the caller's user", async () => {
+  test("does not change the caller's user", async () => {
     const workflows = {
       w: [
         { taskType: 'addAttribute', name: 'mail', value: 'x' },
@@ -129,7 +129,7 @@ describe('refusals', () => {
 })
 
 describe('failure', () => {
-  test("a target's own error passes unchanged, is logged with its place, and what was done is audited", async () => {
+  test("a target's own error passes unchanged, is logged with its place, and earlier changes are audited", async () => {
     const store = new MemoryTarget()
     const other = new MemoryTarget()
     const thrown = new GatewayError('TARGET_UNREACHABLE', 'down', { retryAfter: 7 })
@@ -148,7 +148,7 @@ describe('failure', () => {
     ])
   })
 
-  test('anything else is WORKFLOW_FAILED with its cause, and tells the client nothing', async () => {
+  test('any other error is WORKFLOW_FAILED with its cause, and reveals nothing to the client', async () => {
     const store = new MemoryTarget()
     const cause = new TypeError('secret detail')
     store.before = () => {
@@ -160,7 +160,7 @@ describe('failure', () => {
     expect((error as GatewayError).publicText).not.toContain('secret')
   })
 
-  test('an audit that cannot be written fails the run', async () => {
+  test("an audit that can't be written fails the run", async () => {
     const store = new MemoryTarget()
     const cause = new Error('disk full')
     const append = async () => {
@@ -170,14 +170,14 @@ describe('failure', () => {
     await expect(run('w')).rejects.toMatchObject({ code: 'WORKFLOW_FAILED', cause })
   })
 
-  test('an audit store that is down says when to come back', async () => {
+  test('an unavailable audit store says when to retry', async () => {
     const append = () => Promise.reject(new GatewayError('TARGET_UNREACHABLE', 'down', { retryAfter: 5 }))
     const targets = { store: new MemoryTarget() }
     const { run } = await startWorkflows({ workflows: { w: [provision()] }, targets, append })
     await expect(run('w')).rejects.toMatchObject({ status: 503, retryAfter: 5 })
   })
 
-  test('when the run and its audit both fail, both causes are kept', async () => {
+  test('if the run and its audit both fail, both causes are reported', async () => {
     const broken = new GatewayError('TARGET_FAILED', 'no')
     const tasks = {
       half: ({ forTarget }: TaskContext) => {
@@ -193,7 +193,7 @@ describe('failure', () => {
     expect(((error as Error).cause as AggregateError).errors).toEqual([broken, lost])
   })
 
-  test('a failure lets the next run of the same user begin', async () => {
+  test('after a failure the next run of the same user begins', async () => {
     const store = new MemoryTarget()
     let down = true
     store.before = () => {
@@ -226,7 +226,7 @@ describe('audit', () => {
     expect(JSON.stringify(audit.rows)).not.toMatch(/t0p|k3y|s3c|hunter2/)
   })
 
-  test('a target that reports nothing leaves rows all the same', async () => {
+  test('a target that reports nothing still gets audit rows', async () => {
     const store = new MemoryTarget([], false)
     const workflows = { w: [provision()], bye: [{ taskType: 'delete', target: 'store' }] }
     const { run, audit } = await startWorkflows({ workflows, targets: { store } })
@@ -247,7 +247,7 @@ describe('audit', () => {
 })
 
 describe('closing', () => {
-  test('waits for runs under way, and refuses new ones', async () => {
+  test('waits for running calls, and refuses new ones', async () => {
     const store = new MemoryTarget()
     const gate = Promise.withResolvers<void>()
     store.before = () => gate.promise

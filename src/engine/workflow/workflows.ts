@@ -31,10 +31,10 @@ import type { IdempotencyKey } from '#storage/idempotency-store.ts'
 import type { NewRun, RunEffects } from '#storage/runs/run-commit.ts'
 import type { StartOutcome } from '#storage/runs/run-store.ts'
 
-/** How long closing waits for runs that are under way. */
+/** How long closing waits for running calls. */
 const drainMillis = 30_000
 
-/** Creates the tasks of every workflow of a configuration, once; when one cannot be created, the others are closed. */
+/** Creates the tasks of every workflow of a configuration, once; if one can't be created, closes the others. */
 export async function createWorkflows(
   configuration: Pick<Configuration, 'workflows' | 'targets' | 'restoreWorkflow'>,
   hostFor: (name: string, at: string) => TaskHost,
@@ -53,24 +53,24 @@ export async function createWorkflows(
   return new Workflows(definitions, services, approvals, hostFor('', ''), scope)
 }
 
-/** A call that is to be answered as the first time when it comes again. */
+/** A call that gets the same response when it is repeated. */
 export interface KeyedCall extends IdempotencyKey {
   readonly bodyHash: string
 }
 
 export interface AccountConflicts {
   readonly existing: ExistingAccount
-  /** Why the run would be refused; absent where nothing exists. */
+  /** Why the run would be refused; absent if nothing exists. */
   readonly error?: GatewayError
 }
 
-/** The workflows of one configuration: starts runs, and executes steps of those that are stored. */
+/** The workflows of one configuration: starts runs, and executes steps of stored ones. */
 export class Workflows implements WorkflowStarter, Closable {
   readonly #definitions: Definitions
   readonly #services: WorkflowServices
   readonly #approvals: ApprovalOpener
   readonly #host: Pick<TaskHost, 'targets' | 'directory'>
-  /** Whether a target's changes and their audit are one commit, by its name. */
+  /** By target name: whether its changes and their audit are one commit. */
   readonly #auditing = new Map<string, boolean>()
   readonly #scope: Scope
   #active = 0
@@ -98,14 +98,14 @@ export class Workflows implements WorkflowStarter, Closable {
     return accepted(state)
   }
 
-  /** The run that is asked for, before its first step. Throws NOT_SUPPORTED and BAD_REQUEST. */
+  /** The requested run, before its first step. Throws NOT_SUPPORTED and BAD_REQUEST. */
   begin(call: WorkflowCall): RunProgress {
     const definition = this.#definitions.get(call.name)
     const checked = withChosenEnd(call, definition.accessEnds, this.#services.clock())
     return runOf(checked, definition, this.#definitions.pinsOf(call.name))
   }
 
-  /** Executes the run in its place among those of its subject, until it ended or has to wait. */
+  /** Executes the run in its order among those of its subject, until it ends or has to wait. */
   runNow(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
     return this.#counted(call.name, () =>
       this.#services.subjects.run(state.subject.toLowerCase(), () =>
@@ -124,7 +124,7 @@ export class Workflows implements WorkflowStarter, Closable {
     )
   }
 
-  /** Stores the run; a worker that claims it executes it. */
+  /** Stores the run; a worker claims and executes it. */
   async store(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<StartOutcome> {
     const deadline = this.#deadlineOf(call)
     const run = await newRunOf(state, this.#services.secrets, deadline)
@@ -141,13 +141,13 @@ export class Workflows implements WorkflowStarter, Closable {
     return run
   }
 
-  /** Loads the definitions that a stored run needs. Throws WORKFLOW_FAILED when one is not available. */
+  /** Loads the definitions that a stored run needs. Throws WORKFLOW_FAILED if one is not available. */
   async load(state: RunProgress): Promise<void> {
     await this.#definitions.load(state.frames.map(({ workflow, hash }) => [workflow, hash]))
     await this.#definitions.load(state.pins)
   }
 
-  /** Finds out by reading which planned changes were made. Throws what targets throw. */
+  /** Finds out by reading which planned changes were made. Throws errors of targets. */
   async find(intents: readonly Intent[], run: { readonly id: string; readonly name: string }): Promise<FoundIntents> {
     const { log } = this.#services
     return await this.#counted(run.name, () => findIntents(intents, { target: this.#target, workflow: run, log }))
@@ -168,10 +168,10 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /**
-   * What of the account that the run is to create exists: what the directory has of its unique values, and whether a
-   * target would refuse it if the run continued from here. Undefined where the run may also change accounts, or
-   * has begun to create. The run itself does not advance. Throws what the directory throws; a target that cannot be asked is passed
-   * over here, and asked again by the write.
+   * What already exists of the account that the run should create: unique values in the directory, and whether a
+   * target would refuse it if the run continued from here. Undefined if the run may also change accounts, or has
+   * begun to create. The run itself does not advance. Throws errors of the directory; a target that does not answer
+   * is skipped here, and the write asks it again.
    */
   async accountConflicts(state: RunProgress): Promise<AccountConflicts | undefined> {
     const { newAccount, id } = state
@@ -200,12 +200,12 @@ export class Workflows implements WorkflowStarter, Closable {
     return { existing: { login, attributes: others.map(({ attribute }) => attribute) }, ...(error && { error }) }
   }
 
-  /** For the approvers of a run that ended without doing what they approved. */
+  /** For the approvers of a run that ended without the approved change. */
   async mailsToDeciders(run: string, text: string): Promise<readonly NewMail[]> {
     return (await this.#approvals.mailsToDeciders?.(run, text)) ?? []
   }
 
-  /** Executes steps of a stored run up to what is to be committed. */
+  /** Executes steps of a stored run up to the next commit. */
   step(state: RunProgress, control: BatchControl): Promise<StepBatch> {
     return this.#counted(state.workflow, () =>
       executeBatch(state, {
@@ -218,14 +218,14 @@ export class Workflows implements WorkflowStarter, Closable {
     )
   }
 
-  /** Waits for the runs under way, then closes the tasks. */
+  /** Waits for running calls, then closes the tasks. */
   async close(): Promise<void> {
     this.#closing = true
     if (this.#active > 0) await this.#drain()
     await this.#scope.close()
   }
 
-  /** What the call says, or else the workflow. */
+  /** The value of the call, or else of the workflow. */
   #deadlineOf({ name, deadline }: WorkflowCall): Date | undefined {
     const span = this.#definitions.get(name).deadline
     return deadline ?? (span === undefined ? undefined : addSpan(this.#services.clock(), span))
@@ -233,7 +233,7 @@ export class Workflows implements WorkflowStarter, Closable {
 
   readonly #target = (name: string): Target => this.#host.targets.get(name)
 
-  /** Tasks may also name what is no target, such as themselves. */
+  /** Tasks may also name something other than a target, such as themselves. */
   readonly #auditsWithin = (target: string): boolean => {
     const known = this.#auditing.get(target)
     if (known !== undefined) return known

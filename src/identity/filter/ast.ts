@@ -1,6 +1,6 @@
 /**
- * The one filter form of Gatehouse. It is parsed from RFC 4515 text and from SCIM, evaluated in memory, and translated
- * to SQL, LDAP and SCIM. Values are plain text, never escaped; escaping is the printers' business.
+ * Gatehouse's only form of filters. It is parsed from RFC 4515 text and from SCIM, evaluated in memory, and
+ * translated to SQL, LDAP and SCIM. Values are plain text; only printers escape.
  */
 export type Filter = AndFilter | OrFilter | NotFilter | PresentFilter | CompareFilter | SubstringFilter
 
@@ -26,12 +26,12 @@ export interface PresentFilter {
   readonly attribute: string
 }
 
-/** True when any value compares so; undefined when the attribute is absent (RFC 4511 4.5.1.7). */
+/** True if any value compares so; undefined if the attribute is absent (RFC 4511 4.5.1.7). */
 export interface CompareFilter {
   readonly kind: 'equal' | 'approximate' | 'greaterOrEqual' | 'lessOrEqual' | 'greater' | 'less'
   readonly attribute: string
   readonly value: string
-  /** Absent: letter case counts in claims of a token, and in nothing else. */
+  /** Absent: letter case counts only in claims of a token. */
   readonly caseExact?: boolean
 }
 

@@ -1,9 +1,9 @@
-/** How values are compared wherever Gatehouse itself does it: letter case folded unless it counts. */
+/** How Gatehouse itself compares values: letter case is folded unless it counts. */
 export const foldValue = (value: string, caseExact: boolean): string => (caseExact ? value : value.toLowerCase())
 
 /**
- * The same for what is, or may hold, a part of a text. The lower case of sigma is another at the end of a word than
- * within, and a part may end where the text goes on: so it counts as one letter here.
+ * The same for a part of a text. Lower-case sigma has another form at the end of a word, where a part may end too,
+ * so both forms count as one letter here.
  */
 export const foldPart = (text: string, caseExact: boolean): string =>
   caseExact ? text : text.toLowerCase().replaceAll(finalSigma, sigma)

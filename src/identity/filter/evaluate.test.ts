@@ -42,7 +42,7 @@ describe('evaluate', () => {
     expect(matches({ kind: 'substring', attribute: 'cn', any: ['.'] }, ann)).toBe(false)
   })
 
-  it('does not match what it cannot tell', () => {
+  it('does not match an attribute that is absent', () => {
     expect(matches(parseFilter('(!(mail=x))'), ann)).toBe(false)
   })
 
@@ -87,7 +87,7 @@ describe('any filter', () => {
   }))
   const entry = fc.dictionary(attribute, fc.array(letters, { minLength: 1, maxLength: 3 }))
 
-  it('is what a plain reading of the RFC gives', () => {
+  it('gives the result of a plain reading of the RFC', () => {
     fc.assert(
       fc.property(filter, entry, (asked, values) => {
         const result = evaluate(asked, Attributes.from(values))
@@ -123,7 +123,7 @@ function truth(filter: Filter, entry: Record<string, string[]>): number {
   return Number(values.some(holds))
 }
 
-it('a part of a word that ends in sigma is found within the word, and at its end', () => {
+it('part of a word that ends in sigma is found within the word and at its end', () => {
   const held = Attributes.from({ sn: ['ΟΔΥΣΣΕΥΣ'] })
   for (const initial of ['ΟΔΥΣ', 'οδυσ', 'οδυς', 'ΟΔΥΣΣΕΥΣ']) {
     expect(matches({ kind: 'substring', attribute: 'sn', initial, any: [] }, held)).toBe(true)
@@ -156,7 +156,7 @@ test.each([
   ['(groups=c*)', ['(groups=c*) does not match: groups is "a", "b"']],
 ])('%s', (text, expected) => expect(failedClauses(parseFilter(text), cart)).toEqual(expected))
 
-test('there is a failed clause exactly where the filter does not match', () => {
+test('a clause fails exactly if the filter does not match', () => {
   const leaf = fc.constantFrom('(saname=cart)', '(saname=x)', '(namespace=*)', '(gone=1)', '(groups=b)', '(groups>=c)')
   const { filter } = fc.letrec<{ filter: string }>((tie) => ({
     filter: fc.oneof(

@@ -4,8 +4,8 @@ import { compareValues, foldPart, foldValue } from '#identity/filter/compare-val
 import { printFilter } from '#identity/filter/filter-text.ts'
 
 /**
- * Three-valued, as RFC 4511 4.5.1.7: undefined where an attribute that is compared is absent, so that a negation does
- * not turn ignorance into a match. Claims of a token are compared with letter case, unless the filter says otherwise.
+ * Three-valued, as RFC 4511 4.5.1.7: undefined if a compared attribute is absent, so that a negation of it is not a
+ * match either. Claims of a token are compared with letter case, unless the filter says otherwise.
  */
 export function evaluate(filter: Filter, source: AttributeSource): boolean | undefined {
   switch (filter.kind) {
@@ -33,7 +33,7 @@ export function evaluate(filter: Filter, source: AttributeSource): boolean | und
 /** Undefined does not match. */
 export const matches = (filter: Filter, source: AttributeSource): boolean => evaluate(filter, source) === true
 
-/** `decisive` settles the matter whatever the others say: false for and, true for or. */
+/** One `decisive` result decides: false for and, true for or. */
 function combine(filters: readonly Filter[], source: AttributeSource, decisive: boolean): boolean | undefined {
   let known = true
   for (const filter of filters) {
@@ -81,7 +81,7 @@ function hasSubstrings(filter: SubstringFilter, values: readonly string[], caseE
 const mostValues = 5
 const longestValue = 200
 
-/** The clauses because of which a filter does not match, each with the values it saw. Empty where it matches. */
+/** The clauses that make a filter fail, each with the values it saw. Empty if the filter matches. */
 export function failedClauses(filter: Filter, source: AttributeSource): readonly string[] {
   if (evaluate(filter, source) === true) return []
   switch (filter.kind) {

@@ -39,7 +39,7 @@ describe('parseFilterTemplate', () => {
     expect(bind(template)).toBeUndefined()
   })
 
-  it('binds to nothing rather than to a filter without end', () => {
+  it('binds to nothing rather than to an unbounded filter', () => {
     expect(parseFilterTemplate('(a=${x})').bind(() => Array(101).fill('v'))).toBeUndefined()
   })
 
@@ -53,11 +53,11 @@ describe('parseFilterTemplate', () => {
     '(&${sub})',
     '(a:${sub}:=x)',
     '(cn:caseExactSubstringsMatch:=${sub}\\2a)',
-  ])('refuses %s', (template) => {
+  ])('rejects %s', (template) => {
     expect(() => parseFilterTemplate(template)).toThrow(/at character \d+/)
   })
 
-  it('tells which names it reads', () => {
+  it('returns the names it reads', () => {
     expect([...parseFilterTemplate('(&(a=${x})(b=*${y}*${x}))').placeholders]).toEqual(['x', 'y'])
   })
 
@@ -67,7 +67,7 @@ describe('parseFilterTemplate', () => {
     expect(found && matches(found, Attributes.from({ uid: ['admin'] }))).toBe(false)
   })
 
-  it('matches exactly the entry with the value, whatever the value', () => {
+  it('matches exactly the entry with the value, for any value', () => {
     const template = parseFilterTemplate('(uid=${v})')
     const value = fc.string({ unit: fc.constantFrom(...'*()\\&|!=a${}'), minLength: 1 })
     fc.assert(

@@ -3,18 +3,18 @@ import { type FilterItem, itemFilter, readFilter, type ValuePart } from '#identi
 
 const maxAlternatives = 100
 
-/** The values that a placeholder's name has; none when it is absent. */
+/** The values of a placeholder's name; none if it is absent. */
 export type ValueLookup = (name: string) => readonly string[]
 
-/** A filter with places for values. Its structure was fixed when it was parsed: a value can only ever be a value. */
+/** A filter with placeholders. Its structure is fixed when it is parsed, so a value can't change it. */
 export interface FilterTemplate {
   /** The names that are looked up. */
   readonly placeholders: ReadonlySet<string>
-  /** The names by the attributes they are compared with. */
+  /** The names by the attributes that they are compared with. */
   readonly comparisons: readonly { readonly attribute: string; readonly placeholder: string }[]
   /**
-   * Undefined, so that nothing is found, when a name has no value, or an empty one, or several in a place that takes
-   * one. An equality takes several, and holds where one of them is equal.
+   * Undefined, so that nothing is found, if a name has no value, an empty one, or several where only one is
+   * allowed. An equality accepts several, and matches if one of them is equal.
    */
   bind(lookup: ValueLookup): Filter | undefined
 }

@@ -49,14 +49,14 @@ describe('parseFilter', () => {
     ['(!(cn=x)(sn=y))', 9, 'expected ")"'],
     ['(cn:dn:=x)', 2, 'matching rule "dn" is not supported'],
     ['(memberOf:1.2.840.113556.1.4.1941:=x)', 2, 'is not supported'],
-  ])('refuses %j at character %i', (text, position, reason) => {
+  ])('rejects %j at character %i', (text, position, reason) => {
     const attempt = () => parseFilter(text)
     expect(attempt).toThrow(FilterSyntaxError)
     expect(attempt).toThrow(reason)
     expect(attempt).toThrow(`at character ${position}`)
   })
 
-  it('is bounded in length and depth', () => {
+  it('rejects text beyond its length and depth', () => {
     expect(() => parseFilter(`(cn=${'a'.repeat(9000)})`)).toThrow('longer than 8192')
     expect(() => parseFilter(`${'(!'.repeat(50)}(a=b)${')'.repeat(50)}`)).toThrow('nested deeper than 50')
     expect(() => parseFilter(`${'(!'.repeat(49)}(a=b)${')'.repeat(49)}`)).not.toThrow()
@@ -64,12 +64,12 @@ describe('parseFilter', () => {
 })
 
 describe('printFilter', () => {
-  it('escapes values, so that they stay values', () => {
+  it('escapes values', () => {
     expect(printFilter(equal('uid', '*)(uid=*'))).toBe('(uid=\\2a\\29\\28uid=\\2a)')
     expect(printFilter(equal('uid', 'a\0\\'))).toBe('(uid=a\\00\\5c)')
   })
 
-  it('writes strict orderings by what RFC 4515 has', () => {
+  it('writes strict orderings with operators of RFC 4515', () => {
     expect(printFilter({ kind: 'greater', attribute: 'a', value: 'v' })).toBe('(&(a>=v)(!(a=v)))')
     expect(printFilter({ kind: 'less', attribute: 'a', value: 'v', caseExact: true })).toBe(
       '(&(a<=v)(!(a:caseExactMatch:=v)))',

@@ -17,7 +17,7 @@ const comparisons = {
   '<=': 'lessOrEqual',
 } as const satisfies Record<string, CompareFilter['kind']>
 
-/** What an item without placeholders means. Throws an Error with the reason when it means nothing. */
+/** The filter of an item without placeholders. Throws an Error with the reason if it is invalid. */
 export function itemFilter({ attribute, operator, rule, value }: FilterItem): Filter {
   const hasWildcard = value.some((part) => part.kind === 'wildcard')
   if (operator === '=' && hasWildcard) return substring(attribute, value)
@@ -81,8 +81,8 @@ const unescapeFragment = (text: string): string =>
   text.replace(/\\(2a|5c)/gi, (pair) => (pair.toLowerCase() === '\\2a' ? '*' : '\\'))
 
 /**
- * RFC 4515 text. `greater` and `less` have no form of their own there and are written as `(&(a>=v)(!(a=v)))`; that
- * letter case counts is written as a matching rule, which exists for equality and substrings only.
+ * RFC 4515 text. It has no form for `greater` and `less`, which become `(&(a>=v)(!(a=v)))`. Case-sensitive
+ * comparison becomes a matching rule, which exists for equality and substrings only.
  */
 export function printFilter(filter: Filter): string {
   switch (filter.kind) {
@@ -136,7 +136,7 @@ function escapeFilterValue(value: string): string {
   return escaped
 }
 
-/** The matching rules (RFC 4517) by which a filter's text says whether letter case counts. */
+/** The matching rules (RFC 4517) that say whether letter case counts. */
 const caseExactMatch = 'caseExactMatch'
 const caseExactSubstringsMatch = 'caseExactSubstringsMatch'
 const caseIgnoreMatch = 'caseIgnoreMatch'
@@ -153,7 +153,7 @@ const names = new Map([
   ['2.5.13.4', caseIgnoreSubstringsMatch],
 ])
 
-/** The rule by its name or OID; undefined for one that Gatehouse cannot apply. */
+/** The rule by its name or OID; undefined for one that Gatehouse does not support. */
 const matchingRule = (nameOrOid: string): string | undefined => names.get(nameOrOid.toLowerCase())
 
 const maxLength = 8192
@@ -175,7 +175,7 @@ export type ValuePart =
   | { readonly kind: 'wildcard' }
   | { readonly kind: 'placeholder'; readonly name: string }
 
-/** `attribute operator value`, read but not yet understood. */
+/** `attribute operator value`, not yet interpreted. */
 export interface FilterItem {
   readonly attribute: string
   readonly operator: '=' | '~=' | '>=' | '<=' | ':='
@@ -184,7 +184,10 @@ export interface FilterItem {
   readonly value: readonly ValuePart[]
 }
 
-/** What is made of the parts of a filter, inner ones first. `item` may throw an Error whose message is the reason. */
+/**
+ * Builds the result from the parts of a filter, inner ones first. `item` may throw an Error whose message is the
+ * reason.
+ */
 interface FilterBuilder<N> {
   and(filters: readonly N[]): N
   or(filters: readonly N[]): N
@@ -193,8 +196,8 @@ interface FilterBuilder<N> {
 }
 
 /**
- * Reads RFC 4515 text of bounded length and depth; throws FilterSyntaxError. White space around filters is passed
- * over; in values every character counts. `${name}` in a value is a placeholder where `placeholders` says so.
+ * Reads RFC 4515 text of bounded length and depth; throws FilterSyntaxError. Skips white space around filters; in
+ * values every character counts. With `placeholders`, `${name}` in a value is a placeholder.
  */
 export function readFilter<N>(text: string, placeholders: boolean, builder: FilterBuilder<N>): N {
   if (text.length > maxLength) throw new FilterSyntaxError(`longer than ${maxLength} characters`, maxLength + 1)

@@ -28,7 +28,7 @@ const { filter } = fc.letrec<{ filter: Filter }>((tie) => ({
 const values = fc.array(value, { maxLength: 2 })
 const entry = fc.record({ a: values, b: values }).map((all) => Attributes.from(all))
 
-test('whatever the filter matches, the narrow one matches too, and it negates nothing but presence', () => {
+test('the narrow filter matches everything that the filter matches, and negates only presence', () => {
   fc.assert(
     fc.property(filter, entry, (whole, one) => {
       const narrow = narrowFilter(whole)
@@ -40,7 +40,7 @@ test('whatever the filter matches, the narrow one matches too, and it negates no
   )
 })
 
-test('the attributes of a filter, and the same filter on others', () => {
+test('returns the attributes of a filter, and the same filter on other attributes', () => {
   const given: Filter = {
     kind: 'or',
     filters: [
@@ -61,7 +61,7 @@ test('the attributes of a filter, and the same filter on others', () => {
 const equal: Filter = { kind: 'equal', attribute: 'a', value: '1' }
 const not = (filter: Filter): Filter => ({ kind: 'not', filter })
 
-test('a negation goes down to the clauses, where absence is not a match', () => {
+test('a negation moves down to the clauses, where absence is not a match', () => {
   expect(truthOf(not(equal))).toEqual({ kind: 'mismatch', test: equal })
   expect(truthOf(not(not(equal)))).toEqual({ kind: 'match', test: equal })
   expect(truthOf(not({ kind: 'and', filters: [equal, not(equal)] }))).toEqual({
@@ -73,7 +73,7 @@ test('a negation goes down to the clauses, where absence is not a match', () => 
   })
 })
 
-test('what is always true falls away, and what is never true stays', () => {
+test('clauses that are always true are removed, and clauses that are never true stay', () => {
   const everything: Filter = { kind: 'and', filters: [] }
   expect(isAlways(truthOf(everything))).toBe(true)
   expect(isAlways(truthOf({ kind: 'or', filters: [] }))).toBe(false)

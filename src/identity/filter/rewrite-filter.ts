@@ -9,7 +9,7 @@ import type {
 } from '#identity/filter/ast.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
-/** Only what every system with an index compares alike: presence, equality and substrings, and their combinations. */
+/** Only what every system with an index compares alike: presence, equality and substrings, combined. */
 export type NarrowFilter =
   | (Omit<AndFilter, 'filters'> & { readonly filters: readonly NarrowFilter[] })
   | (Omit<OrFilter, 'filters'> & { readonly filters: readonly NarrowFilter[] })
@@ -19,9 +19,9 @@ export type NarrowFilter =
   | SubstringFilter
 
 /**
- * A filter that whatever the given one matches matches as well, and some more: for a system whose equality may be wider
- * than ours, whose order of values is its own, and which is therefore asked for candidates only. So nothing but presence
- * is ever negated: a negation of a wider equality would lose entries.
+ * A filter that matches everything the given one matches, and maybe more. It finds candidates in a system whose
+ * equality may be wider than ours and whose order of values may differ. Only presence is negated: negating a wider
+ * equality would lose entries.
  */
 export function narrowFilter(filter: Filter): NarrowFilter {
   switch (filter.kind) {
@@ -40,7 +40,10 @@ export function narrowFilter(filter: Filter): NarrowFilter {
   }
 }
 
-/** By De Morgan, which holds with three values too. A comparison is undefined, and so is its negation, where nothing is. */
+/**
+ * By De Morgan, which holds for three values too. A comparison with an absent attribute is undefined, and so is its
+ * negation.
+ */
 function narrowNegation(filter: Filter): NarrowFilter {
   switch (filter.kind) {
     case 'and':
@@ -64,7 +67,7 @@ export function filterAttributes(filter: Filter, into = new Set<string>()): Set<
   return into
 }
 
-/** The same filter on other attributes or values: every comparison is replaced by what `change` makes of it. */
+/** The same filter on other attributes or values: `change` replaces every comparison. */
 export function mapFilter(
   filter: Filter,
   change: (leaf: Exclude<Filter, AndFilter | OrFilter | NotFilter>) => Filter,
@@ -79,18 +82,18 @@ export function mapFilter(
 export type ValueFilter = CompareFilter | SubstringFilter
 
 /**
- * When a filter is true, in two-valued logic: what is undefined in the filter is simply not true here, so no database's
- * idea of NULL comes into it.
+ * When a filter is true, in two-valued logic: an undefined clause is simply not true, so a database's handling of
+ * NULL does not matter.
  */
 export type Truth =
   | { readonly kind: 'all' | 'any'; readonly parts: readonly Truth[] }
-  /** Some value of the attribute passes. */
+  /** A value of the attribute passes. */
   | { readonly kind: 'match'; readonly test: ValueFilter }
-  /** The attribute is there, and none of its values passes. */
+  /** The attribute has values, and none of them passes. */
   | { readonly kind: 'mismatch'; readonly test: ValueFilter }
   | { readonly kind: 'present' | 'absent'; readonly test: PresentFilter }
 
-/** Clauses in a filter; more is BAD_REQUEST, before a database has to refuse it. */
+/** The maximum number of clauses. More is BAD_REQUEST, before a database has to reject it. */
 const maxClauses = 200
 
 export const isAlways = (truth: Truth): boolean => truth.kind === 'all' && truth.parts.length === 0

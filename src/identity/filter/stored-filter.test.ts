@@ -30,7 +30,7 @@ const { filter } = fc.letrec<{ filter: Filter }>((tie) => ({
   ) as fc.Arbitrary<Filter>,
 }))
 
-test('every filter is kept as it is', () => {
+test('every filter survives storing', () => {
   fc.assert(
     fc.property(filter, (one) => {
       expect(restoreFilter(storeFilter(one))).toEqual(one)
@@ -52,9 +52,9 @@ test.each([
   '{"kind":"and"}',
   '{"kind":"or","filters":[{"kind":"equal"}]}',
   '{"kind":"not"}',
-])('%s is none', (stored) => expect(restoreFilter(stored)).toBeUndefined())
+])('%s is not a stored filter', (stored) => expect(restoreFilter(stored)).toBeUndefined())
 
-test('one that is deeper than any that is stored is none', () => {
+test('a filter nested deeper than any stored one is not a stored filter', () => {
   const deep = (levels: number): string =>
     `${'{"kind":"not","filter":'.repeat(levels)}{"kind":"present","attribute":"a"}${'}'.repeat(levels)}`
   expect(restoreFilter(deep(100))).toBeDefined()

@@ -1,7 +1,7 @@
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 
-/** More than a filter can have that people wrote. */
+/** Deeper than any filter that people write. */
 const maxDepth = 100
 
 const comparisons: readonly CompareFilter['kind'][] = [
@@ -14,12 +14,12 @@ const comparisons: readonly CompareFilter['kind'][] = [
 ]
 
 /**
- * A filter to be kept. Not as RFC 4515 text, which has bounds for what people write and cannot hold every name of an
- * attribute that a token has.
+ * A filter for storage. RFC 4515 text does not fit: it is limited to what people write, and can't have every
+ * attribute name of a token.
  */
 export const storeFilter = (filter: Filter): string => JSON.stringify(filter)
 
-/** Undefined for what is none. */
+/** Undefined for anything else. */
 export function restoreFilter(stored: string): Filter | undefined {
   try {
     return read(JSON.parse(stored) as JsonValue, 0)

@@ -70,11 +70,11 @@ describe('a JSON composite', () => {
     expect(evaluate(text)).toEqual(expected)
   })
 
-  it('gives nothing when no attribute has a value', () => {
+  it('gives nothing if no attribute has a value', () => {
     expect(evaluate('[{"type":"work","primary":true,"value":"${mail}"}]', nobody)).toEqual([])
   })
 
-  it('cannot be broken or extended by a value', () => {
+  it("a value can't break or extend it", () => {
     expect(evaluate('{"name": "${hostile}", "bare": ${hostile}}')).toEqual({ name: hostile, bare: hostile })
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (value) => {
@@ -84,7 +84,7 @@ describe('a JSON composite', () => {
     )
   })
 
-  it('gives what JSON.parse gives where there is nothing to fill in', () => {
+  it('equals JSON.parse if it has no placeholders', () => {
     const document = fc.jsonValue().filter((value) => typeof value === 'object' && value !== null)
     fc.assert(
       fc.property(document, (value) => {
@@ -111,17 +111,17 @@ describe('a JSON composite', () => {
     ['{"\\u005f_proto__": 1}', 2, 'not allowed'],
     ['{"a": 1, "a": 2}', 10, 'twice'],
     ['{"a": $first}', 7, 'expected a placeholder'],
-  ])('refuses %j at character %i', (text, position, reason) => {
+  ])('rejects %j at character %i', (text, position, reason) => {
     expect(() => parseComposite(text)).toThrow(reason)
     expect(() => parseComposite(text)).toThrow(`at character ${position}`)
   })
 
-  it('is bounded', () => {
+  it('rejects templates beyond its limits', () => {
     expect(() => parseComposite('['.repeat(40))).toThrow('nested deeper than 32')
     expect(() => parseComposite(`["${'x'.repeat(70_000)}"]`)).toThrow('longer than 65536')
   })
 
-  it('tells which attributes it reads, once each', () => {
+  it('returns the attributes that it reads, once each', () => {
     expect(parseComposite('[{"a": "${x} ${y}", "b": ${z}}, "${x}"]').attributes).toEqual(['x', 'y', 'z'])
   })
 })

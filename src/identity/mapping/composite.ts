@@ -33,14 +33,17 @@ export function parseComposite(text: string): Composite {
   }
 }
 
-/** JSON with places for attribute values, parsed before any value is seen: no value can change its structure. */
+/**
+ * JSON with placeholders for attribute values, parsed before any value is known, so a value can't change its
+ * structure.
+ */
 interface JsonTemplate {
   /** Attributes it reads; none for a constant document. */
   readonly attributes: readonly string[]
   /**
-   * Undefined when none of its attributes has a value. A string whose attributes all lack a value is left out, as is
-   * an object or list emptied by that, and a list element none of whose attributes has a value. A bare place becomes
-   * true, false or a number where the value reads as one, and a string otherwise.
+   * Undefined if none of its attributes has a value. A string whose attributes all lack a value is left out, as is
+   * an object or list that this empties, and a list element none of whose attributes has a value. A bare
+   * placeholder becomes true, false or a number if the value reads as one, and a string otherwise.
    */
   render(source: MappingSource): JsonValue | undefined
 }

@@ -1,7 +1,7 @@
 import type { User } from '#identity/user.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
-/** A JSON document that a mapping produced; kept parsed, so that it is never joined into or out of text. */
+/** A JSON document that a mapping produced. It stays parsed, so that it is never joined with text. */
 export class JsonDocument {
   readonly value: JsonValue
 
@@ -18,10 +18,10 @@ export interface MappingSource {
   values(name: string): readonly string[]
   /** The attribute as JSON where the source holds complex values, such as a SCIM resource. */
   json?(name: string): JsonValue | undefined
-  /** The names of all attributes there are; a mapper that hands everything on needs it. */
+  /** The names of all attributes, for mappers that pass everything on. */
   names?(): Iterable<string>
   readonly groups: readonly string[]
-  /** The groups' own ids, in the order of `groups`, where they are known. */
+  /** The groups' own ids, in the order of `groups`, if they are known. */
   readonly groupIds?: readonly string[]
   readonly userID: string
 }
@@ -29,7 +29,7 @@ export interface MappingSource {
 /** The attribute name that means the user's login wherever a mapping reads or writes it. */
 export const userIdName = 'TREMOLO_USER_ID'
 
-/** The attribute's values, or the login where that is what the name means. */
+/** The attribute's values, or the login if the name means the login. */
 export const valuesOf = (source: MappingSource, name: string): readonly string[] =>
   name === userIdName ? [source.userID] : source.values(name)
 

@@ -5,7 +5,7 @@ import { parseTemplate } from '#kernel/template.ts'
 const maxLength = 64 * 1024
 const maxDepth = 32
 
-/** JSON with places for values at its leaves. Whatever holds no place is one constant. */
+/** JSON with placeholders at its leaves. A part without placeholders is one constant. */
 export type TemplateNode =
   | { readonly kind: 'constant'; readonly value: JsonValue }
   | { readonly kind: 'text'; readonly template: TextTemplate }
@@ -14,8 +14,8 @@ export type TemplateNode =
   | { readonly kind: 'array'; readonly elements: readonly TemplateNode[] }
 
 /**
- * Reads JSON in which strings may hold `${attribute}` and a value may be a bare `${attribute}`. Member names are never
- * templates. Throws an Error that says what is wrong and where.
+ * Reads JSON in which strings may contain `${attribute}` and a value may be a bare `${attribute}`. Member names are
+ * never templates. Throws an Error that says what is wrong and where.
  */
 export function readJsonTemplate(text: string): TemplateNode {
   if (text.length > maxLength) throw new Error(`JSON template: longer than ${maxLength} characters`)
@@ -153,7 +153,7 @@ class JsonTemplateReader {
   }
 }
 
-/** A text with `${attribute}` places, each filled with the attribute's first value. */
+/** A text with `${attribute}` placeholders, each replaced with the attribute's first value. */
 interface TextTemplate {
   /** Attributes it reads; none for a constant text. */
   readonly attributes: readonly string[]

@@ -1,10 +1,10 @@
 import { IllegalArgumentException } from './java-exception.ts'
 import { javaText, javaValue, TextValue } from './java-value.ts'
 
-/** A byte[] of Java: its bytes have a sign. */
+/** A Java byte[]: its bytes are signed. */
 export type Bytes = Int8Array
 
-/** Of a byte[] or an array of numbers. */
+/** From a byte[] or an array of numbers. */
 export function bytesOf(value: unknown): Uint8Array {
   if (value instanceof Int8Array) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   if (typeof value !== 'object' || value === null || !('length' in value)) {
@@ -48,7 +48,7 @@ export function decodeText(bytes: Uint8Array, charset?: unknown): string {
   return parts.join('')
 }
 
-/** Throws for a charset that is not served, as Java does for one it does not know. */
+/** Throws for an unsupported charset, as Java does for an unknown one. */
 export function charsetName(charset: unknown): string {
   const name =
     javaValue(charset) === null
@@ -74,7 +74,7 @@ function encodeUtf8(text: string): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
-/** What is not UTF-8 becomes U+FFFD. */
+/** Invalid UTF-8 becomes U+FFFD. */
 function decodeUtf8(bytes: Uint8Array): string {
   const parts: string[] = []
   for (let i = 0; i < bytes.length; ) {

@@ -38,7 +38,7 @@ describe('ArrayList', () => {
     expect(Reflect.setPrototypeOf(array, null)).toBe(false)
   })
 
-  test('sorts by nature or by a function, and undefined becomes null', () => {
+  test('sorts by natural order or by a function, and undefined becomes null', () => {
     const list = new ArrayList([3, 1, 2])
     list.sort()
     expect(list.toArray()).toEqual([1, 2, 3])
@@ -48,7 +48,7 @@ describe('ArrayList', () => {
     expect(list.get(3)).toBeNull()
   })
 
-  test('its iterator takes away what it gave last', () => {
+  test('its iterator removes the last returned item', () => {
     const list = new ArrayList(['a', 'b', 'a', 'c'])
     const iterator = list.iterator()
     expect(() => iterator.remove()).toThrow(IllegalStateException)
@@ -57,7 +57,7 @@ describe('ArrayList', () => {
     expect(() => iterator.next()).toThrow(NoSuchElementException)
   })
 
-  test('any run of changes is the same as on an array', () => {
+  test('any sequence of changes equals the same on an array', () => {
     const change = fc.oneof(
       fc.tuple(fc.constant('add' as const), fc.string()),
       fc.tuple(fc.constant('remove' as const), fc.string()),
@@ -81,7 +81,7 @@ describe('ArrayList', () => {
 })
 
 describe('HashSet', () => {
-  test('holds each item once', () => {
+  test('has each item once', () => {
     const set = new HashSet(['a', 'a', 'b'])
     expect([set.size(), set.add('a'), set.add('c'), set.remove('b'), set.remove('b')]).toEqual([
       2,
@@ -95,7 +95,7 @@ describe('HashSet', () => {
     expect([`${set}`, set.containsAll(['a']), [...loose(set)]]).toEqual(['[a, c]', true, ['a', 'c']])
   })
 
-  test('texts that are objects, and objects that stand for texts, count by what they say', () => {
+  test('texts as objects, and objects that represent texts, compare by their text', () => {
     const id = '0d9f5f6e-0000-4000-8000-000000000000'
     const set = new HashSet([new String('a'), 'a', UUID.fromString(id), UUID.fromString(id), id])
     expect(set.size()).toBe(3)
@@ -103,7 +103,7 @@ describe('HashSet', () => {
 })
 
 describe('HashMap', () => {
-  test('holds what was put', () => {
+  test('has the values that were put', () => {
     const map = new HashMap()
     expect([map.put('a', 1), map.put('a', 2), map.get('a'), map.get('b'), map.getOrDefault('b', 7)]).toEqual([
       null,

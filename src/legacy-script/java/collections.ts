@@ -1,11 +1,11 @@
 import { IllegalStateException, IndexOutOfBoundsException, NoSuchElementException } from './java-exception.ts'
 import { itemsOf, javaEquals, javaFunction, javaText, javaValue } from './java-value.ts'
 
-/** How the properties of a collection, beside its methods, are read and written from JavaScript. */
+/** How JavaScript reads and writes the properties of a collection, besides its methods. */
 export interface ForeignProperties {
-  /** Undefined when there is none of that name. */
+  /** Undefined if there is none of that name. */
   read(name: string): unknown
-  /** False when it cannot be written. */
+  /** False if it can't be written. */
   write(name: string, value: unknown): boolean
   remove(name: string): boolean
   names(): string[]
@@ -18,7 +18,7 @@ interface Foreign {
 }
 
 /**
- * A collection of Java as JavaScript sees it: its methods go first, and then what `foreignProperties` gives. Classes
+ * A Java collection as JavaScript sees it: its methods first, and then the result of `foreignProperties`. Classes
  * that extend it find their private fields on the proxy itself.
  */
 export class ForeignObject {
@@ -55,7 +55,7 @@ const handler: ProxyHandler<ForeignObject> = {
   preventExtensions: () => false,
 }
 
-/** java.util.Iterator; `for…of` goes over what is left. */
+/** java.util.Iterator; `for…of` iterates over the rest. */
 export class JavaIterator {
   readonly #items: readonly unknown[]
   readonly #remove: (item: unknown, position: number) => void
@@ -167,11 +167,11 @@ const noProperties: ForeignProperties = {
   names: () => [],
 }
 
-/** java.util.ArrayList. JavaScript may also index it, ask for its `length`, and use the methods of arrays. */
+/** java.util.ArrayList. JavaScript may also index it, read its `length`, and use the methods of arrays. */
 export class ArrayList extends JavaCollection {
   #items: unknown[] = []
 
-  /** Of a collection, or empty; a capacity is passed over. */
+  /** From a collection, or empty; a capacity is ignored. */
   constructor(source?: unknown) {
     super()
     if (source !== undefined && typeof source !== 'number') this.#items = itemsOf(source)
@@ -219,7 +219,7 @@ export class ArrayList extends JavaCollection {
     return new ArrayList(this.#items.slice(this.#position(from, end + 1), end))
   }
 
-  /** By the function, or by natural order when there is none. */
+  /** By the function, or by natural order without one. */
   sort(comparator?: unknown): void {
     const plain = javaValue(comparator ?? null)
     const compare = plain === null ? undefined : javaFunction(plain)

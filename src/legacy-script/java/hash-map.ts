@@ -2,7 +2,7 @@ import { ArrayList, ForeignObject, type ForeignProperties, foreignProperties, Ja
 import { IllegalArgumentException } from './java-exception.ts'
 import { itemsOf, javaEquals, javaFunction, javaKey, javaText, javaValue } from './java-value.ts'
 
-/** java.util.HashMap; it goes over its entries in the order in which they came. Its views are copies. */
+/** java.util.HashMap; iterates in insertion order. Its views are copies. */
 export class HashMap extends ForeignObject {
   readonly #entries = new Map<unknown, MapEntry>()
 
@@ -38,7 +38,7 @@ export class HashMap extends ForeignObject {
     return this.get(key)
   }
 
-  /** Of another map, or of an object of JavaScript. */
+  /** From another map, or from a JavaScript object. */
   putAll(source: unknown): void {
     if (source instanceof HashMap)
       for (const entry of source.#entries.values()) this.put(entry.getKey(), entry.getValue())
@@ -125,7 +125,7 @@ export class HashMap extends ForeignObject {
   }
 }
 
-/** java.util.Map.Entry, of the map itself. */
+/** java.util.Map.Entry, backed by the map. */
 export class MapEntry {
   readonly #key: unknown
   #value: unknown
@@ -154,7 +154,7 @@ export class MapEntry {
   }
 }
 
-/** java.util.HashSet; it goes over its items in the order in which they came. */
+/** java.util.HashSet; iterates in insertion order. */
 export class HashSet extends JavaCollection {
   readonly #items = new Map<unknown, unknown>()
 

@@ -2,10 +2,10 @@ import { JavaException } from './java-exception.ts'
 import { javaEnum } from './java-lang.ts'
 import { javaText, javaValue, optionalText } from './java-value.ts'
 
-/** What the realm of a legacy script may ask of the process around it. */
+/** What the realm of a legacy script may call in its process. */
 export type BridgeRequest = 'http' | 'log' | 'audit' | 'random'
 
-/** Texts in, texts out: no object of the process ever reaches a script. */
+/** Only texts pass: no object of the process ever reaches a script. */
 export type Bridge = (request: BridgeRequest, text: string) => string
 
 let connected: Bridge | undefined
@@ -14,7 +14,7 @@ export function connectBridge(bridge: Bridge): void {
   connected = bridge
 }
 
-/** Whatever goes wrong on the other side is thrown as an exception of this realm. */
+/** Errors of the other side are thrown as exceptions of this realm. */
 export function askBridge(request: BridgeRequest, value: unknown): unknown {
   try {
     if (connected !== undefined) return JSON.parse(connected(request, JSON.stringify(value)))
@@ -29,7 +29,7 @@ export function writeLog(level: LogLevel, message: unknown, thrown?: unknown): v
   askBridge('log', { level, message: javaText(message) + told })
 }
 
-/** org.apache.log4j.Logger. Everything goes to the log of the gateway, which decides what is kept. */
+/** org.apache.log4j.Logger. Everything goes to the log of the gateway, which filters by level. */
 export class Logger {
   static getLogger(_name?: unknown): Logger {
     return new Logger()
@@ -92,9 +92,9 @@ export class Workflow {
   }
 }
 
-/** com.tremolosecurity.provisioning.core.ProvisioningEngine: as far as a change can be told. */
+/** com.tremolosecurity.provisioning.core.ProvisioningEngine: only for reporting changes. */
 export class ProvisioningEngine {
-  /** An entry of the audit of the call that is going on. */
+  /** An audit entry of the running call. */
   logAction(
     _target: unknown,
     isEntry: unknown,

@@ -16,7 +16,7 @@ import { URI } from './uri.ts'
 const Redirect = javaEnum(['NEVER', 'NORMAL', 'ALWAYS'])
 const Version = javaEnum(['HTTP_1_1', 'HTTP_2'])
 
-/** What the process around the realm answers. */
+/** The response of the process around the realm. */
 type Exchange =
   | {
       readonly status: number
@@ -26,7 +26,7 @@ type Exchange =
     }
   | { readonly failure: 'connect' | 'timeout' | 'other'; readonly message: string }
 
-/** java.net.http.HttpClient; `send` waits for the answer. */
+/** java.net.http.HttpClient; `send` waits for the response. */
 export class HttpClient {
   static readonly Redirect = Redirect
   static readonly Version = Version
@@ -187,7 +187,7 @@ function failureOf(failure: 'connect' | 'timeout' | 'other', message: string): E
   return new IOException(message)
 }
 
-/** Those that Java keeps to itself. */
+/** Headers that Java sets itself. */
 const restricted = new Set(['connection', 'content-length', 'expect', 'host', 'upgrade'])
 
 let contentOf: (publisher: BodyPublisher) => Uint8Array
@@ -291,7 +291,7 @@ export class RequestBuilder {
     return this
   }
 
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   headers(...namesAndValues: unknown[]): this {
     if (namesAndValues.length % 2 !== 0) throw new IllegalArgumentException('wrong number of headers')
     for (let i = 0; i < namesAndValues.length; i += 2) this.header(namesAndValues[i], namesAndValues[i + 1])

@@ -136,7 +136,7 @@ export class Attribute {
   }
 }
 
-/** com.tremolosecurity.proxy.auth.AuthInfo: who is asked about. */
+/** com.tremolosecurity.proxy.auth.AuthInfo: the user in question. */
 export class AuthInfo {
   readonly #userDN: string
   readonly #level: number

@@ -1,4 +1,4 @@
-/** java.lang.Throwable and all below it, as scripts see them. `code` tells the gateway what kind of failure it is. */
+/** java.lang.Throwable and its subclasses, as scripts see them. `code` is the kind of failure for the gateway. */
 export class JavaException extends Error {
   static readonly javaName: string = 'java.lang.Exception'
   readonly code: string | undefined = undefined
@@ -62,7 +62,7 @@ export class NoSuchElementException extends RuntimeException {
   static override readonly javaName: string = 'java.util.NoSuchElementException'
 }
 
-/** The system at the other end could not be reached: worth a retry. */
+/** The other system could not be reached: worth a retry. */
 export class IOException extends JavaException {
   static override readonly javaName: string = 'java.io.IOException'
   override readonly code = 'unreachable'

@@ -10,7 +10,7 @@ export const packageRoots = ['java', 'javax', 'com', 'org', 'edu', 'net'] as con
 
 const typeObjects = new Map<string, object>()
 
-/** The type as scripts hold it. One that is not served may be named, and fails when it is used. */
+/** The type as scripts use it. An unsupported one may be named, and fails when it is used. */
 function typeOf(name: unknown): object {
   const wanted = javaText(name)
   const held = typeObjects.get(wanted)
@@ -62,7 +62,7 @@ const isJavaObject = (value: unknown): boolean =>
 const java = {
   type: typeOf,
   from: (collection: unknown) => itemsOf(collection),
-  /** Arrays stay what they are; a type of collection makes one of them. */
+  /** Arrays stay unchanged; a collection type converts them. */
   to: (items: unknown, type?: unknown) => {
     if (type === HashSet) return new HashSet(items)
     if (type === ArrayList) return new ArrayList(items)
@@ -73,12 +73,12 @@ const java = {
   typeName: (type: unknown) => nameOf.get(Object(type)),
 }
 
-/** The members of `Java` that are served. */
+/** The supported members of `Java`. */
 export const javaMembers: readonly string[] = Object.keys(java)
 
 const printed = (values: readonly unknown[]): string => values.map(javaText).join(' ')
 
-/** What every script finds around it, beside JavaScript itself. `state` is its own. */
+/** The globals of every script, besides JavaScript itself. `state` is its own. */
 export function scriptGlobals(): Record<string, unknown> {
   const to =
     (level: 'debug' | 'info' | 'warn' | 'error') =>

@@ -118,7 +118,7 @@ export class Duration {
   }
 }
 
-/** One value of an enumeration of Java: an object of its own, told by name. */
+/** One value of a Java enumeration: an object, identified by name. */
 export class JavaEnum {
   readonly #name: string
 

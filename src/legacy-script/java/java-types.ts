@@ -36,7 +36,7 @@ import { itemsOf, javaText, javaValue, TextValue } from './java-value.ts'
 import { Filter, FilterNode, FilterType, filterTree } from './ldap-filter.ts'
 import { URI, URLDecoder, URLEncoder } from './uri.ts'
 
-/** java.lang.String. `new` gives an object that holds the text, since that is all JavaScript can give. */
+/** java.lang.String. `new` returns an object with the text, since that is all JavaScript can return. */
 export class JavaString {
   constructor(source?: unknown, charset?: unknown) {
     const plain = javaValue(source ?? '')
@@ -54,7 +54,7 @@ export class JavaString {
     return items.map(javaText).join(javaText(separator))
   }
 
-  /** Knows `%s`, `%d`, `%n` and `%%`. */
+  /** Supports `%s`, `%d`, `%n` and `%%`. */
   static format(template: unknown, ...values: unknown[]): string {
     return formatText(javaText(template), values)
   }
@@ -85,7 +85,7 @@ export const JSUtils = {
     return decodeText(fromBase64(javaText(text)))
   },
 
-  /** A form with each `%s` in turn replaced by a value, encoded. */
+  /** A format with each `%s` replaced by an encoded value, in order. */
   formEncode(template: unknown, ...values: unknown[]): BodyPublisher {
     const encoded = values.map((value) => URLEncoder.encode(value))
     return BodyPublishers.ofString(formatText(javaText(template), encoded))
@@ -141,7 +141,7 @@ export const Integer = {
   },
 }
 
-/** java.lang.Long. What JavaScript cannot count to is refused. */
+/** java.lang.Long. Rejects numbers that JavaScript can't represent. */
 export const Long = {
   parseLong(source: unknown): number {
     return wholeNumber(source, 10, Number.MAX_SAFE_INTEGER)
@@ -179,7 +179,7 @@ function wholeNumber(source: unknown, radix: number, limit: number): number {
   throw new NumberFormatException(`For input string: "${text}"`)
 }
 
-/** java.io.PrintStream, into the log. */
+/** java.io.PrintStream, which writes to the log. */
 class PrintStream {
   readonly #level: LogLevel
 
@@ -196,7 +196,7 @@ class PrintStream {
   }
 }
 
-/** java.lang.System. There are no properties, and nothing of the gateway's environment. */
+/** java.lang.System. Has no properties, and nothing of the gateway's environment. */
 const System = {
   out: new PrintStream('info'),
   err: new PrintStream('warn'),
@@ -248,14 +248,14 @@ export class UUID extends TextValue {
 export interface JavaType {
   /** A class, or an object with static members. */
   readonly value: object
-  /** `new` makes one. */
+  /** `new` creates one. */
   readonly constructs: boolean
 }
 
 const made = (value: object): JavaType => ({ value, constructs: true })
 const given = (value: object): JavaType => ({ value, constructs: false })
 
-/** Every type that is served, by the name that Java has for it. */
+/** Every supported type, by its Java name. */
 export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType>([
   ['java.util.HashMap', made(HashMap)],
   ['java.util.LinkedHashMap', made(HashMap)],
@@ -294,7 +294,7 @@ export const javaTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType
   ...Object.values(exceptions).map((type): [string, JavaType] => [type.javaName, made(type)]),
 ])
 
-/** Types of what methods give, which no script names. */
+/** Result types of methods, which no script names. */
 export const namelessTypes: ReadonlyMap<string, JavaType> = new Map<string, JavaType>([
   ['java.util.Iterator', given(JavaIterator)],
   ['java.util.Map$Entry', given(MapEntry)],

@@ -1,12 +1,12 @@
 import { IllegalArgumentException, NullPointerException } from './java-exception.ts'
 
-/** What Java gets of a value of JavaScript: null for undefined, and texts rather than objects that hold one. */
+/** A JavaScript value for Java: null for undefined, and texts instead of objects with one. */
 export function javaValue(value: unknown): unknown {
   if (value === undefined) return null
   return value instanceof String || value instanceof Number || value instanceof Boolean ? value.valueOf() : value
 }
 
-/** As `String.valueOf` of Java. */
+/** Like Java's `String.valueOf`. */
 export function javaText(value: unknown): string {
   const plain = javaValue(value)
   return plain === null ? 'null' : typeof plain === 'symbol' ? 'symbol' : `${plain}`
@@ -15,7 +15,7 @@ export function javaText(value: unknown): string {
 /** A parameter of type String: null stays null. */
 export const optionalText = (value: unknown): string | null => (javaValue(value) === null ? null : javaText(value))
 
-/** The items of a collection of Java, or of an array or another iterable of JavaScript. */
+/** The items of a Java collection, or of a JavaScript array or iterable. */
 export function itemsOf(collection: unknown): unknown[] {
   if (collection === null || collection === undefined) throw new NullPointerException('the collection is null')
   if (typeof collection === 'object' && Symbol.iterator in collection) {
@@ -24,7 +24,7 @@ export function itemsOf(collection: unknown): unknown[] {
   throw new IllegalArgumentException('a collection is needed')
 }
 
-/** As `equals` of Java: the same value, the same object, or an object that says so. */
+/** Like Java's `equals`: the same value, the same object, or an object whose `equals` says so. */
 export function javaEquals(one: unknown, other: unknown): boolean {
   const [a, b] = [javaValue(one), javaValue(other)]
   if (a === b) return true
@@ -32,13 +32,13 @@ export function javaEquals(one: unknown, other: unknown): boolean {
   return a.equals(b) === true
 }
 
-/** A function of JavaScript in the place of a functional interface. */
+/** A JavaScript function as a functional interface. */
 export function javaFunction(value: unknown): (...args: unknown[]) => unknown {
   if (typeof value !== 'function') throw new IllegalArgumentException('a function is needed')
   return value as (...args: unknown[]) => unknown
 }
 
-/** An object that stands for a text, so that two of them are one key. */
+/** An object that represents a text, so that two equal ones are one key. */
 export abstract class TextValue {
   abstract toString(): string
 
@@ -47,7 +47,7 @@ export abstract class TextValue {
   }
 }
 
-/** What a map or a set tells its keys apart by. */
+/** The key by which a map or a set compares. */
 export function javaKey(value: unknown): unknown {
   const plain = javaValue(value)
   return plain instanceof TextValue ? `\u0000${plain.constructor.name}:${plain.toString()}` : plain

@@ -8,7 +8,7 @@ import { javaText } from './java-value.ts'
 /** net.sourceforge.myvd.types.FilterType, in its own spelling. */
 export const FilterType = javaEnum(['PRESENCE', 'SUBSTR', 'EQUALS', 'GREATER_THEN', 'LESS_THEN', 'AND', 'OR', 'NOT'])
 
-/** Throws an exception of Java when the text is not a filter. */
+/** Throws a Java exception if the text is not a filter. */
 export function filterTree(text: string): FilterTree {
   try {
     return parseFilter(text.trim())
@@ -37,7 +37,7 @@ export class Filter {
     this.#root = new FilterNode(filterTree(javaText(source)))
   }
 
-  /** The comparisons of that attribute, wherever they stand. */
+  /** The comparisons of that attribute, at any depth. */
   listNodes(attribute: unknown): ArrayList {
     const wanted = javaText(attribute).toLowerCase()
     const found = (node: FilterNode): FilterNode[] => {

@@ -7,7 +7,7 @@ import { javaTypes, namelessTypes } from './java-types.ts'
 import { javaArgument, plainData, type ScriptParameter } from './script-value.ts'
 
 export interface ScriptSettings {
-  /** What each function is given; one that is not listed gets the gateway's own arguments as they are. */
+  /** The arguments of each function; one that is not listed gets the gateway's own arguments unchanged. */
   readonly signatures: Readonly<Record<string, readonly ScriptParameter[]>>
   readonly name: string
   readonly hasTask: boolean
@@ -23,7 +23,7 @@ interface ThrownText {
 
 const maxTextLength = 8192
 
-/** The one object of this realm that the process around it holds. Texts go in and out. */
+/** The only object of this realm that the process has. Only texts pass. */
 export function openRuntime(bridge: Bridge, settingsText: string) {
   connectBridge(bridge)
   provideTextDecoder()
@@ -34,17 +34,17 @@ export function openRuntime(bridge: Bridge, settingsText: string) {
   freezeRealm([...javaTypes.values(), ...namelessTypes.values(), ...Object.values(globals)])
 
   return {
-    /** Gives a new global object of a script what it finds around it. */
+    /** Adds the globals to a script's new global object. */
     furnish(global: object): void {
       for (const [name, value] of Object.entries(globals)) {
         Object.defineProperty(global, name, { value, writable: true, enumerable: false, configurable: true })
       }
     },
-    /** Loads the script by `load`, which gives its functions, and calls one of them. Never throws. */
+    /** Loads the script by `load`, which returns its functions, and calls one of them. Never throws. */
     call(load: () => Readonly<Record<string, unknown>>, name: string, argsText: string): string {
       return JSON.stringify(outcomeOf(load, name, JSON.parse(argsText) as unknown[], settings))
     },
-    /** The names of the functions there are; what is thrown is told instead. */
+    /** The names of the functions; returns an error instead of throwing it. */
     load(load: () => Readonly<Record<string, unknown>>): string {
       try {
         const found = load()
@@ -74,7 +74,7 @@ function outcomeOf(
   }
 }
 
-/** The gateway's arguments as the function left them: users and requests may have been changed. */
+/** The gateway's arguments after the call: the function may have changed users and requests. */
 function argumentsAfter(parameters: readonly ScriptParameter[], given: readonly unknown[], args: unknown[]): unknown[] {
   const after = [...args]
   for (const [i, { kind, from }] of parameters.entries()) {
@@ -101,16 +101,16 @@ function describe(thrown: unknown): ThrownText {
   }
 }
 
-/** Down to where the script was called. */
+/** The stack down to the call of the script. */
 const ownFrames = (stack: string): string =>
   stack
     .split(/\n.*(?:outcomeOf|realm-process|data:)/, 1)
     .join('')
     .slice(0, maxTextLength)
 
-/** As much of the web's TextDecoder as the gateway's own modules use, for a realm that has none. */
+/** The part of the web's TextDecoder that the gateway's own modules use, for a realm without one. */
 class StrictDecoder {
-  /** Throws when the bytes are not UTF-8. */
+  /** Throws if the bytes are not UTF-8. */
   decode(bytes: Uint8Array): string {
     const text = decodeText(bytes)
     const again = encodeText(text)
@@ -126,8 +126,8 @@ function provideTextDecoder(): void {
 }
 
 /**
- * Freezes the realm's own objects, and everything that can be reached from those given, so that a script changes
- * nothing for the next one. Instances keep their state, which is private.
+ * Freezes the realm's own objects, and everything reachable from the given ones, so that a script changes nothing
+ * for the next one. Instances keep their state, which is private.
  */
 function freezeRealm(roots: readonly unknown[]): void {
   letErrorsBeNamed()
@@ -148,7 +148,7 @@ function freezeRealm(roots: readonly unknown[]): void {
   }
 }
 
-/** A frozen `name` could not be assigned to on an error either; through a setter it can. */
+/** With a frozen `name`, scripts could not assign it on an error either; a setter allows it. */
 function letErrorsBeNamed(): void {
   Object.defineProperty(Error.prototype, 'name', {
     get: () => 'Error',
@@ -158,7 +158,7 @@ function letErrorsBeNamed(): void {
   })
 }
 
-/** Collections refuse it, being proxies; their handlers keep them closed. */
+/** Collections can't be frozen, being proxies; their handlers protect them. */
 function freeze(item: object): void {
   try {
     Object.freeze(item)

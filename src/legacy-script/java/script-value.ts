@@ -6,7 +6,7 @@ import { IllegalStateException } from './java-exception.ts'
 import { JavaEnum, StringBuffer } from './java-lang.ts'
 import { javaText, javaValue, TextValue } from './java-value.ts'
 
-/** What a parameter of a function is made of: the gateway's own arguments, by their place. */
+/** The sources of a function's parameter: the gateway's own arguments, by position. */
 export interface ScriptParameter {
   readonly kind:
     | 'value'
@@ -28,7 +28,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const maxDepth = 20
 
-/** An argument of Java from plain ones. */
+/** A Java argument from plain ones. */
 export function javaArgument({ kind, from = -1 }: ScriptParameter, args: readonly unknown[]): unknown {
   const plain = args[from]
   const fields = fieldsOf(plain)
@@ -93,7 +93,7 @@ function javaData(value: unknown): unknown {
   return map
 }
 
-/** Data as the gateway reads it. What is not data is left out; undefined where nothing is left. */
+/** Plain data for the gateway. Leaves out everything else; undefined if nothing is left. */
 export function plainData(value: unknown, depth = 0): unknown {
   const plain = javaValue(value)
   if (depth > maxDepth) throw new IllegalStateException('the answer goes too deep')

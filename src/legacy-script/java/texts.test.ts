@@ -11,7 +11,7 @@ import { URI, URLDecoder, URLEncoder } from './uri.ts'
 const anyText = fc.string({ unit: 'binary' })
 
 describe('bytes', () => {
-  test('UTF-8 is what Node.js makes of it', () => {
+  test('UTF-8 equals that of Node.js', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const bytes = encodeText(text)
@@ -21,7 +21,7 @@ describe('bytes', () => {
     )
   })
 
-  test('what is not UTF-8 is not taken for something else', () => {
+  test('invalid UTF-8 is replaced', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const text = decodeText(bytes)
@@ -39,7 +39,7 @@ describe('bytes', () => {
     }
   })
 
-  test('bytes have a sign, as in Java', () => {
+  test('bytes are signed, as in Java', () => {
     expect([...JSUtils.string2bytes('ü')]).toEqual([-61, -68])
     expect(JSUtils.bytes2string([-61, -68])).toBe('ü')
     expect(new JavaString(JSUtils.string2bytes('ü'), 'UTF-8')).toEqual(new String('ü'))
@@ -49,7 +49,7 @@ describe('bytes', () => {
 })
 
 describe('Base64', () => {
-  test('is what Node.js makes of it', () => {
+  test('equals that of Node.js', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const text = Buffer.from(bytes).toString('base64')
@@ -64,15 +64,15 @@ describe('Base64', () => {
     expect(JSUtils.base64Decode(Buffer.from('Zoë').toString('base64'))).toBe('Zoë')
   })
 
-  test('refuses what is none, except for mail', () => {
+  test('rejects invalid text, except for mail', () => {
     for (const text of ['a', 'ab!d', 'YQ==YQ==', '-_-_'])
       expect(() => Base64.getDecoder().decode(text)).toThrow(IllegalArgumentException)
     expect([...Base64.getMimeDecoder().decode('Y\r\nQ==')]).toEqual([97])
   })
 })
 
-describe('addresses', () => {
-  test('what is encoded for a form is read back by the web', () => {
+describe('URLs', () => {
+  test('the web reads back what is encoded for a form', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const encoded = URLEncoder.encode(text, 'UTF-8')
@@ -104,7 +104,7 @@ describe('addresses', () => {
     expect(URI.create('http://x').equals(new URI('http://x'))).toBe(true)
   })
 
-  test.each(['a b', 'a\nb', 'a"b', 'a\\b', '%zz', 'a\u0000b', '{x}', '%'])('%j is no URI', (text) => {
+  test.each(['a b', 'a\nb', 'a"b', 'a\\b', '%zz', 'a\u0000b', '{x}', '%'])('%j is not a URI', (text) => {
     expect(() => URI.create(text)).toThrow(IllegalArgumentException)
   })
 })
@@ -121,7 +121,7 @@ describe('numbers and texts', () => {
       expect(() => Integer.parseInt(text)).toThrow(NumberFormatException)
   })
 
-  test('a buffer grows and is cut', () => {
+  test('a buffer grows and shrinks', () => {
     const buffer = new StringBuffer('ab').append(1).append(null).insert(0, '>').deleteCharAt(1)
     expect([buffer.toString(), buffer.length(), buffer.charAt(0), buffer.indexOf('1')]).toEqual(['>b1null', 7, '>', 2])
     buffer.setLength(2)
@@ -164,7 +164,7 @@ describe('filters', () => {
     expect(() => new Filter('(cn=')).toThrow(IllegalArgumentException)
   })
 
-  test('are asked of users and groups', () => {
+  test('match users and groups', () => {
     const user = new User('ada')
     user.getAttribs().put('Mail', new Attribute('Mail', ['a@x.test', 'b@x.test']))
     user.getGroups().add('crew')

@@ -5,7 +5,7 @@ import { diffToPatch } from '#protocols/admission/admission-review.ts'
 
 const value = fc.jsonValue({ maxDepth: 4 })
 
-/** What a receiver has after it applied the patch; json-p3 is not ours. */
+/** The receiver's object after applying the patch; the library is not ours. */
 function applied(patch: ReturnType<typeof diffToPatch>, before: unknown): unknown {
   const wire: unknown = JSON.parse(JSON.stringify(patch))
   return jsonpatch.apply(wire as Parameters<typeof jsonpatch.apply>[0], JSON.parse(JSON.stringify(before)))
@@ -23,7 +23,7 @@ test('the patch of any two values turns the one into the other', () => {
   )
 })
 
-test('members put anywhere into a list of named ones are added, and nothing else is touched', () => {
+test('members inserted anywhere into a list of named ones are added, and nothing else changes', () => {
   const named = fc.uniqueArray(fc.record({ name: fc.string(), value: fc.integer() }), { selector: ({ name }) => name })
   fc.assert(
     fc.property(named, fc.array(fc.boolean()), (members, kept) => {

@@ -3,9 +3,9 @@ import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 
-/** What Kubernetes takes for an object at most. */
+/** The maximum size of a Kubernetes object. */
 export const maxReviewBytes = 3 * 1024 * 1024
-/** A pod and its old state, with all that controllers wrote on them. */
+/** A pod and its old state, with everything that controllers wrote into them. */
 const reviewBounds: JsonBounds = { depth: 64, members: 5_000, elements: 10_000, values: 100_000 }
 const maxWarnings = 16
 const maxWarningLength = 240
@@ -32,7 +32,7 @@ export interface AdmissionRequest {
   /** Such as `ephemeralcontainers`; empty for the object itself. */
   readonly subResource: string
   readonly namespace: string
-  /** Nothing is stored, so nothing may be noted elsewhere. */
+  /** A dry run: nothing is stored, so there must be no side effects. */
   readonly dryRun: boolean
   readonly object: unknown
 }
@@ -54,10 +54,10 @@ export function parseReview(body: Buffer): AdmissionRequest {
 const head =
   /^\{"kind":"AdmissionReview","apiVersion":"admission\.k8s\.io\/v1","request":\{"uid":"([-0-9A-Za-z]{1,64})"/
 
-/** The uid of a review that `parseReview` throws for, if it is written as API servers write it: with the uid first. */
+/** The uid of a review for which `parseReview` throws, if it is written like API servers do: with the uid first. */
 export const reviewUid = (body: Buffer): string | undefined => head.exec(body.toString('latin1', 0, 256))?.[1]
 
-/** Searches without recursion: the depth is bounded, but the caller's stack is not known. */
+/** Searches without recursion: the depth is bounded, but the caller's stack is unknown. */
 function structureProblem(root: unknown): string | undefined {
   const pending = [root]
   while (pending.length > 0) {
@@ -77,7 +77,7 @@ const notAReview = (problem: string): GatewayError =>
 export interface AdmissionAnswer {
   readonly patch?: readonly PatchOperation[]
   readonly warnings?: readonly string[]
-  /** Why the object is refused; it is admitted when absent. */
+  /** Why the object is refused; absent if it is admitted. */
   readonly refusal?: { readonly code: 400 | 403 | 422; readonly message: string }
 }
 
@@ -98,13 +98,13 @@ export function reviewResponse(uid: string, { patch = [], warnings = [], refusal
   }
 }
 
-/** Warnings travel in an HTTP header to whoever runs kubectl, so they are short and plain. */
+/** Warnings reach the user of kubectl in an HTTP header, so they are short and plain. */
 const warningText = (text: string): string => {
   const plain = text.replaceAll(/[^\x20-\x7e]/g, '?')
   return plain.length <= maxWarningLength ? plain : `${plain.slice(0, maxWarningLength - 3)}...`
 }
 
-/** RFC 6902, of which only what adds or replaces is made here. */
+/** RFC 6902, of which only additions and replacements are used. */
 interface PatchOperation {
   readonly op: 'add' | 'replace'
   readonly path: string
@@ -112,9 +112,9 @@ interface PatchOperation {
 }
 
 /**
- * The operations that turn `before` into `after`, both of them JSON. Members of lists are told apart by their name or mount path, so that
- * what was put between them is added, and only what changed is replaced. Where something was removed, the whole list or
- * object around it is replaced.
+ * The operations that turn `before` into `after`, both JSON. Members of lists are identified by their name or mount
+ * path, so that inserted ones are added, and only changed ones are replaced. If something was removed, the whole
+ * list or object around it is replaced.
  */
 export function diffToPatch(before: unknown, after: unknown): PatchOperation[] {
   return difference(before, after, '')
@@ -154,7 +154,7 @@ function isSameMember(a: unknown, b: unknown): boolean {
   return key === undefined ? isSame(a, b) : key === memberKey(b)
 }
 
-/** A volume may be mounted twice, so a mount is known by its path. */
+/** A volume may be mounted twice, so a mount is identified by its path. */
 function memberKey(value: unknown): string | undefined {
   if (!isJsonObject(value)) return undefined
   const key = value['mountPath'] ?? value['name']

@@ -132,7 +132,7 @@ const repeated = (list: readonly unknown[]): unknown[] => list.filter((one, posi
 describe('over random pods', () => {
   const runs = { numRuns: 400 }
 
-  test('nothing that was there is removed or changed, and the given pod is not touched', () => {
+  test('nothing existing is removed or changed, and the given pod is not modified', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
         const before = JSON.stringify(pod)
@@ -144,7 +144,7 @@ describe('over random pods', () => {
     )
   })
 
-  test('twice is once', () => {
+  test('injecting twice equals once', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
         const once = inject(pod, endpoints, settings, cartAccount).pod
@@ -154,7 +154,7 @@ describe('over random pods', () => {
     )
   })
 
-  test('the patch, applied by somebody else, makes the injected pod, by adding and replacing only what was null', () => {
+  test('applied by another library, the patch creates the injected pod, by only adding and replacing null', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
         const after = inject(pod, endpoints, settings, cartAccount).pod
@@ -171,7 +171,7 @@ describe('over random pods', () => {
     )
   })
 
-  test('no name, variable or mount path comes twice that did not before', () => {
+  test('no name, variable or mount path is duplicated', () => {
     const lists = (pod: Pod): unknown[][] => {
       const all = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])]
       return [
@@ -192,7 +192,7 @@ describe('over random pods', () => {
     )
   })
 
-  test('the variables of an endpoint are those of the injector together, or none of them', () => {
+  test('an endpoint has all variables of the injector, or none of them', () => {
     fc.assert(
       fc.property(podArbitrary, settingsArbitrary, (pod, settings) => {
         const after = inject(pod, endpoints, settings, cartAccount).pod
@@ -208,7 +208,7 @@ describe('over random pods', () => {
     )
   })
 
-  test('the generator makes pods that are injected, and pods that are not', () => {
+  test('the generator creates pods that are injected, and pods that are not', () => {
     const sample = fc
       .sample(podArbitrary, 300)
       .map((pod) => inject(pod, endpoints, injectorSettings, cartAccount).endpoints.length)

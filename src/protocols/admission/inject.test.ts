@@ -38,7 +38,7 @@ function expanded(text: string, known: Readonly<Record<string, string>>): string
 
 const tokenMount = { name: 'sts-tokens', mountPath: '/var/run/secrets/gatehouse', readOnly: true }
 
-describe('a pod that asks for one token', () => {
+describe('a pod that requests one token', () => {
   test('gets the sidecar, the volumes, the mount and the variables', () => {
     const { pod, faults, warnings } = run(podOf())
     expect(faults).toEqual([])
@@ -55,14 +55,14 @@ describe('a pod that asks for one token', () => {
     })
   })
 
-  test('is left alone itself: the result is a copy', () => {
+  test('is not modified: the result is a copy', () => {
     const pod = podOf()
     const before = structuredClone(pod)
     run(pod)
     expect(pod).toEqual(before)
   })
 
-  test('A4, A5: the sidecar has a credential of its own audience, and no token of the API server', () => {
+  test('A4, A5: the sidecar has a credential with its own audience, and no token of the API server', () => {
     const { pod } = run(podOf({ spec: { automountServiceAccountToken: false } }))
     expect(pod.spec.volumes?.find(({ name }) => name === 'sts-identity')?.['projected']).toMatchObject({
       sources: [{ serviceAccountToken: { audience: 'gatehouse-sts', expirationSeconds: 3600 } }],
@@ -86,7 +86,7 @@ describe('a pod that asks for one token', () => {
     expect(pod.spec.volumes).toContainEqual({ name: 'sts-tokens', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } })
   })
 
-  test('A11: where there are no native sidecars it is a plain container, and the owner is told', () => {
+  test('A11: without native sidecars it is a plain container, and the owner gets a warning', () => {
     const job = podOf()
     job.metadata.ownerReferences = [{ kind: 'Job' }]
     const { pod, warnings } = run(job, { nativeSidecars: false })
@@ -98,7 +98,7 @@ describe('a pod that asks for one token', () => {
     ])
   })
 
-  test('the script and the values survive what Kubernetes does to dollar signs', () => {
+  test("the script and the values survive Kubernetes' handling of dollar signs", () => {
     const script = 'a=$(date) b=$$ c=${#d} $(STS_TARGETS) $'
     const annotations = { 'tremolo.io/aws-role': 'role/$(HOME)' }
     const { pod } = run(podOf({ annotations }), { script })
@@ -130,7 +130,7 @@ describe('A3: two endpoints in one pod', () => {
     expect(pod.spec.initContainers).toHaveLength(1)
   })
 
-  test('whose names are no folder names still have a folder each', () => {
+  test('with names that are not folder names still have a folder each', () => {
     const names = ['a/b', 'a-b', 'A-b', 'x'.repeat(80), `${'x'.repeat(80)}y`, '..']
     const many = names.map((name) => ({ ...claudeEndpoint, name, tokenVariable: `T${names.indexOf(name)}` }))
     const result = inject(podOf({ labels: both }), many, injectorSettings, cartAccount)
@@ -139,7 +139,7 @@ describe('A3: two endpoints in one pod', () => {
     for (const file of files) expect(file).toMatch(/^\/var\/run\/secrets\/gatehouse\/[a-z0-9][-a-z0-9]{0,62}\/token$/)
   })
 
-  test('that take tokens of different audiences have a credential each', () => {
+  test('that accept tokens of different audiences have a credential each', () => {
     const other = { ...claudeEndpoint, incomingAudience: 'elsewhere' }
     const pods = inject(
       podOf({ labels: both, annotations: { 'tremolo.io/aws-role': roleArn } }),
@@ -153,7 +153,7 @@ describe('A3: two endpoints in one pod', () => {
 })
 
 describe('init containers and sidecars', () => {
-  test('A1: an init container gets mount and variables beside its own', () => {
+  test('A1: an init container gets mount and variables besides its own', () => {
     const mount = { name: 'data', mountPath: '/data' }
     const spec = {
       containers: [{ name: 'app' }],
@@ -169,7 +169,7 @@ describe('init containers and sidecars', () => {
     expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['sts-creds-sidecar', 'one', 'two', 'native'])
   })
 
-  test('A12: the sidecar is put last where the configuration says so, and stays where it is when called again', () => {
+  test('A12: the sidecar is last if the configuration says so, and keeps its place when called again', () => {
     const spec = { initContainers: [{ name: 'one' }] }
     const { pod } = run(podOf({ spec }), { position: 'last' })
     expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['one', 'sts-creds-sidecar'])
@@ -191,7 +191,7 @@ describe('init containers and sidecars', () => {
     expect(given).toEqual(expected)
   })
 
-  test('a container that is named but absent is told', () => {
+  test('a container that is named but absent is reported', () => {
     const { warnings } = run(podOf({ annotations: { 'tremolo.io/skip-containers': 'ap' } }))
     expect(warnings).toEqual(['the pod has no container "ap", which an annotation names'])
   })
@@ -212,14 +212,14 @@ describe('A2: called again', () => {
     expect(twice.faults).toEqual([])
   })
 
-  test('not even after Kubernetes put in its defaults and another injector a container', () => {
+  test('even after Kubernetes added its defaults and another injector a container', () => {
     const { pod } = run(podOf())
     Object.assign(sidecar(pod), { terminationMessagePath: '/dev/termination-log' })
     pod.spec.containers = [...(pod.spec.containers ?? []), { name: 'istio-proxy' }]
     expect(diffToPatch(pod, run(pod).pod)).toEqual([])
   })
 
-  test('a container that came in between gets its token too', () => {
+  test('a container added in between gets its token too', () => {
     const { pod } = run(podOf())
     pod.spec.containers = [...(pod.spec.containers ?? []), { name: 'late' }]
     expect(variables(container(run(pod).pod, 'late'))['AWS_ROLE_ARN']).toBe(roleArn)
@@ -231,13 +231,13 @@ describe("A2: a container's own variables win", () => {
     ['another value', { name: 'AWS_ROLE_ARN', value: 'arn:aws:iam::999:role/own' }],
     ['a value from elsewhere', { name: 'AWS_ROLE_ARN', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }],
     ['another file', { name: 'AWS_WEB_IDENTITY_TOKEN_FILE', value: '/own' }],
-  ])('%s: the pair is left whole, with a warning', (_, own) => {
+  ])('%s: the pair stays complete, with a warning', (_, own) => {
     const { pod, faults } = run(podOf({ spec: { containers: [{ name: 'app', env: [own] }] } }))
     expect(container(pod, 'app').env).toEqual([own])
     expect(faults).toEqual([expect.stringContaining(`container "app" sets ${own.name} itself`)])
   })
 
-  test('the same value is no contradiction', () => {
+  test('the same value is not a conflict', () => {
     const own = { name: 'AWS_ROLE_ARN', value: roleArn }
     const { pod, faults } = run(podOf({ spec: { containers: [{ name: 'app', env: [own] }] } }))
     expect(faults).toEqual([])
@@ -261,7 +261,7 @@ function affinity(expressions: readonly (readonly string[])[], terms = 1, each =
   return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } }
 }
 
-describe('what cannot be done is told, and nothing is thrown', () => {
+describe('impossible requests are reported, and nothing is thrown', () => {
   test.each([
     ['A13: a label without annotation', podOf({ labels: { 'tremolo.io/aws-role': 'true' } }), 'needs an annotation'],
     ['A13: an empty annotation', podOf({ annotations: { 'tremolo.io/aws-role': ' ' } }), 'needs an annotation'],
@@ -284,7 +284,7 @@ describe('what cannot be done is told, and nothing is thrown', () => {
       podOf({ spec: { volumes: [{ name: 'sts-identity', projected: { sources: [] } }] } }),
       'no place',
     ],
-  ])('%s: the pod stays as it is', (_, given, text) => {
+  ])('%s: the pod stays unchanged', (_, given, text) => {
     const { pod, faults, endpoints: given2 } = run(given)
     expect(pod).toEqual(given)
     expect(given2).toEqual([])
@@ -330,14 +330,14 @@ describe('what cannot be done is told, and nothing is thrown', () => {
     expect(run(podOf({ annotations: { [name]: value } })).faults).toEqual([expect.stringContaining(`"${name}"`)])
   })
 
-  test('another volume at the place of the tokens', () => {
+  test('another volume at the mount path of the tokens', () => {
     const own = { name: 'own', mountPath: '/var/run/secrets/gatehouse/' }
     const { pod, faults } = run(podOf({ spec: { containers: [{ name: 'app', volumeMounts: [own] }] } }))
     expect(container(pod, 'app')).toEqual({ name: 'app', volumeMounts: [own] })
     expect(faults).toEqual([expect.stringContaining('mounts another volume')])
   })
 
-  test('a sidecar of another configuration is left, and told', () => {
+  test('a sidecar of another configuration stays, and is reported', () => {
     const { pod } = run(podOf())
     const other = inject(
       pod,
@@ -350,9 +350,9 @@ describe('what cannot be done is told, and nothing is thrown', () => {
   })
 })
 
-describe('who asks for nothing', () => {
+describe('pods without requests', () => {
   test.each([{}, { app: 'x' }, { 'tremolo.io/aws-role': 'false' }, { 'tremolo.io/aws-role': 'Disabled' }])(
-    'A13: a pod with the labels %j is left alone without a word',
+    'A13: a pod with the labels %j stays unchanged without a warning',
     (labels) => {
       const given = podOf({
         labels: { ...labels },
@@ -400,7 +400,7 @@ describe('users, groups and modes (A7)', () => {
     expect(sidecar(run(podOf({ annotations, spec })).pod).securityContext?.runAsGroup).toBe(group)
   })
 
-  test('a configured mode is taken', () => {
+  test('a configured mode is used', () => {
     expect(mode(run(podOf(), { fileMode: '0440' }).pod)).toBe('0440')
   })
 })
@@ -424,7 +424,7 @@ test('a mount that hides a token is reported', () => {
 
 describe('A15: create-volume', () => {
   const annotations = { 'tremolo.io/create-volume': 'false' }
-  test("a pod's own volume is used, and the rest is there", () => {
+  test("a pod's own volume is used, and the rest is added", () => {
     const own = { name: 'sts-tokens', emptyDir: {} }
     const { pod, faults } = run(podOf({ annotations, spec: { volumes: [own] } }))
     expect(faults).toEqual([])
@@ -432,7 +432,7 @@ describe('A15: create-volume', () => {
     expect(pod.spec.volumes?.[0]).toEqual(own)
   })
 
-  test('where the pod brings none, one is made and the owner told', () => {
+  test('if the pod has none, one is created and the owner gets a warning', () => {
     const { pod, faults } = run(podOf({ annotations }))
     expect(faults).toEqual([expect.stringContaining('brings no volume')])
     expect(pod.spec.volumes?.map(({ name }) => name)).toEqual(['sts-tokens', 'sts-identity'])
@@ -441,7 +441,7 @@ describe('A15: create-volume', () => {
 
 describe('A16: explicit certificate trust', () => {
   const asking = podOf({ labels: { 'tremolo.io/claude': 'enabled' } })
-  test('the certificates travel with the sidecar, and the ConfigMap is optional', () => {
+  test('the certificates are in the sidecar, and the ConfigMap is optional', () => {
     const { pod } = run(asking, { certificates: 'PEM' })
     expect(variables(sidecar(pod))).toMatchObject({ STS_CERTIFICATES: 'PEM', STS_TRUST_FILE: expect.any(String) })
     expect(pod.spec.volumes?.find(({ name }) => name === 'sts-identity')?.['projected']).toMatchObject({
@@ -470,17 +470,17 @@ describe('A6: pod security level restricted', () => {
   })
   const bare = podOf()
 
-  test.each(restrictedRules)('$name: an injected pod that kept it keeps it', ({ offenders }) => {
+  test.each(restrictedRules)('$name: an injected pod that met it still meets it', ({ offenders }) => {
     expect(offenders(compliant)).toEqual([])
     expect(offenders(run(compliant).pod)).toEqual([])
     expect(offenders(run(compliant, { nativeSidecars: false }).pod)).toEqual([])
   })
 
-  test.each(restrictedRules)('$name: the sidecar keeps it without help from the pod', ({ offenders }) => {
+  test.each(restrictedRules)('$name: the sidecar meets it without help from the pod', ({ offenders }) => {
     expect(offenders(run(bare).pod)).not.toContain('sts-creds-sidecar')
   })
 
-  test('the rules see the lower-case "all" of the predecessor', () => {
+  test('the rules see the lower-case "all" of OpenUnison', () => {
     const pod = podOf({ spec: { containers: [{ name: 'app', securityContext: { capabilities: { drop: ['all'] } } }] } })
     expect(restrictedRules.find(({ name }) => name === 'capabilities')?.offenders(pod)).toEqual(['app'])
   })
@@ -493,12 +493,12 @@ describe('hostile pods', () => {
     [{ 'memory-request': '10000k' }, { requests: { memory: '10000k' }, limits: { memory: '32Mi' } }],
     [{ 'cpu-request': '1' }, { requests: { cpu: '1' }, limits: { cpu: '1' } }],
     [{ 'cpu-request': '0.1' }, { requests: { cpu: '0.1' }, limits: { cpu: '200m' } }],
-  ])('no limit is below its request, which the API server would refuse: %j', (amounts, expected) => {
+  ])('no limit is below its request, which the API server would reject: %j', (amounts, expected) => {
     const annotations = Object.fromEntries(Object.entries(amounts).map(([k, v]) => [`tremolo.io/sidecar-${k}`, v]))
     expect(sidecar(run(podOf({ annotations })).pod)['resources']).toMatchObject(expected)
   })
 
-  test('a mount path of nothing but slashes takes no time', () => {
+  test('a mount path of only slashes takes no time', () => {
     const mountPath = `${'/'.repeat(60_000)}x`
     const began = performance.now()
     run(podOf({ spec: { containers: [{ name: 'app', volumeMounts: [{ name: 'v', mountPath }] }] } }))
@@ -517,7 +517,7 @@ describe('hostile pods', () => {
     expect(given).toEqual(['c99'])
   })
 
-  test('a pod of more containers than any node runs gets nothing, and is told so', () => {
+  test('a pod with more containers than any node runs gets nothing, and a warning', () => {
     const containers = Array.from({ length: 1001 }, (_, i) => ({ name: `c${i}` }))
     const given = podOf({ spec: { containers } })
     const { pod, faults, endpoints: got } = run(given)

@@ -32,15 +32,15 @@ export interface Injection {
   readonly pod: Pod
   /** The endpoints whose tokens the pod gets. */
   readonly endpoints: readonly string[]
-  /** What the pod asked for and does not get, or not as it asked. */
+  /** Requests of the pod that are not fulfilled, or not completely. */
   readonly faults: readonly string[]
-  /** What its owner should know although all is as it was asked. */
+  /** What its owner should know although all requests are fulfilled. */
   readonly warnings: readonly string[]
 }
 
 /**
- * A pod with the sidecar, volumes, mounts and variables that its labels ask for. The given one is left alone. Nothing
- * that it holds is removed or changed, and a pod that was injected before stays as it is.
+ * A pod with the sidecar, volumes, mounts and variables that its labels request. The given one is not modified.
+ * Nothing existing is removed or changed, and a pod that was injected before stays unchanged.
  */
 export function inject(
   given: Pod,
@@ -79,7 +79,7 @@ export function inject(
   return { pod, endpoints: wishes.endpoints.map(({ endpoint }) => endpoint.name), faults, warnings }
 }
 
-/** False, with a fault, where a setting is missing and a container does not bring the variables that would hold it. */
+/** False, with a fault, if a setting is missing and a container lacks the variables for it. */
 function isComplete(
   { endpoint, missing }: WantedEndpoint,
   containers: readonly Container[],
@@ -104,7 +104,7 @@ function obstacleOf(pod: Pod): string | undefined {
     return `a container of the pod is named "${sidecarName}", so there is no place for the sidecar, and no token`
   }
   const volume = pod.spec.volumes?.find(({ name }) => name === identityVolume)
-  // A pod that was injected before brings it with the sidecar.
+  // A pod that was injected before has it with the sidecar.
   if (volume !== undefined && (container === undefined || !Object.hasOwn(volume, 'projected'))) {
     return `a volume of the pod is named "${identityVolume}", so there is no place for the sidecar's, and no token`
   }
@@ -114,12 +114,12 @@ function obstacleOf(pod: Pod): string | undefined {
 const systemLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os']
 const windowsBuild = 'node.kubernetes.io/windows-build'
 
-/** No node that the pod may run on has another system. */
+/** The pod may only run on nodes with another system. */
 function isForWindows({ spec }: Pod): boolean {
   if (spec.os?.name !== undefined) return spec.os.name === 'windows'
   const selector = spec.nodeSelector ?? {}
   if (Object.hasOwn(selector, windowsBuild) || systemLabels.some((label) => selector[label] === 'windows')) return true
-  // One of the terms must hold, and all expressions of a term.
+  // One of the terms must hold, with all its expressions.
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []
   return terms.length > 0 && terms.every(({ matchExpressions }) => matchExpressions?.some(isOfWindows) === true)
 }
@@ -134,7 +134,7 @@ function isOfWindows({ key, operator, values }: NodeRequirement): boolean {
 function addSidecar(pod: Pod, sidecar: Container, { nativeSidecars, position }: InjectorSettings): void {
   const list = nativeSidecars ? 'initContainers' : 'containers'
   const present = pod.spec[list] ?? []
-  // Among plain containers the first one is what tools take for the pod's purpose.
+  // Tools treat the first plain container as the pod's main one.
   const first = nativeSidecars && position === 'first'
   pod.spec[list] = first ? [sidecar, ...present] : [...present, sidecar]
 }
@@ -183,8 +183,8 @@ const targetsOf = (container: Container): string | undefined =>
   container.env?.find(({ name }) => name === targetsVariable)?.value ?? undefined
 
 /**
- * Gives a container the tokens' mount and variables. Variables that it sets itself are left, and those of an endpoint
- * that name an identity come together or not at all: half of them would pass one identity off as another.
+ * Adds the tokens' mount and variables to a container. Its own variables stay. The variables of an endpoint that
+ * name an identity are set together or not at all: half of them would present one identity as another.
  */
 function giveTokens(container: Container, wanted: readonly WantedEndpoint[], faults: string[]): void {
   const mounts = container.volumeMounts ?? []
@@ -237,7 +237,7 @@ interface Variables {
   readonly other: readonly { readonly name: string; readonly value: string }[]
 }
 
-/** Those that have a value: an empty variable would still hide what an SDK finds elsewhere. */
+/** Those with a value: an empty variable would still hide what an SDK finds elsewhere. */
 function variablesOf({ endpoint, values }: WantedEndpoint): Variables {
   const rendered = endpoint.variables.flatMap(({ name, text, identity }) => {
     if (!text.attributes.every((attribute) => values.has(attribute))) return []
@@ -259,8 +259,8 @@ function variablesOf({ endpoint, values }: WantedEndpoint): Variables {
 }
 
 /**
- * The variables that hold a setting, so that a container that has them all can do without it. None for an annotation
- * that the endpoint asks for by name.
+ * The variables with a setting, so that a container that has them all does not need it. None for an annotation that
+ * the endpoint requires by name.
  */
 function holdersOf({ variables, file, valueVariable, settings }: PodEndpoint, setting: string): string[] {
   const main = settings.find((one) => one.main)?.name ?? setting
@@ -274,7 +274,7 @@ function holdersOf({ variables, file, valueVariable, settings }: PodEndpoint, se
 const isSame = (variable: EnvironmentVariable, wish: { readonly value: string }): boolean =>
   variable.value === wish.value && !Object.hasOwn(variable, 'valueFrom')
 
-/** Counted from the end: a pattern would look from every slash on. */
+/** From the end: a pattern would search from every slash on. */
 function withoutSlash(path: string): string {
   let end = path.length
   while (path[end - 1] === '/') end -= 1

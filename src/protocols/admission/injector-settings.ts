@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 export interface InjectorSettings {
-  /** Where pods reach the token service, without a slash at the end. */
+  /** The URL of the token service for pods, without a trailing slash. */
   readonly tokenService: string
   readonly image: string
   readonly imagePullPolicy: 'IfNotPresent' | 'Always' | 'Never'
@@ -10,11 +10,11 @@ export interface InjectorSettings {
   /** The shell script that the sidecar runs. */
   readonly script: string
   readonly resources: SidecarResources
-  /** Life of the sidecar's own credential. */
+  /** The lifetime of the sidecar's own credential. */
   readonly credentialSeconds: number
   /** `auto`: as narrow as the pod's users and groups allow. */
   readonly fileMode: 'auto' | '0440' | '0444'
-  /** The cluster knows init containers that keep running (Kubernetes 1.29). */
+  /** The cluster supports init containers that keep running (Kubernetes 1.29). */
   readonly nativeSidecars: boolean
   readonly position: 'first' | 'last'
   /** The pod is Ready only while all its tokens are valid. */
@@ -45,10 +45,10 @@ const units: Readonly<Record<string, number>> = {
   Gi: 2 ** 30,
 }
 
-/** What Kubernetes takes for an amount of CPU or memory, short of exponents. */
+/** A Kubernetes amount of CPU or memory, without exponents. */
 export const isQuantity = (text: string): boolean => quantity.test(text)
 
-/** The greater one of two amounts, in its own words; the first when they are equal. */
+/** The greater of two amounts, as written; the first if they are equal. */
 export function greaterQuantity(a: string, b: string): string {
   return amountOf(b) > amountOf(a) ? b : a
 }
@@ -59,22 +59,22 @@ function amountOf(text: string): number {
 }
 
 export const sidecarName = 'sts-creds-sidecar'
-/** The name under which a pod may bring a volume of its own (`create-volume: "false"`). */
+/** The name of the volume that a pod may define itself (`create-volume: "false"`). */
 export const tokenVolume = 'sts-tokens'
 export const identityVolume = 'sts-identity'
 
 /** Where containers find their tokens, each in a folder named after its endpoint. */
 export const tokenFolder = '/var/run/secrets/gatehouse'
-/** "deadline reason": the uptime until which every token of the pod is valid, with a margin, and why not after it. */
+/** "deadline reason": the uptime until which every token of the pod is valid, with a margin, and why not longer. */
 export const readyFile = `${tokenFolder}/.ready`
 /**
- * Where the sidecar finds its own credential: in the place of the token for the API server, which Kubernetes therefore
- * does not mount into it.
+ * The path of the sidecar's own credential: that of the token for the API server, which Kubernetes therefore does
+ * not mount into it.
  */
 export const identityFolder = '/var/run/secrets/kubernetes.io/serviceaccount'
 export const trustFile = `${identityFolder}/trust/ca.crt`
 
-/** Present in every sidecar that was made here: what it fetches, line by line. */
+/** In every sidecar of ours: what it fetches, line by line. */
 export const targetsVariable = 'STS_TARGETS'
 
 export const tokenFileOf = (endpoint: string): string => fileOf(endpoint, 'token')
@@ -84,7 +84,7 @@ export const fileOf = (endpoint: string, name: string): string => `${tokenFolder
 
 const longestWorkload = 64
 
-/** Namespace and service account as one name of at most 64 characters, which end with a hash where it was cut. */
+/** Namespace and service account as one name of at most 64 characters, with a hash at the end if it was cut. */
 export function workloadName(namespace: string, account: string): string {
   const name = `${namespace}-${account}`
   return name.length <= longestWorkload ? name : `${name.slice(0, longestWorkload - 9)}-${shortHash(name)}`
@@ -94,7 +94,7 @@ export const credentialName = (audience: string): string => `token-${shortHash(a
 
 const maxFolderName = 63
 
-/** A DNS label; names that are not one, or too long, end with a hash so that no two endpoints share a folder. */
+/** A DNS label. Names that are invalid or too long end with a hash, so that no two endpoints share a folder. */
 function folderName(endpoint: string): string {
   if (/^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/.test(endpoint)) return endpoint
   const plain = endpoint.toLowerCase().replace(/[^a-z0-9]/g, '-')

@@ -8,23 +8,23 @@ import type { Pod } from '#protocols/admission/pod.ts'
 export interface PodAccount {
   readonly namespace: string
   readonly name: string
-  /** The Kubernetes target whose pod it is. */
+  /** The Kubernetes target of the pod. */
   readonly cluster?: string | undefined
   readonly annotations: Readonly<Record<string, string>>
-  /** Why its annotations are not known. */
+  /** Why its annotations are unknown. */
   readonly problem?: string | undefined
 }
 
-/** An endpoint that a pod asks for. */
+/** An endpoint that a pod requests. */
 export interface WantedEndpoint {
   readonly endpoint: PodEndpoint
-  /** Of settings and attributes of the workload, by name. */
+  /** Values of settings and attributes of the workload, by name. */
   readonly values: ReadonlyMap<string, string>
-  /** Settings that it needs and that nobody gave, with what to do. */
+  /** Required settings without a value, with advice. */
   readonly missing: ReadonlyMap<string, string>
 }
 
-/** What a pod's labels and annotations ask of the injector. */
+/** What a pod's labels and annotations request of the injector. */
 export interface PodWishes {
   readonly endpoints: readonly WantedEndpoint[]
   readonly user: number | undefined
@@ -34,7 +34,7 @@ export interface PodWishes {
   /** Only these containers get tokens; all when undefined. */
   readonly include: ReadonlySet<string> | undefined
   readonly resources: Partial<SidecarResources>
-  /** What was asked and cannot be done. */
+  /** Requests that can't be fulfilled. */
   readonly faults: readonly string[]
 }
 
@@ -69,7 +69,7 @@ export function labelledEndpoints(pod: Pod, endpoints: readonly PodEndpoint[]): 
   })
 }
 
-/** True where an annotation of the service account could count. */
+/** True if an annotation of the service account could count. */
 export const asksAccount = (pod: Pod, endpoints: readonly PodEndpoint[]): boolean =>
   labelledEndpoints(pod, endpoints).some((endpoint) =>
     settingsOf(endpoint).some((setting) =>
@@ -142,7 +142,7 @@ export function unknownSettings(pod: Pod, endpoints: readonly PodEndpoint[]): re
     .map((name) => `the annotation "${name}" names no setting${suggestion(name, known)}`)
 }
 
-/** An endpoint without a preset has one setting at most: the value of its annotation. */
+/** An endpoint without a preset has at most one setting: the value of its annotation. */
 const settingsOf = ({ settings, valueVariable }: PodEndpoint): readonly PodSetting[] =>
   settings.length > 0 || valueVariable === undefined
     ? settings
@@ -153,7 +153,7 @@ function annotationsFor({ label }: PodEndpoint, { name, main }: PodSetting): rea
   return main ? [labelName(label), long] : [long]
 }
 
-/** Nothing, with a fault, where an annotation has a value that cannot be used. */
+/** Nothing, with a fault, if an annotation has an invalid value. */
 function readEndpoint(
   endpoint: PodEndpoint,
   annotations: ReadonlyMap<string, string>,

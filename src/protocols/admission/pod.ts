@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** Members that the injector does not know are kept as they came; Go writes an empty list as null. */
+/** Unknown members stay unchanged; Go writes an empty list as null. */
 const listOf = <T extends z.ZodType>(member: T) => z.array(member).nullish()
 const texts = z.record(z.string(), z.string()).nullish()
 
@@ -74,7 +74,7 @@ export interface PodOwner {
   readonly uid: string
 }
 
-/** Undefined where no controller owns the pod. */
+/** Undefined if no controller owns the pod. */
 export function ownerOf({ metadata }: Pod): PodOwner | undefined {
   const { apiVersion, kind, name, uid } = metadata.ownerReferences?.find(({ controller }) => controller === true) ?? {}
   return apiVersion && kind && name && uid ? { apiVersion, kind, name, uid } : undefined

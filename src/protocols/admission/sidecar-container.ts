@@ -16,16 +16,16 @@ import {
 import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
 import type { PodWishes } from '#protocols/admission/pod-request.ts'
 
-/** The sidecar's user and group where the pod names none; no image has them. */
+/** The sidecar's user and group if the pod names none; no image has them. */
 const defaultUser = 65532
 const defaultGroup = 65532
 const startSeconds = 120
-/** With the time that a probe may take, below the margin that the sidecar keeps before a token expires. */
+/** The timeout of a probe, below the margin that the sidecar keeps before a token expires. */
 const readinessSeconds = 5
 
 /**
- * Succeeds while all tokens are valid, whether or not the sidecar still runs, and prints what is wrong otherwise, which
- * Kubernetes shows in an event of the pod. It compares uptimes, since the node's date may be wrong.
+ * Succeeds while all tokens are valid, even if the sidecar no longer runs. Otherwise prints what is wrong, which
+ * Kubernetes shows in an event of the pod. Compares uptimes, since the node's date may be wrong.
  */
 export const probeScript = (file: string): string =>
   [
@@ -116,7 +116,7 @@ export function identityVolumeOf(wishes: PodWishes, settings: InjectorSettings):
   }
 }
 
-/** Address, token file, credential, and what the token's audience must be, as JSON has it. */
+/** URL, token file, credential, and the expected audience of the token, as JSON. */
 function targetLines({ endpoints }: PodWishes, { tokenService }: InjectorSettings): string {
   return endpoints
     .map(({ endpoint }) =>
@@ -130,7 +130,7 @@ function targetLines({ endpoints }: PodWishes, { tokenService }: InjectorSetting
     .join('\n')
 }
 
-/** Path and content, which has no line ends, since JSON needs none. */
+/** Path and content, which has no line breaks, since JSON needs none. */
 function fileLines({ endpoints }: PodWishes): string {
   return endpoints
     .flatMap(({ endpoint: { name, file }, values }) =>
@@ -141,14 +141,14 @@ function fileLines({ endpoints }: PodWishes): string {
     .join('\n')
 }
 
-/** Only the user or the group that the containers have for sure; else everyone in the pod, which is all who can see it. */
+/** Only the user or the group that all containers have; otherwise everyone in the pod. */
 function fileMode(pod: Pod, user: number, { fileMode: mode }: InjectorSettings): string {
   if (mode !== 'auto') return mode
   if (typeof pod.spec.securityContext?.fsGroup === 'number') return '0440'
   return sharedId(pod, 'runAsUser') === user ? '0400' : '0444'
 }
 
-/** The user or group that all containers run as, if they say so and it is not root's. */
+/** The user or group that all containers run as, if they say so and it is not root. */
 function sharedId(pod: Pod, field: 'runAsUser' | 'runAsGroup'): number | undefined {
   const containers = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])]
   const ids = new Set(
@@ -161,7 +161,7 @@ function sharedId(pod: Pod, field: 'runAsUser' | 'runAsGroup'): number | undefin
 }
 
 /**
- * The text as Kubernetes must be given it in `env`, `command` and `args`, where it replaces `$(NAME)` and takes `$$` for
- * one dollar sign.
+ * The text escaped for `env`, `command` and `args`, where Kubernetes replaces `$(NAME)` and reads `$$` as one
+ * dollar sign.
  */
 export const escapeVariables = (text: string): string => text.replaceAll('$', '$$$$')

@@ -32,7 +32,7 @@ test('B1, B2, B3, B4: one webhook for all endpoints, which fails closed for few 
   })
 })
 
-test('A13: one label is selected by a selector too, and not where it is switched off', () => {
+test('A13: a single label also has a selector, unless it is disabled', () => {
   expect(webhook(['aws-role'])['objectSelector']).toEqual({
     matchExpressions: [
       { key: 'tremolo.io/aws-role', operator: 'Exists' },
@@ -41,11 +41,11 @@ test('A13: one label is selected by a selector too, and not where it is switched
   })
 })
 
-test('without an endpoint there is no webhook, so that no pod waits for one', () => {
+test('without an endpoint there is no webhook, so no pod waits for one', () => {
   expect(webhook([])).toEqual({})
 })
 
-test('nothing but a label name gets into the expression', () => {
+test('only label names get into the expression', () => {
   for (const label of ["x' || true || 'y", 'a b', 'UPPER.example.com/x', '', 'x/', '-x', 'x'.repeat(64)]) {
     expect({ label, taken: isLabelName(label) }).toEqual({ label, taken: false })
     expect(webhook([label])).toEqual({})
@@ -53,7 +53,7 @@ test('nothing but a label name gets into the expression', () => {
   expect(isLabelName('sts.example.com/role_A.b')).toBe(true)
 })
 
-test('a webhook outside of the cluster has an address', () => {
+test('a webhook outside of the cluster has a URL', () => {
   const { webhooks } = webhookConfiguration({
     ...options,
     labels: ['a'],

@@ -16,9 +16,9 @@ export interface WebhookOptions {
         }
       }
     | { readonly url: string }
-  /** PEM of all authorities that may have signed the webhook's certificate. */
+  /** PEM of all CAs that may have signed the webhook's certificate. */
   readonly certificates: string
-  /** Never injected: Gatehouse itself lives there, and would wait for itself. Undefined where it lives elsewhere. */
+  /** Never injected: Gatehouse runs there, and would wait for itself. Undefined if it runs elsewhere. */
   readonly ownNamespace: string | undefined
 }
 
@@ -26,8 +26,8 @@ const off = ['false', 'disabled']
 const timeoutSeconds = 5
 
 /**
- * One webhook for all endpoints. Pods that carry none of the labels are admitted without asking, so that only they depend
- * on this service, and they do: without it they would start without an identity.
+ * One webhook for all endpoints. Pods without any of the labels are admitted without a call, so only labelled pods
+ * depend on this service: without it they would start without an identity.
  */
 export function webhookConfiguration(options: WebhookOptions): JsonObject {
   const labels = [...new Set(options.labels.map(labelName))].filter(isLabelName).sort()
@@ -82,7 +82,10 @@ const selectorOf = (label: string): JsonObject => ({
   ],
 })
 
-/** Selectors cannot say "one of these labels", so CEL does. Label names hold nothing that would end a CEL text. */
+/**
+ * Selectors can't express "one of these labels", so CEL does. Label names have no characters that would end a CEL
+ * text.
+ */
 function expressionOf(labels: readonly string[]): string {
   const wanted = labels.map(
     (label) =>

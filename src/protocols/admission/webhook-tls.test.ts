@@ -13,7 +13,7 @@ const isTrusted = ({ server }: Pick<WebhookTls, 'server'>, bundle: WebhookTls): 
     new X509Certificate(server.certificate).verify(new X509Certificate(certificate).publicKey),
   )
 
-/** What a TLS client that trusts the bundle says about the server. */
+/** The result of a TLS client that trusts the bundle. */
 async function handshake(tls: WebhookTls, servername: string): Promise<string> {
   const server = createServer({ key: tls.server.privateKey, cert: tls.server.certificate })
   server.on('tlsClientError', () => {})
@@ -33,7 +33,7 @@ async function handshake(tls: WebhookTls, servername: string): Promise<string> {
   }
 }
 
-test('a TLS client that trusts the authority accepts the server by its names, and by no other', async () => {
+test('a TLS client that trusts the CA accepts the server by its names, and by no other', async () => {
   const tls = renewWebhookTls(undefined, names, new Date())
   expect(await handshake(tls, 'gatehouse-webhook.gatehouse.svc')).toBe('trusted')
   expect(await handshake(tls, 'elsewhere.gatehouse.svc')).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
@@ -43,7 +43,7 @@ test('a TLS client that trusts the authority accepts the server by its names, an
   )
 })
 
-test('what was made is an authority that signs servers only, and a server that signs nothing', () => {
+test('creates a CA that signs servers only, and a server that signs nothing', () => {
   const { authorities, server } = renewWebhookTls(undefined, names, start)
   const authority = new X509Certificate(authorities[0]?.certificate ?? '')
   const served = new X509Certificate(server.certificate)
@@ -57,19 +57,19 @@ test('what was made is an authority that signs servers only, and a server that s
   expect(served.serialNumber).not.toBe(authority.serialNumber)
 })
 
-test('nothing changes while all is well', () => {
+test('nothing changes while everything is valid', () => {
   const tls = renewWebhookTls(undefined, names, start)
   for (const days of [0, 1, 10, 59]) expect(renewWebhookTls(tls, names, after(days))).toBe(tls)
 })
 
-test('other names make another certificate of the same authority', () => {
+test('other names cause another certificate of the same CA', () => {
   const tls = renewWebhookTls(undefined, names, start)
   const renewed = renewWebhookTls(tls, ['new.svc'], after(2))
   expect(renewed.authorities).toEqual(tls.authorities)
   expect(new X509Certificate(renewed.server.certificate).subjectAltName).toBe('DNS:new.svc')
 })
 
-test('B1: over three years, looked at every day, what is served is valid and was told beforehand', () => {
+test('B1: checked every day for three years, the served certificate is valid and its CA was registered before', () => {
   let tls = toldOf(renewWebhookTls(undefined, names, start), start)
   let authorities = 1
   let servers = 1
@@ -77,7 +77,8 @@ test('B1: over three years, looked at every day, what is served is valid and was
     const now = after(days)
     const next = renewWebhookTls(tls, names, now)
     expect(next.authorities.length).toBeLessThanOrEqual(2)
-    // The API server may still know the former bundle only, and then the former server may answer under the new bundle.
+    // The API server may still know only the former bundle, and then the former server may answer under the new
+    // bundle.
     expect(isTrusted(next, tls)).toBe(true)
     if (next.server !== tls.server) {
       servers += 1
@@ -95,7 +96,7 @@ test('B1: over three years, looked at every day, what is served is valid and was
   expect(servers).toBeGreaterThan(15)
 }, 60_000)
 
-test('an authority that the API server was not told of signs nothing while another can', () => {
+test('an unregistered CA signs nothing while another can', () => {
   let tls = toldOf(renewWebhookTls(undefined, names, start), start)
   const [first] = tls.authorities
   for (let days = 1; days < 365; days += 1) {
@@ -109,7 +110,7 @@ test('an authority that the API server was not told of signs nothing while anoth
   expect(told.authorities.map((authority) => authority.told)).toEqual([start.getTime(), after(364).getTime()])
 })
 
-test('after years without anybody looking, all is made anew', () => {
+test('after years without a check, everything is re-created', () => {
   const tls = renewWebhookTls(undefined, names, start)
   const renewed = renewWebhookTls(tls, names, after(1000))
   expect(renewed.authorities).toHaveLength(1)

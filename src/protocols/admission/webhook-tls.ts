@@ -10,19 +10,19 @@ import {
 } from 'node:crypto'
 import { isIP } from 'node:net'
 
-/** A certificate with its private key, as PEM; what is kept secret and shared by all replicas. */
+/** A certificate with its private key, as PEM; secret, and shared by all replicas. */
 export interface KeptCertificate {
   readonly certificate: string
   readonly privateKey: string
 }
 
 export interface KeptAuthority extends KeptCertificate {
-  /** When the API server was told of it, in milliseconds; undefined while it was not. */
+  /** When it was registered at the API server, in milliseconds; undefined before. */
   readonly told?: number | undefined
 }
 
 export interface WebhookTls {
-  /** The newest one last. All are told to the API server. */
+  /** The newest one last. All are registered at the API server. */
   readonly authorities: readonly KeptAuthority[]
   readonly server: KeptCertificate
 }
@@ -33,14 +33,15 @@ const authorityLife = 365 * day
 const serverLife = 90 * day
 /** Clocks of API servers may be behind. */
 const skew = hour
-/** A new authority signs nothing before every API server had time to take up what it was told. */
+/** A new CA signs nothing before every API server had time to learn it. */
 const settling = day
 
 /**
- * The webhook's TLS as it ought to be at this moment; the same object when all is well. Certificates are renewed after two
- * thirds of their life. A new authority signs a day after the API server was told of it, and an old one is dropped only
- * when nothing it signed is served, so that no call fails in between. Whoever stores the result must do so by compare and
- * swap, and tell `authoritiesOf` to the API server, and store `toldOf`, before it serves the new certificate.
+ * The webhook's TLS data as it should be now; the same object if nothing changes. Certificates are renewed after
+ * two thirds of their lifetime. A new CA signs a day after its registration at the API server, and an old one is
+ * dropped only when nothing it signed is served, so that no call fails in between. The caller must store the result
+ * by compare and swap, register `authoritiesOf` at the API server, and store `toldOf`, before it serves the new
+ * certificate.
  */
 export function renewWebhookTls(present: WebhookTls | undefined, names: readonly string[], now: Date): WebhookTls {
   if (present === undefined || present.authorities.every(({ certificate }) => isOver(certificate, now))) {
@@ -65,7 +66,7 @@ export function renewWebhookTls(present: WebhookTls | undefined, names: readonly
   return isUnchanged ? present : { authorities, server }
 }
 
-/** The same, once the API server knows all authorities; the same object when it did already. */
+/** The same, once the API server knows all CAs; the same object if it already did. */
 export function toldOf(tls: WebhookTls, now: Date): WebhookTls {
   if (tls.authorities.every(({ told }) => told !== undefined)) return tls
   const authorities = tls.authorities.map((authority) => ({ ...authority, told: authority.told ?? now.getTime() }))
@@ -150,7 +151,7 @@ const boolean = (value: boolean): Buffer => encoded(tag.boolean, Buffer.from([va
 const utf8 = (text: string): Buffer => encoded(tag.utf8, Buffer.from(text))
 const octets = (content: Buffer): Buffer => encoded(tag.octets, content)
 
-/** A number that is not negative, from its bytes, the highest first. */
+/** A non-negative number from its bytes, the highest first. */
 export function integer(bytes: Buffer): Buffer {
   let start = 0
   while (start < bytes.length - 1 && bytes[start] === 0) start += 1
@@ -159,7 +160,7 @@ export function integer(bytes: Buffer): Buffer {
   return encoded(tag.integer, ...(isNegative ? [Buffer.from([0]), short] : [short]))
 }
 
-/** Bits of whole bytes, or fewer where `unused` ones at the end do not count. */
+/** Bits of whole bytes, or fewer if `unused` ones at the end do not count. */
 const bits = (content: Buffer, unused = 0): Buffer => encoded(tag.bits, Buffer.from([unused]), content)
 
 export function oid(dotted: string): Buffer {
@@ -173,7 +174,7 @@ function base128(value: number): Buffer {
   return Buffer.from(bytes)
 }
 
-/** UTCTime until 2049, GeneralizedTime from then on, as RFC 5280 demands. */
+/** UTCTime until 2049, GeneralizedTime from then on, as RFC 5280 requires. */
 export function time(at: Date): Buffer {
   const digits = at.toISOString().replaceAll(/[-:T]/g, '').slice(0, 14)
   return at.getUTCFullYear() < 2050
@@ -181,20 +182,20 @@ export function time(at: Date): Buffer {
     : encoded(0x18, Buffer.from(`${digits}Z`))
 }
 
-/** `[n]` around whole values (constructed), or in place of a value's own tag (primitive). */
+/** `[n]` around whole values (constructed), or instead of a value's own tag (primitive). */
 const explicit = (number: number, ...contents: readonly Buffer[]): Buffer => encoded(0xa0 | number, ...contents)
 const implicit = (number: number, content: Buffer): Buffer => encoded(0x80 | number, content)
 
 interface CertificateOptions {
   readonly commonName: string
-  /** Of whoever signs; the certificate's own when it signs itself. */
+  /** The issuer; the certificate itself if it is self-signed. */
   readonly issuerName: string
   readonly issuerKey: KeyObject
-  /** EC on P-256, as the issuer's. */
+  /** EC on P-256, like the issuer's. */
   readonly publicKey: KeyObject
   readonly notBefore: Date
   readonly notAfter: Date
-  /** DNS names and IPv4 addresses of a server; an authority where absent. */
+  /** DNS names and IPv4 addresses of a server; absent for a CA. */
   readonly names?: readonly string[]
 }
 
@@ -202,7 +203,7 @@ const ecdsaWithSha256 = sequence(oid('1.2.840.10045.4.3.2'))
 const keyCertSign = 0b0000_0110
 const digitalSignature = 0b1000_0000
 
-/** An X.509 certificate (RFC 5280), as PEM, for what Gatehouse itself serves. */
+/** An X.509 certificate (RFC 5280), as PEM, for Gatehouse's own listeners. */
 export function makeCertificate(options: CertificateOptions): string {
   const publicKey = options.publicKey.export({ type: 'spki', format: 'der' })
   const body = sequence(

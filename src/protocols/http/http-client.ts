@@ -6,7 +6,7 @@ import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts
 export interface HttpCall {
   readonly method: string
   readonly url: URL
-  /** Replaces path and query of the URL, and is sent exactly as it is: a URL would resolve `..`. */
+  /** Replaces path and query of the URL, and is sent unchanged: a URL would resolve `..`. */
   readonly path?: string
   readonly headers: OutgoingHttpHeaders
   readonly body?: string | undefined
@@ -21,13 +21,13 @@ export interface HttpAnswer {
 }
 
 export interface HttpLimits {
-  /** Ends the exchange, its body included. */
+  /** Ends the exchange, including its body. */
   readonly signal: AbortSignal
-  /** The most bytes of an answer. */
+  /** The maximum number of bytes of a response. */
   readonly bytes: number
 }
 
-/** The answer was longer than is read, and its connection was ended; the exchange itself may have had its effect. */
+/** The response was too long, and its connection was ended; the call may have had its effect. */
 export class AnswerTooLong extends Error {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -39,10 +39,10 @@ export class AnswerTooLong extends Error {
   }
 }
 
-/** How connections are made: one agent keeps them; without one, each call has a connection of its own. */
+/** How connections are made: an agent keeps them; without one, each call has its own. */
 export interface HttpConnections {
   readonly agent?: Agent | undefined
-  /** The certificate authorities, as PEM; the system's own when absent. */
+  /** The CAs, as PEM; the system's own if absent. */
   readonly ca?: string | undefined
 }
 
@@ -55,8 +55,8 @@ const unsentErrors = new WeakSet<Error>()
 export const wasNotSent = (error: unknown): boolean => error instanceof Error && unsentErrors.has(error)
 
 /**
- * Opens one exchange and returns its answer when the headers are there. It uses no proxy or compression and follows no
- * redirects, so only the address gets what is sent.
+ * Opens one exchange and returns its response when the headers have arrived. It uses no proxy or compression and
+ * follows no redirects, so only the given server gets the data.
  */
 export function openExchange(
   call: HttpCall,
@@ -116,7 +116,10 @@ export async function readBytes(response: IncomingMessage, limit: number): Promi
 export const readBody = async (response: IncomingMessage, limit: number): Promise<string> =>
   (await readBytes(response, limit)).toString('utf8')
 
-/** Sends one call and reads its answer, whatever the status. Rejects with a plain Error when there is no whole answer. */
+/**
+ * Sends one call and reads its response, with any status. Rejects with a plain Error if there is no complete
+ * response.
+ */
 export async function exchange(
   call: HttpCall,
   connections: HttpConnections,

@@ -16,7 +16,7 @@ describe('readBearer', () => {
     expect(readBearer({ authorization: '' })).toEqual({ kind: 'none' })
   })
 
-  test('two Authorization headers are refused, separate or joined', () => {
+  test('two Authorization headers are rejected, separate or joined', () => {
     expect(readBearer({ authorization: ['Bearer a', 'Bearer b'] }).kind).toBe('malformed')
     expect(readBearer({ authorization: 'Bearer a, Bearer b' }).kind).toBe('malformed')
   })
@@ -29,11 +29,11 @@ describe('readBearer', () => {
 })
 
 describe('bearerChallenge', () => {
-  test('says no error when none is given', () => {
+  test('has no error if none is given', () => {
     expect(bearerChallenge({ realm: 'r', scope: 's' })).toEqual({ 'www-authenticate': 'Bearer realm="r", scope="s"' })
   })
 
-  test('whatever the texts, they stay inside their quotes', () => {
+  test('texts stay inside their quotes', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (realm) => {
         const value = bearerChallenge({ realm, error: 'invalid_token', description: realm })['www-authenticate']

@@ -1,4 +1,4 @@
-/** What the Authorization header holds. Other schemes than Bearer are none of ours. */
+/** The content of the Authorization header. Schemes other than Bearer are ignored. */
 export type BearerCredential =
   | { readonly kind: 'none' }
   | { readonly kind: 'malformed'; readonly reason: string }
@@ -45,7 +45,7 @@ export interface Refusal {
   readonly noCredential?: true
 }
 
-/** The refusals of one protected resource. Descriptions are sent; they hold nothing of the token. */
+/** The refusals of one protected resource. Descriptions are sent; they contain nothing of the token. */
 export function bearerRefusals(realm: string, scope: string | undefined) {
   const refuse = (reason: string, challenge: Omit<Challenge, 'realm' | 'scope'>): Refusal => ({
     kind: 'rejected',
@@ -60,7 +60,7 @@ export function bearerRefusals(realm: string, scope: string | undefined) {
   }
 }
 
-/** A quoted-string of RFC 9110 5.6.4; what is not allowed in a header is replaced. */
+/** A quoted-string of RFC 9110 5.6.4; replaces characters that are not allowed in a header. */
 function quoted(text: string): string {
   return `"${text.replace(/[^\t\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`
 }

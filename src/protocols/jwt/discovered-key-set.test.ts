@@ -31,7 +31,7 @@ const keySet = (options: { issuer?: string; fetch?: FetchJson } = {}) =>
 const unreachable = { code: 'TARGET_UNREACHABLE', status: 503 }
 
 describe('an issuer found by discovery', () => {
-  test('is asked when a key is first needed, once for all who wait', async () => {
+  test('is read when a key is first needed, once for all waiting callers', async () => {
     const keys = keySet()
     expect(issuer.calls).toEqual([])
     const found = await Promise.all([keys.find('RS256', 'k1'), keys.find('RS256', 'k1'), keys.find('RS256', 'k1')])
@@ -51,7 +51,7 @@ describe('an issuer found by discovery', () => {
     expect(await keys.find('HS256', 'k1')).toBeUndefined()
   })
 
-  test('a token without kid gets the only key there is', async () => {
+  test('a token without kid gets the only key', async () => {
     expect((await keySet().find('RS256', undefined))?.kid).toBe('k1')
   })
 
@@ -71,7 +71,7 @@ describe('an issuer found by discovery', () => {
     expect(issuer.calls).toHaveLength(4)
   })
 
-  test('another key under a known kid ends the old one', async () => {
+  test('another key under a known kid replaces the old one', async () => {
     const keys = keySet()
     const old = await keys.find('RS256', 'k1')
     issuer.keys = [{ ...second, kid: 'k1' }]
@@ -82,7 +82,7 @@ describe('an issuer found by discovery', () => {
     expect(old?.current).toBe(false)
   })
 
-  test('a key that stays keeps its identity through a reload', async () => {
+  test('an unchanged key keeps its identity through a reload', async () => {
     const keys = keySet()
     const old = await keys.find('RS256', 'k1')
     issuer.keys = [first, second]
@@ -91,7 +91,7 @@ describe('an issuer found by discovery', () => {
     expect(await keys.find('RS256', 'k1')).toBe(old)
   })
 
-  test('keys past their age are loaded again in the background', async () => {
+  test('keys beyond their age are loaded again in the background', async () => {
     const keys = keySet()
     await keys.find('RS256', 'k1')
     issuer.keys = [second]
@@ -101,7 +101,7 @@ describe('an issuer found by discovery', () => {
     await expect.poll(async () => (await keys.find('RS256', 'k2'))?.kid).toBe('k2')
   })
 
-  test('while it is down its keys serve for a bounded time', async () => {
+  test('while it is down its keys are used for a bounded time', async () => {
     const keys = keySet()
     await keys.find('RS256', 'k1')
     issuer.overrides.set(discoveryPath, (_request, response) => void response.writeHead(500).end())
@@ -116,7 +116,7 @@ describe('an issuer found by discovery', () => {
     expect((await keys.find('RS256', 'k1'))?.kid).toBe('k1')
   })
 
-  test('unreachable at first use is 503 with a retry hint, and is not hammered', async () => {
+  test('unreachable at first use is 503 with a retry hint, and is not called repeatedly', async () => {
     let calls = 0
     const keys = keySet({
       fetch: async () => {
@@ -132,13 +132,13 @@ describe('an issuer found by discovery', () => {
     expect(calls).toBe(2)
   })
 
-  test('a set without any key is an answer', async () => {
+  test('a set without any key is a valid response', async () => {
     issuer.keys = []
     expect(await keySet().find('RS256', 'k1')).toBeUndefined()
   })
 })
 
-describe('an issuer that answers wrongly is as good as none', () => {
+describe('an issuer with an invalid response counts as unavailable', () => {
   test.each<[string, string, unknown]>([
     [
       'names another issuer',
@@ -155,14 +155,14 @@ describe('an issuer that answers wrongly is as good as none', () => {
     await expect(keySet().find('RS256', 'k1')).rejects.toMatchObject(unreachable)
   })
 
-  test('the keys stand at an address that is not trusted', async () => {
+  test('the keys are at a URL that is not trusted', async () => {
     issuer.overrides.set(discoveryPath, (_request, response) =>
       sendJson(response, { issuer: issuer.url, jwks_uri: 'http://keys.example.com/certs' }),
     )
     await expect(keySet().find('RS256', 'k1')).rejects.toMatchObject(unreachable)
   })
 
-  test('an issuer elsewhere cannot point to an address on this machine', async () => {
+  test("an external issuer can't point to a URL on this machine", async () => {
     const elsewhere = 'https://issuer.example.com'
     const asked: string[] = []
     const keys = keySet({
@@ -182,7 +182,7 @@ describe('an issuer that answers wrongly is as good as none', () => {
     expect(issuer.calls).not.toContain('/issuer/x')
   })
 
-  test('text that is no JSON', async () => {
+  test('text that is not JSON', async () => {
     issuer.overrides.set(keysPath, (_request, response) => void response.end('{"keys": ['))
     await expect(keySet().find('RS256', 'k1')).rejects.toMatchObject(unreachable)
   })
@@ -213,17 +213,17 @@ afterEach(() => server.close())
 
 const limits = { bytes: 1000, millis: 200 }
 
-test('a server that never answers is given up', async () => {
+test('a server that never answers times out', async () => {
   server.overrides.set('/hang', () => {})
   await expect(fetchJson(new URL('/hang', server.url), limits)).rejects.toThrow()
 })
 
-test('a server that never ends its answer is given up', async () => {
+test('a server that never ends its response times out', async () => {
   server.overrides.set('/drip', (_request, response) => void response.writeHead(200).write('{'))
   await expect(fetchJson(new URL('/drip', server.url), limits)).rejects.toThrow()
 })
 
-test('an answer of the longest size is read, one byte more is not', async () => {
+test('a response of the maximum size is read, one byte more is not', async () => {
   const text = (size: number) => JSON.stringify('x'.repeat(size - 2))
   server.overrides.set('/fits', (_request, response) => void response.end(text(1000)))
   server.overrides.set('/long', (_request, response) => void response.end(text(1001)))
@@ -231,7 +231,7 @@ test('an answer of the longest size is read, one byte more is not', async () => 
   await expect(fetchJson(new URL('/long', server.url), limits)).rejects.toThrow(/longer than 1000 bytes/)
 })
 
-test('only servers of the given authorities are believed', async () => {
+test('only servers of the given CAs are trusted', async () => {
   const server = createTlsServer({ key: testServerKey, cert: testServerCertificate }, (_request, response) =>
     response.end('{"a":1}'),
   )

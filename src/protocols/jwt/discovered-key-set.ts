@@ -11,7 +11,7 @@ export interface DiscoveryTimes {
   readonly maxAge: number
   /** How much longer they are used while the issuer does not answer. */
   readonly grace: number
-  /** The shortest time between two loads because of an unknown key. */
+  /** The shortest time between two loads caused by an unknown key. */
   readonly cooldown: number
   /** The shortest time between two loads while there are no keys at all. */
   readonly retry: number
@@ -30,9 +30,9 @@ const limits: FetchLimits = { bytes: 256 * 1024, millis: 5_000 }
 
 export interface DiscoveryOptions {
   readonly issuer: string
-  /** What error messages call the owner of the keys; the issuer when absent. */
+  /** The owner of the keys in error messages; the issuer if absent. */
   readonly owner?: string | undefined
-  /** Where the keys are, for an issuer whose discovery document is not read. */
+  /** The URL of the keys, for an issuer whose discovery document is not read. */
   readonly jwksUri?: string | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -42,8 +42,8 @@ export interface DiscoveryOptions {
 
 /**
  * An issuer's keys, found through its discovery document (OpenID Connect Discovery 4) when they are first needed.
- * Concurrent callers share one load. An unknown key makes it look again, but not more often than the cooldown; an
- * issuer that is down leaves the old keys in use for a bounded time.
+ * Concurrent callers share one load. An unknown key causes another load, but not more often than the cooldown; if
+ * the issuer is down, the old keys are used for a bounded time.
  */
 export class DiscoveredKeySet implements KeySet {
   readonly #issuer: string
@@ -101,7 +101,7 @@ export class DiscoveredKeySet implements KeySet {
     })
   }
 
-  /** True when the keys are new now. Never rejects. */
+  /** True if the keys are new now. Never rejects. */
   #load(): Promise<boolean> {
     this.#loading ??= this.#fetchKeys().finally(() => {
       this.#loading = undefined
@@ -136,7 +136,7 @@ export class DiscoveredKeySet implements KeySet {
     return url
   }
 
-  /** A key that is still there keeps its identity, so that what was verified with it stays remembered. */
+  /** An unchanged key keeps its identity, so that cached verifications stay valid. */
   #replace(loaded: readonly VerificationKey[]): void {
     const kept = loaded.map((key) => this.#keys.find((old) => isSameKey(old, key)) ?? key)
     for (const old of this.#keys) if (!kept.includes(old)) old.current = false
@@ -145,7 +145,7 @@ export class DiscoveredKeySet implements KeySet {
 }
 
 export interface FetchLimits {
-  /** The most bytes of a body. */
+  /** The maximum number of bytes of a body. */
   readonly bytes: number
   /** Milliseconds until the last byte. */
   readonly millis: number
@@ -154,18 +154,18 @@ export interface FetchLimits {
 export type FetchJson = (url: URL, limits: FetchLimits) => Promise<unknown>
 
 /**
- * One GET over a connection of its own, without proxy, compression or redirects. Throws a plain Error unless the
- * answer is 200 with a JSON body inside the limits.
+ * One GET over a separate connection, without proxy, compression or redirects. Throws a plain Error unless the
+ * response is 200 with a JSON body within the limits.
  */
 export const fetchJson: FetchJson = async (url, limits) => (await fetchJsonAnswer(url, limits)).body
 
-/** The same, but trusts only servers with a certificate of these authorities (PEM). */
+/** The same, but trusts only servers with a certificate of these CAs (PEM). */
 export const fetchJsonTrusting =
   (authorities: string): FetchJson =>
   async (url, limits) =>
     (await fetchJsonAnswer(url, limits, authorities)).body
 
-/** The same, with the headers of the answer. */
+/** The same, with the headers of the response. */
 export async function fetchJsonAnswer(
   url: URL,
   { bytes, millis }: FetchLimits,

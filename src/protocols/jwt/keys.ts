@@ -4,15 +4,15 @@ import { isJsonObject } from '#kernel/json.ts'
 /** The keys of one issuer. */
 export interface KeySet {
   /**
-   * The key for a token with this header; undefined when the issuer has none such.
-   * Throws TARGET_UNREACHABLE when the issuer's keys cannot be had.
+   * The key for a token with this header; undefined if the issuer has none. Throws TARGET_UNREACHABLE if the
+   * issuer's keys are not available.
    */
   find(algorithm: string, kid: string | undefined): Promise<VerificationKey | undefined>
-  /** Whether the keys at hand are young enough to be trusted. Costs nothing; called for every request. */
+  /** Whether the loaded keys are recent enough. Cheap; called for every request. */
   fresh(): boolean
 }
 
-/** One key, known beforehand. A token's `kid` is not looked at, since a certificate has none. */
+/** One configured key. Ignores a token's `kid`, since a certificate has none. */
 export function pinnedKeySet(publicKey: KeyObject): KeySet {
   const keys = [verificationKey(publicKey)]
   return {
@@ -21,15 +21,15 @@ export function pinnedKeySet(publicKey: KeyObject): KeySet {
   }
 }
 
-/** A public key that signatures are checked with. */
+/** A public key that verifies signatures. */
 export interface VerificationKey {
   readonly key: KeyObject
   readonly kid: string | undefined
-  /** The one algorithm that its owner allows, where that was said. */
+  /** The only algorithm that its owner allows, if it names one. */
   readonly algorithm: string | undefined
   /** SHA-256 of the key itself. */
   readonly fingerprint: string
-  /** False once the owner has withdrawn it; what was verified with it then counts no more. */
+  /** False once the owner has withdrawn it; cached verifications with it are then invalid. */
   current: boolean
 }
 
@@ -44,8 +44,8 @@ export const isSameKey = (a: VerificationKey, b: VerificationKey): boolean =>
   a.fingerprint === b.fingerprint && a.kid === b.kid && a.algorithm === b.algorithm
 
 /**
- * The key for a token's header: of the given `kid`, or the only one that fits when the token names none.
- * Undefined when there is none, or when it is not clear which is meant.
+ * The key for a token's header: of the given `kid`, or the only suitable one if the token names none. Undefined if
+ * there is none, or several.
  */
 export function chooseKey(
   keys: readonly VerificationKey[],
@@ -64,8 +64,8 @@ export function chooseKey(
 const mostKeys = 100
 
 /**
- * The usable keys of a JWK set (RFC 7517). Keys for encryption, of unknown kinds, too short, or that give away their
- * private part are left out. Throws a plain Error when it is no JWK set.
+ * The usable keys of a JWK set (RFC 7517). Leaves out keys for encryption, of unknown kinds, too short, or with
+ * their private part. Throws a plain Error for anything but a JWK set.
  */
 export function readKeySet(document: unknown): VerificationKey[] {
   const members = isJsonObject(document) ? document['keys'] : undefined
@@ -96,7 +96,7 @@ interface KeyShape {
 
 const rsa: KeyShape = { type: 'rsa' }
 
-/** Every algorithm that is accepted, with the only kind of key that may be used with it. `none` and shared secrets never are. */
+/** Every accepted algorithm, with the only kind of key for it. `none` and shared secrets are never accepted. */
 const keyShapes: ReadonlyMap<string, KeyShape> = new Map([
   ['RS256', rsa],
   ['RS384', rsa],

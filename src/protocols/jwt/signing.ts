@@ -10,12 +10,12 @@ export interface TokenContent {
   readonly issuer: string
   readonly audience: string
   readonly subject: string
-  /** Beside the registered claims, which cannot be replaced by these. */
+  /** Besides the registered claims, which these can't replace. */
   readonly claims: ReadonlyMap<string, JsonValue>
   readonly lifetimeSeconds: number
 }
 
-/** An RSA key as it is published: exactly kty, n, e, use, alg and the RFC 7638 thumbprint as kid. */
+/** An RSA key for publication: exactly kty, n, e, use, alg and the RFC 7638 thumbprint as kid. */
 export async function publishedKey(publicKey: KeyObject): Promise<JWK> {
   const { kty, n, e } = await exportJWK(publicKey)
   if (kty !== 'RSA' || n === undefined || e === undefined) throw new Error('only RSA keys sign tokens')

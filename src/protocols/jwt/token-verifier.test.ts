@@ -19,7 +19,7 @@ const good: JWTPayload = { iss: rules.issuer, aud: 'gatehouse', sub: 'alice', ia
 const verify = (token: string, changed: Partial<TokenRules> = {}, publicKey = key.publicKey) =>
   createTokenVerifier({ ...rules, ...changed }, pinnedKeySet(publicKey), clock).verify(token)
 
-/** The description that a client gets to see. */
+/** The description that a client sees. */
 const refusal = async (token: string, changed: Partial<TokenRules> = {}): Promise<string> => {
   const error = await verify(token, changed).then(
     () => undefined,
@@ -32,14 +32,14 @@ const refusal = async (token: string, changed: Partial<TokenRules> = {}): Promis
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 describe('a token', () => {
-  test('that is in order is accepted, with its claims, key and expiry', async () => {
+  test('that is valid is accepted, with its claims, key and expiry', async () => {
     const verified = await verify(await signedToken(key, good))
     expect(verified.claims.sub).toBe('alice')
     expect(verified.expires.getTime()).toBe((now + 600) * 1000)
     expect(verified.key.current).toBe(true)
   })
 
-  test('with a list of audiences is accepted when one is ours', async () => {
+  test('with a list of audiences is accepted if one is ours', async () => {
     await expect(verify(await signedToken(key, { ...good, aud: ['x', 'other'] }))).resolves.toBeDefined()
   })
 
@@ -65,7 +65,7 @@ describe('a token', () => {
     ['issued in the future', { ...good, iat: now + 331 }, 'The token is not valid yet'],
     ['that never ends', { ...good, exp: 1e300 }, 'The token is not valid'],
     ['with an exp that is no number', { ...good, exp: '9999999999' }, 'The token is not valid'],
-  ])('%s is refused', async (_case, claims, description) => {
+  ])('%s is rejected', async (_case, claims, description) => {
     const clean = Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== undefined))
     expect(await refusal(await signedToken(key, clean))).toBe(description)
   })
@@ -76,12 +76,12 @@ describe('a token', () => {
     expect(await refusal(early, { notBeforeMinutes: 1 })).toBe('The token is not valid yet')
   })
 
-  test('without iat is accepted only where that is allowed', async () => {
+  test('without iat is accepted only if that is allowed', async () => {
     const { iat: _iat, ...claims } = good
     await expect(verify(await signedToken(key, claims), { allowNoIat: true })).resolves.toBeDefined()
   })
 
-  test('that is unsigned is refused, in every form', async () => {
+  test('that is unsigned is rejected, in every form', async () => {
     for (const alg of ['none', 'None', 'NONE', '']) {
       expect(await refusal(`${part({ alg })}.${part(good)}.`)).toBe('The token is not valid')
     }
@@ -90,7 +90,7 @@ describe('a token', () => {
     expect(await refusal(`${header}.${payload}`)).toBe('The token is not valid')
   })
 
-  test('signed with HS256 and the public key as secret is refused', async () => {
+  test('signed with HS256 and the public key as secret is rejected', async () => {
     for (const secret of [
       key.publicKey.export({ type: 'spki', format: 'pem' }),
       key.publicKey.export({ type: 'spki', format: 'der' }),
@@ -101,23 +101,23 @@ describe('a token', () => {
     }
   })
 
-  test('signed by another key is refused', async () => {
+  test('signed by another key is rejected', async () => {
     expect(await refusal(await signedToken(rsaKey('k1'), good))).toBe('The token is not valid')
     expect(await refusal(await signedToken(ecKey('k1'), good))).toBe('The token is not valid')
   })
 
-  test('whose claims were changed is refused', async () => {
+  test('with changed claims is rejected', async () => {
     const [header, , signature] = (await signedToken(key, good)).split('.')
     expect(await refusal(`${header}.${part({ ...good, sub: 'admin' })}.${signature}`)).toBe('The token is not valid')
   })
 
-  test('that brings its own key is refused', async () => {
+  test('with its own key is rejected', async () => {
     const own = rsaKey('k1')
     const jwk = own.publicKey.export({ format: 'jwk' })
     expect(await refusal(await signedToken(own, good, { jwk } as object))).toBe('The token is not valid')
   })
 
-  test('that is too long or no token at all is refused', async () => {
+  test('that is too long or not a token is rejected', async () => {
     expect(await refusal('a'.repeat(20_000))).toBe('The token is not valid')
     for (const text of ['', '.', '..', 'a.b.c', '....', `${part([])}.${part([])}.x`]) {
       expect(await refusal(text)).toBe('The token is not valid')
@@ -130,6 +130,6 @@ describe('a token', () => {
   })
 })
 
-test('a verifier without audience cannot be made', () => {
+test("a verifier without audience can't be created", () => {
   expect(() => createTokenVerifier({ ...rules, audiences: [] }, pinnedKeySet(key.publicKey), clock)).toThrow(/audience/)
 })

@@ -8,11 +8,11 @@ export interface TokenRules {
   readonly issuer: string
   /** At least one; the token must be for one of them. */
   readonly audiences: readonly string[]
-  /** Accept a token that does not say when it was issued. */
+  /** Accept a token without an issue time. */
   readonly allowNoIat: boolean
   /** Minutes before its `iat` for which a token is accepted. */
   readonly notBeforeMinutes: number
-  /** By how many seconds clocks may differ; `clockTolerance` when absent. */
+  /** By how many seconds clocks may differ; default: `clockTolerance`. */
   readonly clockTolerance?: number
 }
 
@@ -22,10 +22,10 @@ export interface VerifiedToken {
   readonly expires: Date
 }
 
-/** The token is not acceptable. `message` is for the log; `description` holds nothing of the token and may be sent. */
+/** The token is not accepted. `message` is for the log; `description` contains nothing of the token and may be sent. */
 export class TokenRejected extends Error {
   readonly description: string
-  /** It is signed by a key that is not the issuer's. */
+  /** No key of the issuer signed it. */
   readonly foreign: boolean
 
   constructor(reason: string, description: string, cause?: unknown, foreign = false) {
@@ -38,17 +38,17 @@ export class TokenRejected extends Error {
 
 /** Seconds by which this machine's clock and the issuer's may differ. */
 export const clockTolerance = 30
-/** Longer tokens are refused unread. */
+/** Longer tokens are rejected unread. */
 export const longestToken = 16 * 1024
-/** The last second that a Date can hold. */
+/** The last second that a Date can represent. */
 const endOfTime = 8.64e12
 
 export interface TokenVerifier {
-  /** Throws TokenRejected, or TARGET_UNREACHABLE when the issuer's keys cannot be had. */
+  /** Throws TokenRejected, or TARGET_UNREACHABLE if the issuer's keys are not available. */
   verify(token: string): Promise<VerifiedToken>
 }
 
-/** Throws a plain Error without an audience: a check that cannot run is not left out. */
+/** Throws a plain Error without an audience: the check must not be skipped. */
 export function createTokenVerifier(rules: TokenRules, keys: KeySet, clock: Clock): TokenVerifier {
   if (rules.audiences.length === 0) throw new Error('at least one audience is needed')
   const requiredClaims = rules.allowNoIat ? ['exp'] : ['exp', 'iat']
@@ -103,11 +103,14 @@ const sameForAll: readonly (readonly [claim: string, description: string])[] = [
   ['nbf', tooEarly],
 ]
 
-/** What a caller whose token is for others is told: which audience to ask its issuer for. */
+/** For a caller with a token for others: which audience to request from its issuer. */
 export const otherAudience = (wanted: readonly string[]): string =>
   `The token is for another audience; wanted: ${wanted.join(' or ')}`
 
-/** A token that expired before `earliest` is reported as expired, also where its audience is wrong, which jose looks at first. */
+/**
+ * A token that expired before `earliest` is reported as expired, even if its audience is wrong, which jose checks
+ * first.
+ */
 function rejection(
   error: errors.JOSEError,
   earliest: number,

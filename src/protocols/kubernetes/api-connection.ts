@@ -8,7 +8,7 @@ import { Agent as HttpAgent } from '#kernel/node-http.ts'
 import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
 
-/** An API server's address, and what to show it with each call. */
+/** An API server's URL, and the credentials for each call. */
 export interface ApiServer {
   readonly address: string
   credentials(): Promise<ApiCredentials>
@@ -17,7 +17,7 @@ export interface ApiServer {
 
 const pool: AgentOptions = { keepAlive: true, maxSockets: 32, maxFreeSockets: 8, timeout: 60_000 }
 
-/** Throws a plain Error when files are missing or the connection would not be verified. Calls nothing yet. */
+/** Throws a plain Error if files are missing or the connection would not be verified. Makes no call. */
 export async function openApiServer(
   connection: KubernetesConnection,
   emptyKubeConfig: () => KubeConfig,
@@ -92,7 +92,7 @@ class TokenFile {
     this.#path = path
   }
 
-  /** The token as it stands now; the file is read again only when it was replaced or rewritten. */
+  /** The current token; the file is read again only if it was replaced or rewritten. */
   async read(): Promise<string> {
     const { ino, mtimeMs, size } = await stat(this.#path)
     const version = `${ino} ${mtimeMs} ${size}`
@@ -128,8 +128,8 @@ interface ApiLimits {
 }
 
 /**
- * One call to an API server over a kept connection, bounded in time and size. Redirects are answers like any other:
- * the body, which may hold a token, goes nowhere else.
+ * One call to an API server over a kept connection, bounded in time and size. Redirects are not followed: the body,
+ * which may contain a token, is sent nowhere else.
  */
 export async function callApi(request: ApiRequest, credentials: ApiCredentials, limits: ApiLimits): Promise<ApiAnswer> {
   const { millis, bytes } = limits
@@ -149,7 +149,7 @@ const toCall = ({ url, method, headers, body }: ApiRequest, credentials: ApiCred
 
 type LinesAnswer = { readonly lines: AsyncIterable<string> } | { readonly refusal: ApiAnswer }
 
-/** A GET whose answer continues: its lines as they come, until the server ends them or `signal` does. */
+/** A GET with a streaming response: yields its lines until the server or `signal` ends them. */
 export async function openLines(
   { url, headers }: Pick<ApiRequest, 'url' | 'headers'>,
   credentials: ApiCredentials,
@@ -193,7 +193,7 @@ export type KubernetesConnection =
       readonly token?: string | undefined
       /** Read again whenever it changes, as the kubelet replaces it. */
       readonly tokenFile?: string | undefined
-      /** PEM text of the certificate authority; the system's own when neither is given. */
+      /** PEM text of the CA; the system's own if neither is given. */
       readonly authority?: string | undefined
       readonly authorityFile?: string | undefined
     }
@@ -202,9 +202,9 @@ export type KubernetesConnection =
 
 const accountFolder = '/var/run/secrets/kubernetes.io/serviceaccount'
 
-/** Where the kubelet puts a pod's own token. */
+/** The kubelet's path of a pod's own token. */
 export const podTokenFile = `${accountFolder}/token`
-/** Where the kubelet puts the cluster's certificate authority. */
+/** The kubelet's path of the cluster's CA. */
 export const podAuthorityFile = `${accountFolder}/ca.crt`
 
 /** The connection of a process that runs in a pod. Throws a plain Error outside of a cluster. */

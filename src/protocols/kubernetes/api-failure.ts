@@ -4,13 +4,13 @@ import type { ApiAnswer } from '#protocols/kubernetes/api-connection.ts'
 const retryAfter = 2
 const longestReason = 500
 
-/** The API server's `Status`, or what there is of one. */
+/** The API server's `Status`, as far as it is readable. */
 interface Refusal {
   readonly reason: string
   readonly message: string
 }
 
-/** What a list or watch goes on from has been forgotten by the server. */
+/** The server no longer has the revision from which a list or watch continues. */
 export class ExpiredList extends GatewayError {}
 
 /** The account may not do this. */
@@ -19,7 +19,7 @@ export class AccessRefused extends GatewayError {}
 /** The server has no such kind of objects. */
 export class KindNotServed extends GatewayError {}
 
-/** The error that an answer other than success stands for. */
+/** The error for a response other than success. */
 export function apiFailure(who: string, what: string, answer: ApiAnswer): GatewayError {
   const { reason, message } = readStatus(answer.body)
   const detail = `${who}: ${what}: ${answer.status} ${reason} ${message}`.trim().slice(0, longestReason)
@@ -48,11 +48,11 @@ export function apiFailure(who: string, what: string, answer: ApiAnswer): Gatewa
   }
 }
 
-/** No answer, or none that can be read: the call may have been carried out. */
+/** No response, or an unreadable one: the call may have been executed. */
 export const noAnswer = (who: string, what: string, cause: unknown): GatewayError =>
   new GatewayError('TARGET_UNREACHABLE', `${who}: ${what}: no answer`, { cause, retryAfter })
 
-/** An object that is not there. A kind that is not there is answered without such a reason. */
+/** The object does not exist. For an unknown kind the response has no such reason. */
 export const isMissing = ({ status, body }: ApiAnswer): boolean =>
   status === 404 && readStatus(body).reason === 'NotFound'
 

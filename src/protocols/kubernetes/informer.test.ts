@@ -16,7 +16,7 @@ const removed = (name: string, version: string): ObjectChange => ({ kind: 'remov
 
 type Step = ObjectChange | Error
 
-/** A server that plays lists and watches from a script, and then holds the last watch open. */
+/** A server that plays lists and watches from a script, and then keeps the last watch open. */
 class ScriptedServer implements WatchedObjects {
   readonly lists: (Snapshot | Error)[]
   readonly watches: Step[][]
@@ -75,7 +75,7 @@ const unreachable = new GatewayError('TARGET_UNREACHABLE', 'away')
 const expired = new ExpiredList('TARGET_UNREACHABLE', 'too old')
 
 describe('an informer', () => {
-  test('knows what a list and all changes since come to', async () => {
+  test('knows the result of a list and all changes since', async () => {
     const server = new ScriptedServer(
       [{ objects: [thing('a', '1'), thing('b', '2')], version: '5' }],
       [[stored('c', '6'), stored('a', '7'), removed('b', '8')]],
@@ -88,7 +88,7 @@ describe('an informer', () => {
     expect(errors).toEqual([])
   })
 
-  test('goes on from the last moment it knows, bookmarks included, and lists no more', async () => {
+  test('continues from the last known revision, including bookmarks, without another list', async () => {
     const server = new ScriptedServer(
       [{ objects: [], version: '5' }],
       [[stored('a', '6')], [{ kind: 'moment', version: '9' }], [unreachable], [stored('b', '10')]],
@@ -99,7 +99,7 @@ describe('an informer', () => {
     expect(errors).toEqual([unreachable])
   })
 
-  test('lists anew when its moment is forgotten, and sees what vanished meanwhile', async () => {
+  test('lists again if its revision has expired, and notices deletions meanwhile', async () => {
     const server = new ScriptedServer(
       [
         { objects: [thing('a', '1'), thing('gone', '2')], version: '5' },
@@ -113,7 +113,7 @@ describe('an informer', () => {
     expect(errors).toEqual([])
   })
 
-  test('keeps what it knows while the server is away', async () => {
+  test('keeps its objects while the server is unavailable', async () => {
     const lists = [{ objects: [thing('a', '1')], version: '5' }, unreachable]
     const { informer, errors } = open(new ScriptedServer(lists, [[expired], []]))
     await vi.waitFor(() => expect(errors.length).toBeGreaterThan(2))
@@ -121,7 +121,7 @@ describe('an informer', () => {
     expect(informer.failure).toBe(unreachable)
   })
 
-  test('a kind that is not served has no objects, until it is', async () => {
+  test('a kind that is not served has no objects until it is served', async () => {
     const missing = new KindNotServed('TARGET_FAILED', 'no such kind')
     const lists = [missing, missing, { objects: [thing('a', '1')], version: '5' }]
     const { informer, changes } = open(new ScriptedServer(lists, [[]]))
@@ -137,7 +137,7 @@ describe('an informer', () => {
     expect([informer.isComplete, informer.failure]).toEqual([false, refused])
   })
 
-  test('a server that ends every watch at once is not asked without a pause', async () => {
+  test('pauses if a server ends every watch at once', async () => {
     const server = new ScriptedServer(
       [{ objects: [], version: '5' }],
       Array.from({ length: 1000 }, () => []),
@@ -147,7 +147,7 @@ describe('an informer', () => {
     expect(server.calls.length).toBeLessThan(40)
   })
 
-  test('does not grow beyond its bound', async () => {
+  test('does not grow beyond its limit', async () => {
     const changes = Array.from({ length: 50 }, (_, i) => stored(`n${i}`, String(i + 6)))
     const server = new ScriptedServer([{ objects: [], version: '5' }], [changes, []])
     const { informer, errors } = open(server, 3)
@@ -156,7 +156,7 @@ describe('an informer', () => {
     await vi.waitFor(() => expect(informer.objects).toHaveLength(0))
   })
 
-  test('close ends a watch that is open', async () => {
+  test('close ends an open watch', async () => {
     const server = new ScriptedServer([{ objects: [], version: '5' }], [])
     const { informer } = open(server)
     await vi.waitFor(() => expect(server.wishes).toHaveLength(1))

@@ -21,12 +21,12 @@ export interface InformerOptions {
   readonly resource: ResourceAddress
   /** The only object of interest. */
   readonly name?: string
-  /** Objects that are kept at most; with more, nothing is known until there are fewer. */
+  /** The maximum number of objects; with more, nothing is known until there are fewer. */
   readonly most: number
   readonly times?: InformerTimes
-  /** Something that is known has changed, or is known for the first time. */
+  /** Called when something changed, or is known for the first time. */
   onChange(): void
-  /** Each failure, as it comes; the informer goes on by itself. */
+  /** Called for each failure; the informer continues. */
   onError(error: unknown): void
 }
 
@@ -39,9 +39,9 @@ export interface InformerTimes {
 const usualTimes: InformerTimes = { watchSeconds: 240, firstPauseMillis: 200, longestPauseMillis: 30_000 }
 
 /**
- * Knows the objects of one kind in a namespace as the API server has them now: a list, then all changes since, going on
- * after every interruption from the last moment known, and with a new list where the server has forgotten that moment.
- * What was known stays known while the server is away.
+ * Knows the current objects of one kind in a namespace: a list, then all changes since. After an interruption it
+ * continues from the last known revision, or with a new list if the server no longer has that revision. It keeps
+ * its objects while the server is unavailable.
  */
 export class Informer {
   readonly #options: InformerOptions
@@ -62,7 +62,7 @@ export class Informer {
     return this.#isComplete
   }
 
-  /** Why the server was not understood the last time; undefined when it was. */
+  /** The last failure; undefined after a success. */
   get failure(): unknown {
     return this.#failure
   }
@@ -92,7 +92,7 @@ export class Informer {
           pause = 0
         }
         this.#failure = undefined
-        // A server that ends watches at once must not be asked without a pause.
+        // A server that ends watches at once must not be called without a pause.
         if (performance.now() - began > this.#times.firstPauseMillis) {
           pause = 0
           continue
@@ -122,7 +122,7 @@ export class Informer {
     return version
   }
 
-  /** The moments that were reached. */
+  /** The revisions that were reached. */
   async *#changes(since: string): AsyncGenerator<string> {
     const { objects, resource, most, name } = this.#options
     const seconds = Math.ceil(this.#times.watchSeconds * (0.75 + Math.random() / 4))
@@ -159,7 +159,7 @@ export class Informer {
   }
 }
 
-/** The server did answer, and a watch from the same moment would end the same way. */
+/** The server answered, and a watch from the same revision would end in the same way. */
 const isRefusal = (error: unknown): boolean => error instanceof GatewayError && error.code !== 'TARGET_UNREACHABLE'
 
 const selection = (name: string | undefined): Selection => (name === undefined ? {} : { name })

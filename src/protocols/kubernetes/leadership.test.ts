@@ -53,7 +53,7 @@ afterEach(async () => {
 function candidate(objects: LeaseObjects, identity: string) {
   const onGain = vi.fn()
   const onError = vi.fn()
-  // Clocks of different machines differ; nothing may hang on them.
+  // The clocks of machines differ, and the election must not depend on them.
   const clock = () => new Date(identity === 'a' ? '2001-01-01' : '2040-01-01')
   const leadership = new Leadership({ objects, namespace: 'ns', name: 'l', identity, clock, times, onGain, onError })
   opened.push(leadership)
@@ -72,7 +72,7 @@ test('one of several leads, and stays the leader', async () => {
   expect(all.flatMap(({ onGain }) => onGain.mock.calls)).toHaveLength(1)
 })
 
-test('one that ends gives its lease back at once', async () => {
+test('a leader that ends gives its lease back at once', async () => {
   const store = new LeaseStore()
   const [a, b] = [candidate(store, 'a'), candidate(store, 'b')]
   expect(await a.leadership.attempt()).toBe(true)
@@ -82,7 +82,7 @@ test('one that ends gives its lease back at once', async () => {
   expect(await b.leadership.attempt()).toBe(true)
 })
 
-test('a lease that is not renewed is taken over after its length, and not before', async () => {
+test('a lease that is not renewed is taken over after its duration, and not before', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const store = new LeaseStore()
   const [a, b] = [candidate(store, 'a'), candidate(store, 'b')]
@@ -96,7 +96,7 @@ test('a lease that is not renewed is taken over after its length, and not before
   expect(await a.leadership.attempt()).toBe(false)
 })
 
-test('a leader that cannot renew ceases to be one before another can be', async () => {
+test("a leader that can't renew stops leading before another can start", async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const store = new LeaseStore()
   const { leadership, onError } = candidate(store, 'a')

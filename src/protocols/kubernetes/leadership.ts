@@ -15,17 +15,17 @@ export interface LeadershipOptions {
   readonly objects: LeaseObjects
   readonly namespace: string
   readonly name: string
-  /** Who this is; no two are the same. */
+  /** Identifies this process; must be unique. */
   readonly identity: string
   readonly clock: Clock
   readonly times?: LeadershipTimes
   onGain(): void
-  /** Failures to ask or to renew; it goes on by itself. */
+  /** Called for failures to read or renew; it continues. */
   onError(error: unknown): void
 }
 
 export interface LeadershipTimes {
-  /** How long a leader that is not heard of any more stays one. */
+  /** How long an unresponsive leader stays the leader. */
   readonly leaseMillis: number
   readonly renewMillis: number
 }
@@ -38,8 +38,8 @@ interface Seen {
 }
 
 /**
- * One of many processes is the leader, by a Lease. A lease is taken over when it has not been renewed for its length by
- * this process's own clock, never by comparing clocks. A leader that cannot renew in time ceases to be one by itself.
+ * Elects one of many processes as the leader, by a Lease. A lease is taken over if it has not been renewed for its
+ * duration by this process's own clock; clocks are never compared. A leader that can't renew in time stops leading.
  */
 export class Leadership {
   readonly #options: LeadershipOptions
@@ -65,7 +65,7 @@ export class Leadership {
     this.#running ??= this.#run()
   }
 
-  /** Gives the lease back, so that another need not wait for its end. */
+  /** Gives the lease back, so that another process need not wait for its end. */
   async close(): Promise<void> {
     this.#stopping.abort()
     await this.#running
@@ -78,7 +78,7 @@ export class Leadership {
     const wasLeader = this.isLeader
     const began = performance.now()
     try {
-      // What is left of the lease after a slow call counts from before the call.
+      // After a slow call, the rest of the lease counts from before the call.
       if (await this.#take()) this.#leadsUntil = began + this.#times.leaseMillis * 0.8
       else this.#leadsUntil = 0
     } catch (error) {
@@ -160,6 +160,6 @@ function textIn({ content }: StoredObject, field: string): string {
 
 const holderOf = (stored: StoredObject): string => textIn(stored, 'holderIdentity')
 
-/** Another was faster; that is no failure. */
+/** Another process was faster; that is not a failure. */
 const isLost = (error: unknown): boolean =>
   error instanceof GatewayError && (error.code === 'CONFLICT' || error.code === 'VERSION_MISMATCH')

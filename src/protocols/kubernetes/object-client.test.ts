@@ -33,7 +33,7 @@ const always = (status: number, body: unknown): void => {
 }
 const status = (reason: string, message = ''): object => ({ kind: 'Status', reason, message })
 
-describe('an answer that is a refusal', () => {
+describe('a refusal', () => {
   test.each<[number, object | string, string]>([
     [400, status('BadRequest', 'strict decoding error: unknown field "spec.x"'), 'BAD_REQUEST'],
     [401, status('Unauthorized'), 'TARGET_FAILED'],
@@ -49,14 +49,14 @@ describe('an answer that is a refusal', () => {
     [500, status('', 'etcdserver: request is too large'), 'BAD_REQUEST'],
     [503, 'no JSON', 'TARGET_UNREACHABLE'],
     [302, '', 'TARGET_FAILED'],
-  ])('%i %j is told by its kind, with the target and without our token', async (code, body, expected) => {
+  ])('%i %j is reported by its kind, with the target and without our token', async (code, body, expected) => {
     always(code, body)
     const error = await client.create(users, ada).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: expected, message: expect.stringMatching(/^target "k8s": create users: /) })
     expect(`${error} ${(error as Error).cause}`).not.toContain('very-secret')
   })
 
-  test('an object that is not there is no failure; a kind that is not there is one', async () => {
+  test('a missing object is not a failure; a missing kind is one', async () => {
     always(404, status('NotFound'))
     expect(await client.get(users, 'ada')).toBeUndefined()
     expect(await client.remove(users, 'ada', { uid: 'u-1' })).toBe(false)
@@ -66,7 +66,7 @@ describe('an answer that is a refusal', () => {
   })
 })
 
-describe('no answer', () => {
+describe('no response', () => {
   test.each<[string, unknown]>([
     ['garbage', '{"metadata": '],
     ['nothing', ''],
@@ -80,7 +80,7 @@ describe('no answer', () => {
     await expect(client.list(users, 10)).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
   })
 
-  test('within the time', async () => {
+  test('in time', async () => {
     const impatient = await open(150)
     api.override = () => {}
     await expect(impatient.get(users, 'ada')).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE', retryAfter: 2 })
@@ -98,7 +98,7 @@ describe('a list', () => {
     items: names.map((name) => ({ metadata: { ...ada.metadata, name } })),
   })
 
-  test('is read page by page, and anew where its pages were compacted away', async () => {
+  test('is read page by page, and again if its pages were compacted away', async () => {
     const asked: string[] = []
     api.override = (request, response) => {
       const position = new URL(request.url ?? '', api.url).searchParams.get('continue') ?? ''
@@ -111,7 +111,7 @@ describe('a list', () => {
     expect(asked).toEqual(['', 'p&2', '', 'p&2'])
   })
 
-  test('has an end', async () => {
+  test('is limited', async () => {
     always(200, page(['a', 'b'], 'more'))
     await expect(client.list(users, 10)).rejects.toMatchObject({ code: 'TARGET_FAILED' })
     let calls = 0
@@ -124,12 +124,12 @@ describe('a list', () => {
   })
 })
 
-test('too much is refused unsent', async () => {
+test('too much data is rejected unsent', async () => {
   const refused = client.create(users, { spec: 'x'.repeat(1024 * 1024) })
   await expect(refused).rejects.toMatchObject({ code: 'BAD_REQUEST' })
 })
 
-test('names are parts of a path and nothing else', () => {
+test('names are single path segments', () => {
   expect(resourcePath({ group: '', version: 'v1', plural: 'pods' })).toBe('/api/v1/pods')
   expect(resourcePath(users, 'a?b#c d:é')).toBe(
     '/apis/openunison.tremolo.io/v1/namespaces/ns/users/a%3Fb%23c%20d%3A%C3%A9',

@@ -10,7 +10,7 @@ import {
 import { apiFailure, ExpiredList, isMissing, noAnswer } from '#protocols/kubernetes/api-failure.ts'
 
 export interface ObjectClientOptions {
-  /** How messages name the cluster. */
+  /** The name of the cluster in messages. */
   readonly who: string
   readonly timeoutMillis: number
 }
@@ -26,43 +26,43 @@ export interface StoredObject {
   readonly content: Readonly<Record<string, unknown>>
 }
 
-/** Objects as they were at one moment. */
+/** Objects at one revision. */
 export interface Snapshot {
   readonly objects: readonly StoredObject[]
-  /** The moment, as the API server names it. */
+  /** The revision, as the API server names it. */
   readonly version: string
 }
 
 export interface Selection {
-  /** The only object that counts. A right to this one name is then enough. */
+  /** The only object of interest. Permission for this one name is then enough. */
   readonly name?: string
 }
 
 export interface WatchWish extends Selection {
-  /** When the server shall end the watch. */
+  /** When the server should end the watch. */
   readonly seconds: number
   readonly signal: AbortSignal
 }
 
 export type ObjectChange =
   | { readonly kind: 'stored' | 'removed'; readonly object: StoredObject }
-  /** Nothing of interest has changed up to this moment. */
+  /** Nothing of interest has changed up to this revision. */
   | { readonly kind: 'moment'; readonly version: string }
 
 type Json = Readonly<Record<string, unknown>>
 
-/** etcd takes a request of at most 1.5 MiB, what the API server adds included. */
+/** etcd accepts a request of at most 1.5 MiB, including what the API server adds. */
 const mostObjectBytes = 1024 * 1024
 const mostAnswerBytes = 64 * 1024 * 1024
 const pageSize = 250
 /** One change, with its object. */
 const mostLineBytes = 4 * 1024 * 1024
-/** How much later than asked for the end of a watch may come. */
+/** How much later than requested a watch may end. */
 const watchGraceSeconds = 15
-/** How often a list is begun anew because its pages were compacted away while it was read. */
+/** How often a list is restarted because its pages were compacted away meanwhile. */
 const listAttempts = 3
 
-/** Objects of one cluster, by plain JSON calls. Unknown fields are refused by the server rather than dropped. */
+/** Objects of one cluster, by plain JSON calls. The server rejects unknown fields instead of dropping them. */
 export class ObjectClient {
   readonly #server: ApiServer
   readonly #options: ObjectClientOptions
@@ -97,7 +97,7 @@ export class ObjectClient {
     return [...(await this.snapshot(resource, most)).objects]
   }
 
-  /** A list, and the moment it is of. */
+  /** A list with its revision. */
   async snapshot(resource: ResourceAddress, most: number, wanted: Selection = {}): Promise<Snapshot> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -108,7 +108,7 @@ export class ObjectClient {
     }
   }
 
-  /** All changes since that moment, until the server ends the watch or `signal` does. Throws as `snapshot` does. */
+  /** All changes since that revision, until the server or `signal` ends the watch. Throws as `snapshot` does. */
   async *watch(resource: ResourceAddress, since: string, wanted: WatchWish): AsyncGenerator<ObjectChange> {
     const what = `watch ${resource.plural}`
     const { who } = this.#options
@@ -148,7 +148,7 @@ export class ObjectClient {
     return this.#write('PUT', resourcePath(resource, name), `change ${resource.plural}`, object)
   }
 
-  /** Its `status` only, and only while the stored object has the `metadata.resourceVersion` of this one. */
+  /** Only its `status`, and only while the stored object has the `metadata.resourceVersion` of this one. */
   async replaceStatus(resource: ResourceAddress, name: string, object: Json): Promise<StoredObject> {
     const path = `${resourcePath(resource, name)}/status`
     return this.#object(
@@ -296,7 +296,7 @@ export interface ResourceAddress {
 
 const longestName = 253
 
-/** The path of a collection, or of one object in it. BAD_REQUEST for what is no name of an object. */
+/** The path of a collection, or of one object in it. BAD_REQUEST for an invalid name. */
 export function resourcePath({ group, version, plural, namespace }: ResourceAddress, name?: string): string {
   const api = group === '' ? ['api', version] : ['apis', group, version]
   const place = namespace === undefined ? [] : ['namespaces', namespace]
@@ -304,7 +304,7 @@ export function resourcePath({ group, version, plural, namespace }: ResourceAddr
   return `/${parts.map(segment).join('/')}`
 }
 
-/** The API server's own rule for names in paths; the dots would be resolved before it sees them. */
+/** The API server's own rule for names in paths; a client would resolve dots before the server sees them. */
 function segment(text: string): string {
   const wrong = text === '' || text === '.' || text === '..' || /[/%]/.test(text) || text.length > longestName
   if (wrong || !text.isWellFormed()) {

@@ -40,7 +40,7 @@ async function changes(signal = AbortSignal.timeout(5_000)): Promise<ObjectChang
   return found
 }
 
-test('changes come as they are sent, however the bytes are cut', async () => {
+test('changes arrive as they are sent, however the bytes are split', async () => {
   const events = [
     { type: 'ADDED', object: thing('a', '6') },
     { type: 'BOOKMARK', object: { metadata: { resourceVersion: '8' } } },
@@ -66,7 +66,7 @@ test('changes come as they are sent, however the bytes are cut', async () => {
   })
 })
 
-test('a moment that was forgotten is told apart, as an event and as an answer', async () => {
+test('an expired revision is distinguished, as an event and as a response', async () => {
   const gone = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' }
   answer(200, (response) => response.end(`${JSON.stringify({ type: 'ERROR', object: gone })}\n`))
   await expect(changes()).rejects.toBeInstanceOf(ExpiredList)
@@ -74,7 +74,7 @@ test('a moment that was forgotten is told apart, as an event and as an answer', 
   await expect(changes()).rejects.toBeInstanceOf(ExpiredList)
 })
 
-test('a kind that is not served is told apart', async () => {
+test('a kind that is not served is distinguished', async () => {
   answer(404, (response) => response.end('404 page not found'))
   await expect(changes()).rejects.toBeInstanceOf(KindNotServed)
   await expect(client.snapshot(things, 10)).rejects.toBeInstanceOf(KindNotServed)
@@ -96,7 +96,7 @@ test.each<[string, (response: ServerResponse) => void]>([
   await expect(changes()).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
 })
 
-test('whoever watches can end it', async () => {
+test('the watcher can end it', async () => {
   const stopping = new AbortController()
   answer(200, (response) => response.write(`${JSON.stringify({ type: 'ADDED', object: thing('a', '6') })}\n`))
   const watching = changes(stopping.signal)

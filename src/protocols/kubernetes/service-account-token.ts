@@ -13,7 +13,7 @@ import {
 } from '#protocols/jwt/discovered-key-set.ts'
 import { type KeySet, signatureAlgorithms } from '#protocols/jwt/keys.ts'
 
-/** What a service-account token says of itself, with its signature, issuer and times checked. */
+/** The claims of a service-account token, with its signature, issuer and times verified. */
 export interface ServiceAccountToken {
   readonly issuer: string
   /** `system:serviceaccount:<namespace>:<name>` */
@@ -21,7 +21,7 @@ export interface ServiceAccountToken {
   readonly uid: string
   readonly audiences: readonly string[]
   readonly expires: Date
-  /** As in a review's extras: `pod-name`, `pod-uid`, `node-name`, `node-uid`, `credential-id`, where they are known. */
+  /** As in a review's extras: `pod-name`, `pod-uid`, `node-name`, `node-uid`, `credential-id`, if they are known. */
   readonly extras: ReadonlyMap<string, string>
 }
 
@@ -34,10 +34,10 @@ export type ServiceAccountVerdict =
 const clockTolerance = 30
 const longestToken = 16 * 1024
 const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/
-/** The last second that a Date can hold. */
+/** The last second that a Date can represent. */
 const endOfTime = 8.64e12
 
-/** Throws TARGET_UNREACHABLE when the cluster's keys cannot be had. The audience is left to whoever asks. */
+/** Throws TARGET_UNREACHABLE if the cluster's keys are not available. The caller checks the audience. */
 export async function verifyServiceAccountToken(
   token: string,
   keys: ClusterKeySet,
@@ -72,7 +72,7 @@ function readClaims(claims: JWTPayload, issuer: string | undefined, now: Date): 
   const { iss, sub = '', aud = [], exp = Number.NaN, jti } = claims
   if (issuer === undefined || iss !== issuer) return refused('the token is from another issuer')
   if (!(exp > 0 && exp <= endOfTime)) return refused('"exp" is out of range')
-  // The tolerance is for clocks that differ; what is issued from an expired token would have no life left.
+  // The tolerance is for clocks that differ; a token issued for an expired one would have no lifetime left.
   if (exp * 1000 <= now.getTime()) return expired
   const [, namespace, account] = accountName.exec(sub) ?? []
   if (namespace === undefined || account === undefined) return refused('the token is not of a service account')
@@ -124,18 +124,18 @@ const refused = (reason: string): ServiceAccountVerdict => ({ kind: 'refused', f
 type FetchFromCluster = (path: string, limits: FetchLimits) => Promise<unknown>
 
 interface ClusterKeySet extends KeySet {
-  /** What the cluster calls itself in `iss`; known as soon as a key was found. */
+  /** The cluster's name in `iss`; known after the first key was found. */
   readonly issuer: string | undefined
 }
 
 const discoveryPath = '/.well-known/openid-configuration'
 const keysPath = '/openid/v1/jwks'
-/** A placeholder where an address is needed. Requests go to the API server instead. */
+/** A placeholder for a URL. Requests go to the API server instead. */
 const placeholder = 'https://cluster.invalid'
 
 /**
- * The keys that a cluster signs service-account tokens with. The addresses in its discovery document are for others,
- * and often cannot be reached from here, so both documents are read from the API server's own address.
+ * The keys with which a cluster signs service-account tokens. The URLs in its discovery document are for others,
+ * and often can't be reached from here, so both documents are read from the API server's own URL.
  */
 export function createClusterKeySet(
   fetch: FetchFromCluster,

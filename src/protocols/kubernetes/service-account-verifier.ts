@@ -8,14 +8,14 @@ import {
 } from '#protocols/kubernetes/service-account-token.ts'
 
 export interface ServiceAccountVerifier {
-  /** Throws TARGET_UNREACHABLE when the cluster's keys were never had, or not for too long. */
+  /** Throws TARGET_UNREACHABLE if the cluster's keys were never read, or not for too long. */
   verify(token: string): Promise<ServiceAccountVerdict>
   /** Whether the cluster's keys are known and recent enough to be used. */
   hasKeys(): boolean
   close(): void
 }
 
-/** Verifies tokens with the keys that the API server publishes. Calls nothing yet. */
+/** Verifies tokens with the keys that the API server publishes. Makes no call yet. */
 export async function createServiceAccountVerifier(
   connection: KubernetesConnection,
   parts: { readonly timeoutMillis: number; readonly clock: Clock; readonly log: Logger },

@@ -39,7 +39,7 @@ async function client(more: { token?: string; tokenFile?: string } = { token: 'o
 }
 
 describe('a review', () => {
-  test('sends token, audiences and our own credential, and reads the answer', async () => {
+  test('sends token, audiences and our own credential, and reads the response', async () => {
     const review = await (await client()).review('good', ['gatehouse', 'x'])
     expect(review).toEqual({
       authenticated: true,
@@ -53,12 +53,12 @@ describe('a review', () => {
     expect(api.calls).toEqual([{ token: 'good', audiences: ['gatehouse', 'x'], authorization: 'Bearer own' }])
   })
 
-  test('asks for no audiences where none are wanted', async () => {
+  test('requests no audiences if none are given', async () => {
     await (await client()).review('good', [])
     expect(api.calls[0]?.audiences).toBeUndefined()
   })
 
-  test('of a bad token or another audience is an answer', async () => {
+  test('of a bad token or another audience is a result', async () => {
     const reviewer = await client()
     expect(await reviewer.review('bad', [])).toMatchObject({
       authenticated: false,
@@ -90,15 +90,18 @@ describe('no review', () => {
     await expect((await client()).review('good', [])).rejects.toMatchObject(unreachable)
   })
 
-  test.each([301, 302, 307, 308])('when the server redirects with %i, and the token goes nowhere', async (status) => {
-    const other = await FakeKubernetesApi.start()
-    other.tokens.set('good', account)
-    const location = `${other.url}/apis/authentication.k8s.io/v1/tokenreviews`
-    api.override = (_request, response) => void response.writeHead(status, { location }).end()
-    await expect((await client()).review('good', [])).rejects.toMatchObject(unreachable)
-    expect(other.calls).toEqual([])
-    await other.close()
-  })
+  test.each([301, 302, 307, 308])(
+    'when the server redirects with %i, and the token is sent nowhere',
+    async (status) => {
+      const other = await FakeKubernetesApi.start()
+      other.tokens.set('good', account)
+      const location = `${other.url}/apis/authentication.k8s.io/v1/tokenreviews`
+      api.override = (_request, response) => void response.writeHead(status, { location }).end()
+      await expect((await client()).review('good', [])).rejects.toMatchObject(unreachable)
+      expect(other.calls).toEqual([])
+      await other.close()
+    },
+  )
 
   test.each<[string, string]>([
     ['no JSON', '{"kind": "TokenReview", '],
@@ -107,13 +110,13 @@ describe('no review', () => {
     ['no status', '{"kind":"TokenReview"}'],
     ['null', 'null'],
     ['too much', JSON.stringify({ kind: 'TokenReview', status: { error: 'x'.repeat(300_000) } })],
-  ])('when the answer is %s', async (_case, body) => {
+  ])('when the response is %s', async (_case, body) => {
     api.override = (_request, response) =>
       void response.writeHead(201, { 'content-type': 'application/json' }).end(body)
     await expect((await client()).review('good', [])).rejects.toMatchObject(unreachable)
   })
 
-  test('when the server hangs, before or during its answer', async () => {
+  test('when the server hangs, before or during its response', async () => {
     const reviewer = await client({ token: 'own' }, 150)
     api.override = () => {}
     await expect(reviewer.review('good', [])).rejects.toMatchObject(unreachable)
@@ -121,7 +124,7 @@ describe('no review', () => {
     await expect(reviewer.review('good', [])).rejects.toMatchObject(unreachable)
   })
 
-  test('when nobody listens; the error does not hold the token', async () => {
+  test('when nothing listens; the error does not contain the token', async () => {
     const reviewer = await client()
     await api.close()
     const error = await reviewer.review('very-secret', []).catch((thrown: unknown) => thrown)
@@ -166,13 +169,13 @@ users: [{ name: u, user: { ${user} } }]
     return createTokenReviewClient({ kind: 'kubeconfig', file }, { timeoutMillis: 100 })
   }
 
-  test('that does not verify the server is refused', async () => {
+  test('that does not verify the server is rejected', async () => {
     await expect(write('server: "https://127.0.0.1:1", insecure-skip-tls-verify: true')).rejects.toThrow(/skip/)
     await expect(write('server: "http://127.0.0.1:1"')).rejects.toThrow(/https/)
     await expect(write('server: "https://127.0.0.1:1"', 'username: a, password: b')).rejects.toThrow(/password/)
   })
 
-  test('or an authority that is a named pipe is refused without waiting for a writer', async () => {
+  test('or a CA that is a named pipe is rejected without waiting for a writer', async () => {
     const pipe = join(folder, 'pipe')
     execFileSync('mkfifo', [pipe])
     const url = new URL('https://127.0.0.1:1')
@@ -206,7 +209,7 @@ describe('an https server', () => {
     return made.review('good', [])
   }
 
-  test('is called when its authority is known', async () => {
+  test('is called if its CA is known', async () => {
     secure.tokens.set('good', { ...account, audiences: ['https://kubernetes.default.svc'] })
     const authorityFile = join(folder, 'ca.crt')
     await writeFile(authorityFile, testServerCertificate)
@@ -231,7 +234,7 @@ describe('an https server', () => {
     expect(secure.calls.map((call) => call.authorization)).toEqual(['Bearer own', 'Bearer own', 'Bearer own'])
   })
 
-  test('of an unknown authority gets neither token', async () => {
+  test('of an unknown CA gets neither token', async () => {
     const url = new URL(secure.url)
     for (const authority of [undefined, unrelatedCertificate]) {
       await expect(review({ kind: 'address', url, token: 'own', authority })).rejects.toMatchObject(unreachable)

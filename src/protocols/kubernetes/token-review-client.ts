@@ -17,7 +17,7 @@ export interface ReviewedToken {
 }
 
 export interface TokenReviewClient {
-  /** Throws TARGET_UNREACHABLE unless the API server gave its opinion. The token is in no message. */
+  /** Throws TARGET_UNREACHABLE without a review by the API server. No message contains the token. */
   review(token: string, audiences: readonly string[]): Promise<ReviewedToken>
   close(): void
 }
@@ -29,7 +29,7 @@ export interface ReviewLimits {
 const mostBytes = 256 * 1024
 const retryAfter = 2
 
-/** The client library takes over half a second to load, so that is done only where there is a cluster to talk to. */
+/** The client library takes over half a second to load, so it is loaded only if there is a cluster. */
 export async function createTokenReviewClient(
   connection: KubernetesConnection,
   limits: ReviewLimits,
@@ -101,7 +101,7 @@ interface RawReview {
   }
 }
 
-/** Throws a plain Error for what is no review; everything in it that is not of its type counts as absent. */
+/** Throws a plain Error for anything but a review; members of a wrong type count as absent. */
 function readReview(review: RawReview | undefined): ReviewedToken {
   if (review?.kind !== 'TokenReview' || typeof review.status !== 'object' || review.status === null) {
     throw new Error('the API server did not answer with a TokenReview')

@@ -1,12 +1,12 @@
 import type { Entry } from 'ldapts'
 
-/** An entry as the server gave it: every value is bytes. */
+/** An entry from the server: every value is bytes. */
 export interface LdapEntry {
   readonly dn: string
   readonly attributes: readonly (readonly [name: string, values: readonly Buffer[]])[]
 }
 
-/** Takes every name for one that is wanted as bytes: decoding is done here, where no byte order mark gets lost. */
+/** Requests every attribute as bytes: decoding is done here, where no byte order mark gets lost. */
 class EveryName extends Array<string> {
   override includes(): boolean {
     return true
@@ -40,10 +40,13 @@ export const binaryByNature: readonly string[] = [
   'userCertificate',
 ]
 
-/** Never read, whatever a server is willing to show. */
+/** Never read, even if a server shows them. */
 const passwords = new Set(['userpassword', 'unicodepwd', 'ntpassword', 'sambantpassword', 'sambalmpassword'])
 
-/** The attributes as texts: base64 for binary ones, and for those that are no text after all. Passwords are left out. */
+/**
+ * The attributes as texts: base64 for binary ones, and for those that are not text after all. Passwords are left
+ * out.
+ */
 export function textsOf(
   { attributes }: LdapEntry,
   isBinary: (name: string) => boolean,
@@ -64,6 +67,6 @@ function textOf(value: Buffer): string {
   }
 }
 
-/** RFC 4512 2.5: a name or an OID, with options. What is none has no values on any server. */
+/** RFC 4512 2.5: a name or an OID, with options. Any other name has no values on any server. */
 export const isAttributeDescription = (text: string): boolean =>
   text.length <= 256 && /^(?:[A-Za-z][A-Za-z0-9-]*|\d+(?:\.\d+)+)(?:;[A-Za-z0-9-]+)*$/.test(text)

@@ -29,7 +29,7 @@ test.each([
   expect(found).toMatchObject({ code, cause: error, message: expect.stringContaining('target "people": add') })
 })
 
-test('the attribute that is to blame is told, and nothing else of the server’s words', () => {
+test('only the attribute of the server’s message is shown, and nothing else of it', () => {
   const told = (error: Error) => failure(error).publicText
   expect(told(new InvalidSyntaxError('mail: value #0 invalid per syntax'))).toBe(
     'The value of "mail" cannot be stored.',
@@ -38,7 +38,7 @@ test('the attribute that is to blame is told, and nothing else of the server’s
   expect(told(new InvalidSyntaxError('C:\\secret\\path'))).toBe('The request is malformed.')
 })
 
-test('what is a failure already stays one, and its result can still be asked for', () => {
+test('a GatewayError stays unchanged, and its result is still available', () => {
   const once = failure(new AlreadyExistsError())
   expect(failure(once)).toBe(once)
   expect(resultCodeOf(once)).toBe(68)

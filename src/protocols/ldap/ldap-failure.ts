@@ -1,7 +1,7 @@
 import { ResultCodeError } from 'ldapts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
 
-/** The result codes (RFC 4511 4.1.9, RFC 4528) that callers decide by. */
+/** The result codes (RFC 4511 4.1.9, RFC 4528) that callers use. */
 export const resultCodes = {
   sizeLimitExceeded: 4,
   noSuchAttribute: 16,
@@ -17,7 +17,7 @@ export const resultCodes = {
 const uniqueness: GatewayErrorOptions = { keyword: 'uniqueness' }
 const soon: GatewayErrorOptions = { retryAfter: 1 }
 
-/** What a result means to whoever asked. Any other code is TARGET_FAILED. */
+/** The error for a result. Any other code is TARGET_FAILED. */
 const meanings = new Map<number, readonly [ErrorCode, GatewayErrorOptions?]>([
   [16, ['BAD_REQUEST']],
   [17, ['BAD_REQUEST']],
@@ -35,7 +35,7 @@ const meanings = new Map<number, readonly [ErrorCode, GatewayErrorOptions?]>([
   [122, ['VERSION_MISMATCH']],
 ])
 
-/** What was asked, in words for the log, without values. */
+/** The operation, in words for the log, without values. */
 export function asLdapFailure(error: unknown, server: string, asked: string): GatewayError {
   if (error instanceof GatewayError) return error
   if (!(error instanceof ResultCodeError)) return unreachable(error, server, asked)
@@ -56,13 +56,13 @@ export const unreachable = (cause: unknown, server: string, asked: string, retry
     { cause, retryAfter },
   )
 
-/** The server's own answer behind a failure; undefined when there was none. */
+/** The server's result of a failure; undefined if there was none. */
 export function resultCodeOf(error: unknown): number | undefined {
   const cause = error instanceof GatewayError ? error.cause : error
   return cause instanceof ResultCodeError ? cause.code : undefined
 }
 
-/** OpenLDAP's `unique` overlay answers with a constraint violation, as everything does that a policy forbids. */
+/** OpenLDAP's `unique` overlay returns a constraint violation, like every policy. */
 const meaningOf = (code: number, text: string): readonly [ErrorCode, GatewayErrorOptions?] =>
   code === 19 && /\bunique\b/i.test(text) ? ['CONFLICT', uniqueness] : (meanings.get(code) ?? ['TARGET_FAILED'])
 

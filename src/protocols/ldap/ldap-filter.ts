@@ -11,7 +11,7 @@ import {
 } from 'ldapts'
 import { isAttributeDescription } from '#protocols/ldap/ldap-entry.ts'
 
-/** What is asked of a server, as a tree. Values are plain; nothing is ever joined to a text. */
+/** A search filter for a server, as a tree. Values are plain; nothing is ever joined to a text. */
 export type LdapFilter =
   | { readonly kind: 'and' | 'or'; readonly filters: readonly LdapFilter[] }
   | { readonly kind: 'not'; readonly filter: LdapFilter }
@@ -28,7 +28,10 @@ export type LdapFilter =
 
 const everything = { kind: 'present', attribute: 'objectClass' } as const
 
-/** Not every server knows the true and false filters of RFC 4526, so they are said in words that all know. */
+/**
+ * Not every server supports the true and false filters of RFC 4526, so they are expressed with filters that all
+ * support.
+ */
 export function toWireFilter(filter: LdapFilter): Filter {
   switch (filter.kind) {
     case 'and':
@@ -62,7 +65,7 @@ function toWireItem(filter: Extract<LdapFilter, { attribute: string }>): Filter 
   }
 }
 
-/** Servers fold white space as they like (RFC 4518), so only what stands between it is asked for: a wider question. */
+/** Servers differ in folding white space (RFC 4518), so only the parts between it are searched, which finds more. */
 function toWireSubstring(filter: Extract<LdapFilter, { kind: 'substring' }>): Filter {
   const { attribute } = filter
   if (![filter.initial ?? '', ...filter.any, filter.final ?? ''].every(isText)) return nothing()
@@ -77,5 +80,5 @@ function toWireSubstring(filter: Extract<LdapFilter, { kind: 'substring' }>): Fi
 
 const nothing = (): Filter => new NotFilter({ filter: toWireFilter(everything) })
 
-/** No server holds half a surrogate pair. */
+/** No server stores half a surrogate pair. */
 const isText = (value: string | Buffer): boolean => typeof value !== 'string' || value.isWellFormed()

@@ -6,33 +6,33 @@ import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { asLdapFailure, resultCodeOf, unreachable } from './ldap-failure.ts'
 
 export interface LdapPoolOptions extends LdapAddress {
-  /** As errors name the server. */
+  /** The name of the server in errors. */
   readonly name: string
   /** Anonymous when absent. */
   readonly credentials: LdapCredentials | undefined
   readonly maxConnections: number
-  /** A connection that nobody used for so long is closed; never for 0. */
+  /** A connection that was unused for this long is closed; never for 0. */
   readonly idleMillis: number
 }
 
-/** Calls on one connection before another is opened for more. */
+/** How many calls share a connection before another is opened. */
 const busyAt = 8
 const firstBackoffMillis = 100
 const maxBackoffMillis = 5000
 
 /**
- * Connections to one server, opened when needed. Calls share them, as LDAP allows; only what runs over several messages
- * gets one of its own. When the server cannot be reached, calls fail at once until the next attempt is due, and the pauses
- * between attempts double up to five seconds.
+ * Connections to one server, opened on demand. Calls share them, as LDAP allows; only operations of several
+ * messages get their own. If the server can't be reached, calls fail at once until the next attempt is due, and the
+ * pauses between attempts double up to five seconds.
  */
 export class LdapPool {
   readonly #options: LdapPoolOptions
-  /** Half of the connections, and one at least, for each of the two uses; binds of others come on top. */
+  /** Half of the connections, and at least one, for each of the two uses; binds of other users are additional. */
   readonly #maxShared: number
   readonly #shared = new Set<LdapConnection>()
   readonly #spare: LdapConnection[] = []
   readonly #alone: KeyedQueue
-  /** Apart from searches, so that slow ones keep nobody from logging in, nor many who log in the searches. */
+  /** Separate from searches, so that slow ones do not block logins, nor many logins the searches. */
   readonly #binds: KeyedQueue
   readonly #sweeper: NodeJS.Timeout
   #opening: Promise<LdapConnection> | undefined
@@ -53,8 +53,8 @@ export class LdapPool {
   }
 
   /**
-   * Failures are GatewayErrors. With `again`, a call whose connection broke is made once more, on a new one: for what
-   * changes nothing.
+   * Failures are GatewayErrors. With `again`, a call whose connection broke is repeated once on a new one: only for
+   * calls that change nothing.
    */
   async run<T>(asked: string, again: boolean, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
     for (let attempt = again ? 2 : 1; ; attempt--) {
@@ -76,7 +76,7 @@ export class LdapPool {
     }
   }
 
-  /** A connection that nobody else uses meanwhile. Waits for one no longer than for an answer. */
+  /** A connection for exclusive use. Waits for one as long as for a response. */
   async runAlone<T>(asked: string, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
     return this.#alone.run('', async () => {
       let connection: LdapConnection | undefined
@@ -96,10 +96,10 @@ export class LdapPool {
     })
   }
 
-  /** Somebody else's bind, on a connection of its own that ends with it. */
+  /** The bind of another user, on a separate connection that ends with it. */
   async runAs(credentials: LdapCredentials, asked: string): Promise<void> {
     await this.#binds.run('', async () => {
-      // That our own password is refused says nothing of somebody else's.
+      // A refusal of our own password says nothing about another user's.
       if (this.#closed || !this.#isTurnedAway) this.#refuseWhileDown(asked)
       try {
         const connection = await LdapConnection.open(this.#options, credentials)
@@ -125,7 +125,7 @@ export class LdapPool {
     }
     if (best !== undefined && (best.inFlight < busyAt || this.#shared.size >= this.#maxShared)) return best
     if (best !== undefined) {
-      // Busy, but able to take more while another one is being opened.
+      // Busy, but able to accept more while another one is being opened.
       if (this.#opening === undefined && performance.now() >= this.#retryAt) this.#openShared(asked).catch(() => {})
       return best
     }
@@ -170,7 +170,7 @@ export class LdapPool {
     throw unreachable(this.#lastFailure, name, asked, Math.ceil(pause / 1000))
   }
 
-  /** The server answered the last attempt, and let us not in. */
+  /** The server answered the last attempt, and refused us. */
   get #isTurnedAway(): boolean {
     return this.#lastFailure instanceof GatewayError && this.#lastFailure.code !== 'TARGET_UNREACHABLE'
   }
@@ -196,9 +196,9 @@ interface LdapAddress {
   readonly url: string
   /** Encrypts an `ldap://` connection with StartTLS first. */
   readonly startTls: boolean
-  /** Authorities in PEM; the system's own when absent. */
+  /** CAs in PEM; the system's own if absent. */
   readonly ca: string | undefined
-  /** For connecting, and for each answer. */
+  /** For connecting, and for each response. */
   readonly timeoutMillis: number
 }
 
@@ -207,10 +207,7 @@ interface LdapCredentials {
   readonly password: string
 }
 
-/**
- * One connection, open and bound. It ends once and is never opened again: the client under it would come back without
- * having said who it is.
- */
+/** One connection, open and bound. It is never reopened: the client would come back without its bind. */
 class LdapConnection {
   readonly client: Client
   readonly #socket: () => Socket | undefined
@@ -222,7 +219,7 @@ class LdapConnection {
     this.#socket = socket
   }
 
-  /** Anonymous without credentials. Rejects with what the socket, TLS or the server said. */
+  /** Anonymous without credentials. Rejects with the error of the socket, TLS or the server. */
   static async open(address: LdapAddress, credentials: LdapCredentials | undefined): Promise<LdapConnection> {
     const { url, startTls, ca, timeoutMillis } = address
     const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
@@ -269,7 +266,7 @@ class LdapConnection {
     return connection
   }
 
-  /** An anonymous connection is opened by its first use. */
+  /** The first use opens an anonymous connection. */
   get isAlive(): boolean {
     const socket = this.#socket()
     return socket === undefined || (this.client.isConnected && !socket.destroyed && socket.writable)

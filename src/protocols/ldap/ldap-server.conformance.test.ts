@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } f
 import { LdapServer } from '#protocols/ldap/ldap-server.ts'
 import { type Slapd, startSlapd } from '#testing/slapd.ts'
 
-describe.skipIf(inject('slapd') === '')('passwords that are checked by a bind', () => {
+describe.skipIf(inject('slapd') === '')('passwords checked by a bind', () => {
   let slapd: Slapd
   beforeAll(async () => {
     slapd = await startSlapd({})
@@ -32,7 +32,7 @@ describe.skipIf(inject('slapd') === '')('passwords that are checked by a bind', 
     expect(await Promise.all(checks)).toEqual([true, false, false])
   })
 
-  test('are not called wrong where it is our own that is refused', async () => {
+  test('are not reported as wrong if our own is refused', async () => {
     const server = open('not ours')
     const filter = { kind: 'and', filters: [] } as const
     const search = server.find({ base: slapd.baseDn, scope: 'base', filter, attributes: ['1.1'] })

@@ -8,7 +8,7 @@ import { LdapPool, type LdapPoolOptions } from './ldap-pool.ts'
 export interface LdapServerOptions extends LdapPoolOptions {
   /** Entries of a page (RFC 2696). */
   readonly pageSize: number
-  /** What becomes of a search that the server would have continued elsewhere. They are never followed. */
+  /** The handling of referrals, which are never followed. */
   readonly referrals: 'ignore' | 'refuse'
 }
 
@@ -41,8 +41,8 @@ export class LdapServer {
   }
 
   /**
-   * For what finds few entries: all of them, in one answer. With `atMost`, no more than that. None where the base does not
-   * exist. TARGET_FAILED when the server's own limit cuts it short.
+   * For searches that find few entries: all of them, in one response. With `atMost`, no more than that. None if the
+   * base does not exist. TARGET_FAILED if the server's own limit cuts it short.
    */
   async find(search: LdapSearch, atMost = 0): Promise<LdapEntry[]> {
     return this.#pool.run('search', true, async ({ client }) => {
@@ -63,7 +63,7 @@ export class LdapServer {
     })
   }
 
-  /** For what may find many: page by page, until `limit` entries were given. `more` says that there were others. */
+  /** For searches that may find many: page by page, up to `limit` entries. `more` means that there are others. */
   async findMany(search: LdapSearch, limit: number): Promise<{ entries: LdapEntry[]; more: boolean }> {
     return this.#pool.runAlone('search', async ({ client }) => {
       const entries: LdapEntry[] = []
@@ -98,12 +98,12 @@ export class LdapServer {
     await this.#pool.run('delete', false, ({ client }) => client.del(dn, controls(options)))
   }
 
-  /** Under the same parent. The old name's values go. */
+  /** Under the same parent. Deletes the old name's values. */
   async rename(dn: string, rdn: string, options: WriteOptions = {}): Promise<void> {
     await this.#pool.run('rename', false, ({ client }) => client.modifyDN(dn, new WholeRdn(rdn), controls(options)))
   }
 
-  /** False where there is no such entry or attribute as well. */
+  /** Also false without such an entry or attribute. */
   async compare(dn: string, name: string, value: string): Promise<boolean> {
     return this.#pool.run('compare', true, async ({ client }) => {
       try {
@@ -123,7 +123,7 @@ export class LdapServer {
     )
   }
 
-  /** An empty password would be taken for no password, and let everybody in (RFC 4513 5.1.2). */
+  /** An empty password would count as no password, and let everyone in (RFC 4513 5.1.2). */
   async checkPassword(dn: string, password: string): Promise<boolean> {
     if (password === '' || dn === '') return false
     try {
@@ -173,10 +173,10 @@ export class LdapServer {
 
 const busy = new Set([51, 52])
 
-/** Wrong or no password, no such entry, locked, expired: all of them are no. */
+/** False for a wrong or missing password, a missing, locked or expired entry. */
 const refusals = new Set([19, 32, 34, 48, 49, 50, 53])
 
-/** ldapts would look for the parent's name in a text, and mistake an escaped character for its beginning. */
+/** ldapts would search for the parent's name in a text, and mistake an escaped character for its beginning. */
 class WholeRdn extends DN {
   readonly #text: string
 
@@ -209,7 +209,7 @@ async function noneWithoutBase<T>(search: () => Promise<T>): Promise<T | undefin
   }
 }
 
-/** RFC 4528: the operation happens only while the entry matches. Critical, so a server that cannot do it refuses. */
+/** RFC 4528: the operation happens only while the entry matches. Critical, so a server without support rejects it. */
 class AssertionControl extends Control {
   readonly #filter: LdapFilter
 
@@ -231,13 +231,13 @@ interface Range {
   readonly end: number | undefined
 }
 
-/** A list of more parts than these has no end. */
+/** A list of more parts never ends. */
 const maxParts = 1000
 
 /**
- * The entry with its lists whole: Active Directory gives long ones in parts, as `member;range=0-1499` (MS-ADTS
- * 3.1.1.3.1.3.3). `read` gives the entry with another part. TARGET_FAILED where one is missing: a part is never told for
- * the whole.
+ * The entry with complete lists: Active Directory returns long ones in parts, as `member;range=0-1499` (MS-ADTS
+ * 3.1.1.3.1.3.3). `read` returns the entry with another part. TARGET_FAILED if one is missing: a part never counts
+ * as the whole.
  */
 export async function withWholeLists(
   entry: LdapEntry,
@@ -280,7 +280,7 @@ function rangeOf(name: string): Range | undefined {
 
 export const passwordModifyOid = '1.3.6.1.4.1.4203.1.11.1'
 
-/** The value of a password modify operation (RFC 3062) for somebody else. */
+/** The value of a password modify operation (RFC 3062) for another user. */
 export function passwordModifyValue(dn: string, password: string): Buffer {
   const writer = new BerWriter()
   writer.startSequence()
@@ -290,5 +290,5 @@ export function passwordModifyValue(dn: string, password: string): Buffer {
   return writer.buffer
 }
 
-/** What Active Directory takes for `unicodePwd`: the password in quotation marks, in UTF-16. */
+/** The format of Active Directory's `unicodePwd`: the password in quotation marks, in UTF-16. */
 export const unicodePassword = (password: string): Buffer => Buffer.from(`"${password}"`, 'utf16le')

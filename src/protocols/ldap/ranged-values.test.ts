@@ -25,7 +25,7 @@ test('parts are read to the last one', async () => {
   ])
 })
 
-test('an entry without parts is not asked about', async () => {
+test('an entry without parts needs no further read', async () => {
   const entry = entryOf('member', 0, 3)
   expect(await withWholeLists(entry, () => Promise.reject(new Error('asked')))).toBe(entry)
 })
@@ -34,12 +34,12 @@ test.each([
   ['is gone', undefined],
   ['gives the same part again', entryOf('member;range=0-1499', 0, 1500)],
   ['gives another attribute', entryOf('owner;range=1500-*', 0, 1)],
-])('a server that %s is a failure, and no short answer', async (_, part) => {
+])('a server that %s is a failure, not a short result', async (_, part) => {
   const whole = withWholeLists(entryOf('member;range=0-1499', 0, 1500), async () => part)
   await expect(whole).rejects.toMatchObject({ code: 'TARGET_FAILED' })
 })
 
-test('parts without end come to one', async () => {
+test('endless parts are stopped', async () => {
   let at = 0
   const whole = withWholeLists(entryOf('member;range=0-0', 0, 1), async () =>
     entryOf(`member;range=${++at}-${at}`, 0, 1),

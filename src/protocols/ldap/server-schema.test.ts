@@ -15,7 +15,7 @@ const schema = new ServerSchema(
   ["( 1.2.840.113556.1.5.9 NAME 'user' AUX ( mailRecipient ) MAY ( department ) )"],
 )
 
-test('a class allows what it and those above it name, by every name of the type', () => {
+test('a class allows its own and inherited attributes, by every name of the type', () => {
   const allowed = schema.allowed(['InetOrgPerson'])
   const wanted = 'cn description displayname mail objectclass rfc822mailbox sn surname userpassword'
   expect([...(allowed ?? [])].sort()).toEqual(wanted.split(' '))
@@ -27,12 +27,12 @@ test('content rules add what their classes allow', () => {
   expect(allowed?.has('displayname')).toBe(false)
 })
 
-test('nothing is claimed about a class that is unknown or takes everything', () => {
+test('nothing is known about a class that is unknown or allows everything', () => {
   expect(schema.allowed(['person', 'extensibleObject'])).toBeUndefined()
   expect(schema.allowed(['person', 'other'])).toBeUndefined()
 })
 
-test('a schema whose classes are above each other ends', () => {
+test('a circular schema ends', () => {
   const circle = ["( 1.1 NAME 'a' SUP b MAY x )", "( 1.2 NAME 'b' SUP a MAY y )"]
   expect([...(new ServerSchema(circle, []).allowed(['a']) ?? [])].sort()).toEqual(['x', 'y'])
 })

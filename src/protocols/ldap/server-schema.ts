@@ -15,7 +15,7 @@ const keywords = ['SUP', 'AUX', 'MUST', 'MAY'] as const
 /** More definitions than a directory has. */
 const maxDefinitions = 20_000
 
-/** What a server says about the attributes that its classes allow. */
+/** The server's rules about the attributes of its classes. */
 export class ServerSchema {
   readonly #classes: ReadonlyMap<string, Definition>
   readonly #types: ReadonlyMap<string, Definition>
@@ -28,8 +28,8 @@ export class ServerSchema {
   }
 
   /**
-   * The attributes, by every name and in lower case, that an entry of these classes may have; undefined where one of the
-   * classes isn't known or allows everything.
+   * The attributes, by every name and in lower case, that an entry of these classes may have; undefined if one of
+   * the classes isn't known or allows everything.
    */
   allowed(classes: readonly string[]): ReadonlySet<string> | undefined {
     const allowed = new Set<string>()
@@ -50,7 +50,7 @@ export class ServerSchema {
   }
 }
 
-/** Undefined where the server doesn't show its schema. Throws TARGET_UNREACHABLE while it doesn't answer. */
+/** Undefined if the server doesn't show its schema. Throws TARGET_UNREACHABLE while it doesn't answer. */
 export async function readServerSchema(server: LdapServer): Promise<ServerSchema | undefined> {
   const read = async (base: string, attributes: readonly string[]): Promise<LdapEntry | undefined> =>
     (await server.find({ base, scope: 'base', filter: { kind: 'present', attribute: 'objectClass' }, attributes }))[0]
@@ -81,7 +81,10 @@ function byName(texts: readonly string[]): ReadonlyMap<string, Definition> {
   return found
 }
 
-/** `( 2.5.6.6 NAME 'person' SUP top STRUCTURAL MUST ( sn $ cn ) MAY ( userPassword ) )`; what it isn't sure of is left out. */
+/**
+ * `( 2.5.6.6 NAME 'person' SUP top STRUCTURAL MUST ( sn $ cn ) MAY ( userPassword ) )`; leaves out what it can't
+ * read.
+ */
 function readDefinition(text: string): Definition {
   const plain = text.replaceAll(/'(?:[^'\\]|\\.)*'/g, (quoted) => (/^'[\w.;-]+'$/.test(quoted) ? quoted : "''"))
   const oid = /^\s*\(\s*([\w.-]+)/.exec(plain)?.[1]?.toLowerCase() ?? ''

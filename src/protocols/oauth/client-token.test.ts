@@ -7,7 +7,7 @@ import { type ClientProof, ClientToken, readClientKey } from '#protocols/oauth/c
 const tokenUrl = new URL('https://login.test/token')
 const bySecret: ClientProof = { kind: 'basic', secret: 'p&s:%' }
 
-/** A token endpoint that answers in turn, and a clock. */
+/** A token endpoint with a list of responses, and a clock. */
 function endpoint(answers: readonly (Partial<HttpAnswer> & { json?: unknown })[], proof = bySecret) {
   const calls: HttpCall[] = []
   const time = { now: Date.parse('2026-01-02T03:04:05Z') }
@@ -28,7 +28,7 @@ function endpoint(answers: readonly (Partial<HttpAnswer> & { json?: unknown })[]
   return { token, calls, time, form: (i = 0) => new URLSearchParams(calls[i]?.body) }
 }
 
-test('a token is asked for once by many, kept, and asked for again shortly before it expires', async () => {
+test('concurrent callers share one request; a token is cached, and renewed shortly before it expires', async () => {
   const { token, calls, time } = endpoint([
     { json: { access_token: 'one', token_type: 'bearer', expires_in: 600 } },
     { json: { access_token: 'two', token_type: 'Bearer', expires_in: '600' } },
@@ -44,7 +44,7 @@ test('a token is asked for once by many, kept, and asked for again shortly befor
   expect(calls).toHaveLength(3)
 })
 
-test('the client proves itself by HTTP Basic, encoded as a form has it', async () => {
+test('the client authenticates by HTTP Basic, form-encoded', async () => {
   const { token, calls, form } = endpoint([{ json: { access_token: 'one', token_type: 'bearer' } }])
   await token.get(1000)
   const basic = Buffer.from(calls[0]?.headers['authorization']?.slice(6) ?? '', 'base64').toString()
@@ -84,7 +84,7 @@ test.each([
   expect(first.payload.jti).not.toBe(second.payload.jti)
 })
 
-test('keys that cannot sign are refused without a word of them', () => {
+test("keys that can't sign are rejected without quoting them", () => {
   const weak = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ type: 'pkcs8', format: 'pem' })
   expect(() => readClientKey(weak.toString())).toThrow(/2048/)
   expect(() => readClientKey('-----BEGIN hush-----')).toThrow(/^must be a private key as PEM text$/)
@@ -102,7 +102,7 @@ test.each([
   [{ body: 'nonsense' }, 'TARGET_FAILED', /without a bearer token/],
   [{ json: { access_token: 'a b' } }, 'TARGET_FAILED', /without a bearer token/],
   [{ json: { access_token: 'one', token_type: 'mac' } }, 'TARGET_FAILED', /without a bearer token/],
-])('%j is %s, and the next call asks again', async (answer, code, message) => {
+])('%j is %s, and the next call requests again', async (answer, code, message) => {
   const { token, calls } = endpoint([answer])
   for (const nth of [1, 2]) {
     const error = await token.get(1000).catch((thrown: unknown) => thrown)

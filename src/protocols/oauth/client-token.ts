@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { HttpAnswer, HttpSend } from '#protocols/http/http-client.ts'
 
-/** How a client proves who it is (RFC 6749 2.3, RFC 7523 2.2). */
+/** How a client authenticates (RFC 6749 2.3, RFC 7523 2.2). */
 export type ClientProof =
   | { readonly kind: 'basic'; readonly secret: string }
   | { readonly kind: 'post'; readonly secret: string }
@@ -16,9 +16,9 @@ export interface ClientTokenOptions {
   readonly clientId: string
   readonly proof: ClientProof
   readonly scope?: string | undefined
-  /** Beyond the standard, and asked for by several servers: whom the token is for. */
+  /** Not in the standard, but required by several servers: the audience of the token. */
   readonly audience?: string | undefined
-  /** The target, in words for errors. */
+  /** The target's name in errors. */
   readonly name: string
   readonly clock: Clock
 }
@@ -29,8 +29,9 @@ const unknownLifetime = 5 * 60
 const tokenPattern = /^[\x21-\x7e]{1,16384}$/
 
 /**
- * An access token by client credentials (RFC 6749 4.4), kept until shortly before it expires. Many who ask at once wait
- * for one request. Rejects with TARGET_UNREACHABLE, or TARGET_FAILED when the client is refused; nothing secret is told.
+ * An access token by client credentials (RFC 6749 4.4), cached until shortly before it expires. Concurrent callers
+ * share one request. Rejects with TARGET_UNREACHABLE, or TARGET_FAILED if the client is refused; errors contain no
+ * secrets.
  */
 export class ClientToken {
   readonly #send: HttpSend
@@ -43,7 +44,7 @@ export class ClientToken {
     this.#options = options
   }
 
-  /** The time-out is that of the request itself, since others may wait for it as well. */
+  /** The timeout is that of the request itself, since other callers may wait for it too. */
   get(timeoutMillis: number): Promise<string> {
     if (this.#kept !== undefined && this.#kept.until > this.#options.clock().getTime()) {
       return Promise.resolve(this.#kept.token)
@@ -118,7 +119,7 @@ export class ClientToken {
   }
 }
 
-/** Both parts are encoded as a form has them (RFC 6749 2.3.1). */
+/** Both parts are form-encoded (RFC 6749 2.3.1). */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1)
 
 function parsed(text: string): JsonObject {
@@ -130,18 +131,18 @@ function parsed(text: string): JsonObject {
   }
 }
 
-/** A private key by which a client proves who it is. */
+/** A private key with which a client authenticates. */
 interface ClientKey {
   readonly key: KeyObject
   readonly algorithm: string
-  /** By which the server finds the public key; not told when absent. */
+  /** The key id for the server; left out if absent. */
   readonly id?: string | undefined
 }
 
 const lifetimeSeconds = 60
 const leastRsaBits = 2048
 
-/** Reads PEM text. Throws a plain Error, without anything of the key, when it cannot sign. */
+/** Reads PEM text. Throws a plain Error, without anything of the key, if it can't sign. */
 export function readClientKey(pem: string, id?: string): ClientKey {
   const key = privateKey(pem)
   const algorithm = algorithmOf(key)
@@ -174,7 +175,7 @@ function privateKey(pem: string): KeyObject {
   try {
     return createPrivateKey(pem)
   } catch {
-    // The library's own words may quote the text.
+    // The library's message may quote the text.
     throw new Error('must be a private key as PEM text')
   }
 }

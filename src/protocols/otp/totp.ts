@@ -1,12 +1,12 @@
-/** Codes of RFC 6238 as every authenticator app makes them: SHA-1, six digits, thirty seconds. */
+/** Codes of RFC 6238 as every authenticator app computes them: SHA-1, six digits, thirty seconds. */
 export interface Totp {
   /** 160 bits, in base 32. */
   newSecret(): string
-  /** What an app reads from a QR code. */
+  /** The content of the QR code for apps. */
   uri(secret: string, issuer: string, account: string): string
   /**
-   * The time step whose code this is: the present one, or one beside it, since clocks differ. Undefined when it is of
-   * none, or of a step not later than `after`, so that no code counts twice.
+   * The time step of this code: the current one, or an adjacent one, since clocks differ. Undefined if it has none,
+   * or one not later than `after`, so that no code is valid twice.
    */
   check(secret: string, code: string, now: Date, after: number): number | undefined
 }
@@ -32,7 +32,10 @@ export async function openTotp(): Promise<Totp> {
   }
 }
 
-/** A QR code as the path of an SVG image whose sides have `size` units, quiet zone included. Dark modules are filled. */
+/**
+ * A QR code as the path of an SVG image whose sides have `size` units, including the quiet zone. Dark modules are
+ * filled.
+ */
 interface QrCode {
   readonly size: number
   readonly path: string
@@ -46,7 +49,7 @@ export async function qrCode(text: string): Promise<QrCode> {
   return { size, path }
 }
 
-/** Where dark modules stand side by side. */
+/** Runs of adjacent dark modules. */
 function runs(row: readonly boolean[]): [start: number, length: number][] {
   const found: [number, number][] = []
   for (const [x, dark] of row.entries()) {

@@ -22,20 +22,20 @@ function open(more: Partial<PasswordSettings>, answer: string | Error = '', stat
   }
 }
 
-test('only the beginning of a hash is asked for', async () => {
+test('only the beginning of a hash is sent', async () => {
   const { calls, check } = open({ breachListURL: 'http://list.example/range/' }, `${'0'.repeat(35)}:3\r\n`)
   expect(await check('correct horse')).toEqual([])
   expect(calls.map(({ url }) => url.href)).toEqual([`http://list.example/range/${sha1('correct horse').slice(0, 5)}`])
 })
 
-test('a known password is refused; padding is not', async () => {
+test('a known password is rejected; padding is not', async () => {
   const suffix = sha1('correct horse').slice(5)
   const known = open({ breachListURL: 'http://list.example' }, `${'0'.repeat(35)}:1\r\n${suffix}:12\r\n`)
   expect(await known.check('correct horse')).toEqual(['Password is known to attackers, please choose another one'])
   expect(await open({ breachListURL: 'http://list.example' }, `${suffix}:0`).check('correct horse')).toEqual([])
 })
 
-test('what becomes of a password that could not be checked is said', async () => {
+test('the handling of an unchecked password is reported', async () => {
   const down = { breachListURL: 'http://list.example' }
   for (const failure of [new Error('down'), 'x'] as const) {
     const status = failure instanceof Error ? 200 : 500
@@ -46,7 +46,7 @@ test('what becomes of a password that could not be checked is said', async () =>
   }
 })
 
-test('a bad password is not asked about, nor one that no person sent', async () => {
+test('a weak password, or one that no person sent, is not looked up', async () => {
   const { calls, check, checkUnknown } = open({ breachListURL: 'http://list.example' })
   expect(await check('short')).toHaveLength(1)
   expect(await checkUnknown('correct horse')).toEqual([])
@@ -59,7 +59,7 @@ test.each([
   ['LOVELACE!!', ['lovelace'], true],
   ['lovelace and more words', ['lovelace'], false],
   ['correct horse', ['ada', ''], false],
-])('%s beside %j', async (password, values, told) => {
+])('%s with %j', async (password, values, told) => {
   const errors = await open({}).check(password, ...values)
   expect(errors).toEqual(told ? ['Password must not be made of the other values'] : [])
 })

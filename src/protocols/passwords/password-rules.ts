@@ -6,26 +6,29 @@ export interface PasswordSettings {
   readonly minChars: number
   readonly maxChars: number
   readonly breachListURL: string | undefined
-  /** The password is taken when the service does not answer. */
+  /** The password is accepted if the service does not answer. */
   readonly acceptUnchecked: boolean
 }
 
 export interface GivenPassword {
   readonly password: string | undefined
   readonly repeated: string | undefined
-  /** What else was entered. */
+  /** The other entered values. */
   readonly values: Iterable<string>
 }
 
 export interface PasswordRules {
-  /** What is wrong with the password, for people. The list of known ones is asked where `byPerson` says who is asking. */
+  /**
+   * What is wrong with the password, for people. Looks it up in the list of known ones if `byPerson` names the
+   * user.
+   */
   check(given: GivenPassword, byPerson: boolean): Promise<readonly string[]>
   close(): void
 }
 
 const limitMillis = 5_000
 const maxListBytes = 1024 * 1024
-/** Shorter values stand in many good passwords. */
+/** Many good passwords contain shorter values. */
 const minTellingValue = 4
 
 export function openPasswordRules(settings: PasswordSettings, log: Logger): PasswordRules {
@@ -62,7 +65,7 @@ function isTold(password: string, values: Iterable<string>): boolean {
   return false
 }
 
-/** Only the first five digits of the hash leave the house. Undefined when the service cannot be asked. */
+/** Only the first five digits of the hash are sent. Undefined if the service does not answer. */
 async function isBreached(
   password: string,
   address: string,

@@ -1,6 +1,6 @@
 /**
- * The program of the thread that speaks HTTP for a script whose own thread waits. It is handed over as a text, so it
- * imports nothing but Node.js itself. One request at a time; its answer is on the port before the signal is set.
+ * The program of the thread that sends HTTP requests for a script whose own thread waits. It is passed as a text,
+ * so it imports only Node.js itself. One request at a time; its response is on the port before the signal is set.
  */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
@@ -33,7 +33,7 @@ port.on('message', async ({ request, ends }: { request: string; ends: number }) 
   Atomics.notify(signal, 0)
 })
 
-/** `ends`: when it must be over, as the clock has it. */
+/** `ends`: the deadline, by the clock. */
 async function exchange(request: Request, ends: number): Promise<object> {
   const left = Math.max(1, ends - Date.now())
   const limit = AbortSignal.timeout(Math.min(request.timeoutMillis ?? left, left))
@@ -84,7 +84,7 @@ async function read(response: IncomingMessage): Promise<object> {
   return { status: response.statusCode ?? 0, headers, body: Buffer.concat(chunks).toString('base64') }
 }
 
-/** The request that follows a redirect; undefined when there is none or it is not to be followed. */
+/** The request that follows a redirect; undefined if there is none or it must not be followed. */
 function redirectOf(request: Request, { statusCode = 0, headers }: IncomingMessage): Request | undefined {
   const { location } = headers
   if (request.redirect === 'NEVER' || location === undefined || ![301, 302, 303, 307, 308].includes(statusCode)) return

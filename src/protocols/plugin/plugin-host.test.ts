@@ -82,14 +82,14 @@ test('init runs before the first call, state lasts between calls and shutdown is
   await expect(work(host)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
 })
 
-test('what cannot be loaded or initialised is refused with the reason', async () => {
+test("code that can't be loaded or initialised is rejected with the reason", async () => {
   await expect(open('function init() { throw new Error("no database") }')).rejects.toThrow(/init: no database/)
   await expect(open('missing.call()')).rejects.toThrow(/loading: missing is not defined/)
   await expect(open('for (;;) {}', { loadMillis: 500 })).rejects.toMatchObject({ code: 'TARGET_TIMEOUT' })
   await expect(open("import './absent.js'")).rejects.toThrow(/absent.js/)
 }, 20_000)
 
-test('audit entries arrive in order and before the call settles, also when it fails or never ends', async () => {
+test('audit entries arrive in order and before the call settles, even if it fails or never ends', async () => {
   const host = await open(
     `function work(how, request) {
        request.audit({ action: 'add', attribute: 'a' })
@@ -120,7 +120,7 @@ test('audit entries arrive in order and before the call settles, also when it fa
   }
 })
 
-test('arguments come back as the function left them', async () => {
+test("arguments return with the function's changes", async () => {
   const host = await open('function work(user, map) { user.groups.push("b"); delete map.x; map.y = 1; return true }')
   const { args } = await host.call({ function: 'work', args: [{ groups: ['a'] }, { x: 1 }], returnArguments: true })
   expect(args).toEqual([{ groups: ['a', 'b'] }, { y: 1 }])
@@ -183,7 +183,7 @@ describe('hostile code does not harm the gateway, and the next call works', () =
   )
 
   test.runIf(process.platform === 'linux')(
-    'buffers without end',
+    'endless buffers',
     async () => {
       const host = await open(guarded('const x = []; for (;;) x.push(Buffer.alloc(4e6, 1))'), { timeoutMillis: 10_000 })
       await expect(host.call({ function: 'work', args: ['attack'] })).rejects.toMatchObject({ code: 'TARGET_FAILED' })
@@ -192,7 +192,7 @@ describe('hostile code does not harm the gateway, and the next call works', () =
     20_000,
   )
 
-  test('an answer with reserved names is plain data', async () => {
+  test('a result with reserved names is plain data', async () => {
     const host = await open('function work() { return JSON.parse(\'{"__proto__":{"admin":true},"constructor":1}\') }')
     const value = (await work(host)) as object
     expect(Object.keys(value)).toEqual(['__proto__', 'constructor'])
@@ -224,7 +224,7 @@ describe('hostile code does not harm the gateway, and the next call works', () =
     expect(lines).toBe(1001)
   })
 
-  test('the environment, files elsewhere and other programs are out of reach', async () => {
+  test('the environment, other files and other programs are not accessible', async () => {
     writeFileSync(join(folder, 'mine.txt'), 'mine')
     const attempts = `
       import { execSync } from 'node:child_process'
@@ -244,7 +244,7 @@ describe('hostile code does not harm the gateway, and the next call works', () =
   })
 })
 
-test('an idle process is ended and started anew with its init', async () => {
+test('an idle process is ended and restarted with its init', async () => {
   const starts: boolean[] = []
   const host = await open('function init(n) { state.n = n } function work() { return [state.n, process.pid] }', {
     idleMillis: 50,
@@ -288,7 +288,7 @@ test('nothing is left running when the gateway is killed', async () => {
   await expect.poll(() => isAlive(pid), { timeout: 5000 }).toBe(false)
 }, 20_000)
 
-test('the network is there', async () => {
+test('the network is available', async () => {
   const server = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

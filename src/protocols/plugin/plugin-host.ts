@@ -8,20 +8,20 @@ import {
 } from '#protocols/plugin/plugin-run.ts'
 
 export interface PluginHostOptions extends PluginOptions {
-  /** What runs after the code was loaded, where the code has the function: at first, and after each restart. */
+  /** Runs after the code was loaded, if the code has the function: at first, and after each restart. */
   start(restarted: boolean): readonly PluginCall[]
-  /** The process is ended when it had nothing to do for so long, and started anew for the next call. */
+  /** The process is ended after being idle for this long, and restarted for the next call. */
   readonly idleMillis?: number
 }
 
-/** Calls that wait for one plug-in; beyond it a call is refused at once. */
+/** How many calls may wait for one plug-in; further calls are rejected at once. */
 const maxInFlight = 500
 const maxShutdownMillis = 5000
 
 /**
- * A plug-in in a process of its own. Whatever its code does, the gateway goes on: a call that overruns its time
- * rejects with TARGET_TIMEOUT and the process is ended; when the process dies, the calls in flight reject with
- * TARGET_FAILED. The next call starts it anew.
+ * A plug-in in a separate process. Whatever its code does, the gateway continues: a call that exceeds its time
+ * rejects with TARGET_TIMEOUT and the process is ended; if the process dies, running calls reject with
+ * TARGET_FAILED. The next call restarts it.
  */
 export class PluginHost {
   readonly functions: ReadonlySet<string>
@@ -37,7 +37,7 @@ export class PluginHost {
     this.functions = functions
   }
 
-  /** Rejects when the code cannot be loaded or a start function fails; nothing is left running then. */
+  /** Rejects if the code can't be loaded or a start function fails; nothing is left running then. */
   static async open(options: PluginHostOptions): Promise<PluginHost> {
     const { run, functions } = await startRun(options, false)
     const host = new PluginHost(options, run, functions)
@@ -65,7 +65,10 @@ export class PluginHost {
     }
   }
 
-  /** Calls `shutdown`, where there is one and the process lives, and waits for it within bounds. Repeatable. */
+  /**
+   * Calls `shutdown`, if there is one and the process lives, and waits for it within limits. Can be called
+   * repeatedly.
+   */
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true

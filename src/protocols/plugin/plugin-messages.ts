@@ -2,8 +2,8 @@ import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
 
 /**
- * For scripts that are given objects of their own rather than those of Node.js: the modules of a runtime, each with what its
- * imports stand for. The module `entry` exports `openRuntime`.
+ * For scripts with their own objects instead of those of Node.js: the modules of a runtime, each with the modules
+ * of its imports. The module `entry` exports `openRuntime`.
  */
 export interface PluginRealm {
   readonly modules: readonly {
@@ -12,7 +12,7 @@ export interface PluginRealm {
     readonly imports: Readonly<Record<string, string>>
   }[]
   readonly entry: string
-  /** How the runtime makes the arguments of each function. */
+  /** How the runtime creates the arguments of each function. */
   readonly signatures: object
 }
 
@@ -21,11 +21,11 @@ export type HostMessage =
   | {
       readonly kind: 'start'
       readonly code: JavaScriptCode
-      /** Where the code stands: imports are resolved against it, and stack traces name it. */
+      /** The path of the code: imports are resolved against it, and stack traces name it. */
       readonly url: string
       /** The functions the gateway may call. */
       readonly functions: readonly string[]
-      /** Global values the code sees, beside `state`. */
+      /** Global values for the code, besides `state`. */
       readonly globals: Readonly<Record<string, JsonValue>>
       readonly realm?: {
         readonly code: PluginRealm
@@ -42,20 +42,20 @@ export type HostMessage =
       readonly args: readonly JsonValue[]
       /** Which argument gets the functions `log` and `audit`. */
       readonly request: number | undefined
-      /** Whether the arguments come back as the function left them. */
+      /** Whether the changed arguments are returned. */
       readonly returnArguments: boolean
     }
 
 export interface ThrownError {
   readonly message: string
   readonly stack?: string
-  /** The error's own `code` or `status`, where it is a text. */
+  /** The error's own `code` or `status`, if it is a text. */
   readonly code?: string
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** What the process says. It is as untrusted as the plug-in, so the gateway checks each of them. */
+/** Messages of the process. It is as untrusted as the plug-in, so the gateway checks each of them. */
 export type PluginMessage =
   | { readonly kind: 'ready'; readonly functions: readonly string[] }
   | { readonly kind: 'refused'; readonly error: ThrownError }
@@ -70,5 +70,5 @@ export type PluginMessage =
       readonly fields?: JsonValue
     }
 
-/** An answer longer than this is refused, and a line longer than this ends the process. */
+/** A longer result is rejected, and a longer line ends the process. */
 export const maxMessageLength = 16 * 1024 * 1024

@@ -25,10 +25,10 @@ export interface PluginOptions {
   readonly folders: readonly string[]
   readonly functions: readonly string[]
   readonly globals: Readonly<Record<string, JsonValue>>
-  /** Where given, the code runs in realms of its own, without anything of Node.js. */
+  /** If given, the code runs in separate realms, without anything of Node.js. */
   readonly realm?: PluginRealm
   readonly timeoutMillis: number
-  /** How long loading the code may take; at least ten seconds when absent. */
+  /** How long loading the code may take; by default at least ten seconds. */
   readonly loadMillis?: number
   readonly memoryMegabytes: number
   readonly log: Logger
@@ -41,13 +41,13 @@ export interface PluginCall {
   readonly request?: number
   readonly returnArguments?: boolean
   readonly log?: Logger
-  /** Called in order, and before the call settles, also for a call that fails. */
+  /** Called in order, and before the call settles, even for a call that fails. */
   onAudit?(entry: JsonValue): void
 }
 
 export interface PluginAnswer {
   readonly value: JsonValue | undefined
-  /** As the function left them, where they were asked for. */
+  /** As the function changed them, if they were requested. */
   readonly args: readonly JsonValue[]
 }
 
@@ -59,14 +59,14 @@ interface Pending {
 }
 
 const minLoadMillis = 10_000
-/** Log lines accepted from one call to the next. */
+/** How many log lines are accepted from one call to the next. */
 const maxLogLines = 1000
 
 const levels: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
 const programs = new Map<string, string>()
 
-/** The text of a program beside this file, ready to be handed to a process. */
+/** The text of a program beside this file, ready to be passed to a process. */
 function programText(file: string): string {
   const held = programs.get(file)
   if (held !== undefined) return held
@@ -82,7 +82,7 @@ function realmOf({ realm, timeoutMillis }: PluginOptions): Partial<Extract<HostM
   return { realm: { code: realm, program, httpProgram: programText('./http-thread.ts'), timeoutMillis } }
 }
 
-/** Realms need modules of their own and a thread that waits for HTTP; and no code is made of texts there. */
+/** Realms need separate modules and a thread that waits for HTTP; code from strings is disabled there. */
 const realmFlags = [
   '--experimental-vm-modules',
   '--allow-worker',
@@ -90,7 +90,7 @@ const realmFlags = [
   '--disallow-code-generation-from-strings',
 ]
 
-/** One life of a plug-in's process: it starts once, and when it has ended it stays so. */
+/** One life of a plug-in's process: it starts once, and never again after its end. */
 export class PluginRun {
   readonly #options: PluginOptions
   readonly #child: ChildProcess
@@ -136,7 +136,7 @@ export class PluginRun {
     return this.#ended
   }
 
-  /** The functions the code has; rejects when it could not be loaded. */
+  /** The functions of the code; rejects if it could not be loaded. */
   async loaded(): Promise<ReadonlySet<string>> {
     const { timeoutMillis, loadMillis = Math.max(minLoadMillis, timeoutMillis) } = this.#options
     const timer = setTimeout(() => this.kill(() => overrun(this.#options.name, 'loading', loadMillis)), loadMillis)
@@ -165,7 +165,7 @@ export class PluginRun {
     })
   }
 
-  /** Ends the process at once; calls in flight reject with what `reason` makes of their function's name. */
+  /** Ends the process at once; running calls reject with the `reason` for their function's name. */
   kill(reason: (functionName: string) => GatewayError): void {
     if (this.#ended) return
     this.#ended = true
@@ -179,7 +179,7 @@ export class PluginRun {
     this.#pending.clear()
   }
 
-  /** Settles when the process is gone. */
+  /** Resolves when the process is gone. */
   async close(): Promise<void> {
     this.kill((name) => new GatewayError('SHUTTING_DOWN', `${this.#options.name}: closed during ${name}`))
     await this.#exited
@@ -189,7 +189,7 @@ export class PluginRun {
     this.#socket.write(`${JSON.stringify(message)}\n`)
   }
 
-  /** Nothing that the process says may throw here, where nobody would catch it. */
+  /** No message of the process may throw here, where nothing would catch it. */
   #receive(line: string): void {
     try {
       this.#handle(JSON.parse(line) as PluginMessage)
@@ -257,10 +257,10 @@ export class PluginRun {
   }
 }
 
-/** What the process gets of the gateway's environment: the certificates to trust, and the time zone. */
+/** The part of the gateway's environment that the process gets: the certificates to trust, and the time zone. */
 const passedOn = ['NODE_EXTRA_CA_CERTS', 'TZ']
 
-/** Nothing of the gateway's secrets, files or descriptors reaches the process, and it may start no other. */
+/** The process gets none of the gateway's secrets, files or descriptors, and may start no other. */
 function spawnProcess(options: PluginOptions): ChildProcess {
   const env = Object.fromEntries(passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
   const child = spawn(
@@ -282,13 +282,13 @@ function spawnProcess(options: PluginOptions): ChildProcess {
   return child
 }
 
-/** What a process of Node.js needs beside the JavaScript heap that its own limit bounds. */
+/** What a Node.js process needs besides the JavaScript heap that its own limit bounds. */
 const baseMegabytes = 128
 const everyMillis = 200
 
 /**
- * Ends a process that holds far more memory than its heap limit allows, as buffers do. Only where the system tells
- * (Linux); elsewhere the heap limit alone holds.
+ * Ends a process that uses far more memory than its heap limit allows, as buffers do. Only on Linux, which reports
+ * it; elsewhere only the heap limit applies.
  */
 function watchMemory(child: ChildProcess, heapMegabytes: number, log: Logger): void {
   const limit = (heapMegabytes + baseMegabytes) * 1024
@@ -307,7 +307,7 @@ function watchMemory(child: ChildProcess, heapMegabytes: number, log: Logger): v
   child.once('exit', () => clearInterval(timer))
 }
 
-/** Calls `onLine` for each line of the stream, and `onTooLong` once, for good, when a line passes the limit. */
+/** Calls `onLine` for each line of the stream, and `onTooLong` once, for good, after a line that is too long. */
 function readLines(stream: Readable, limit: number, onLine: (line: string) => void, onTooLong: () => void): void {
   let parts: string[] = []
   let length = 0
@@ -334,14 +334,14 @@ function readLines(stream: Readable, limit: number, onLine: (line: string) => vo
   })
 }
 
-/** The words a plug-in puts into an error's `code` or `status` to say what kind of failure it is. */
+/** The values of `code` or `status` with which a plug-in classifies an error. */
 const codes: ReadonlyMap<string, ErrorCode> = new Map([
   ['unreachable', 'TARGET_UNREACHABLE'],
   ['conflict', 'CONFLICT'],
   ['badRequest', 'BAD_REQUEST'],
 ])
 
-/** Its message may hold anything, so it goes to the log only. */
+/** Its message may contain anything, so it is only logged. */
 function thrownFailure(plugin: string, name: string, error: ThrownError): GatewayError {
   const code = codes.get(error.code ?? '') ?? 'TARGET_FAILED'
   const retry = code === 'TARGET_UNREACHABLE' ? { retryAfter: 5 } : {}

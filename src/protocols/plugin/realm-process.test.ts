@@ -7,8 +7,8 @@ const program = (name: string) => stripTypeScriptTypes(readFileSync(new URL(name
 
 const runtime = `export const openRuntime = () => ({ furnish() {}, load: () => '{"value":[]}', call: () => '{}' })`
 
-/** A thread would have none of the limits of its process: whoever got out of the realm would be free. */
-test('whoever got out of the realm still starts no thread', () => {
+/** A thread would have none of the limits of its process: code that left the realm would be free. */
+test("code that left the realm still can't start a thread", () => {
   const realm = { modules: [{ name: 'runtime', text: runtime, imports: {} }], entry: 'runtime', signatures: {} }
   const options = { realm, httpProgram: program('./http-thread.ts'), text: '', url: 'file:///x.js', functions: [] }
   const main = `${program('./realm-process.ts')}

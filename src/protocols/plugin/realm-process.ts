@@ -1,10 +1,10 @@
 /**
- * The part of a plug-in's process that runs a script in realms of its own. As a part of plugin-process.js it is handed to the
- * process as a text, stripped of its types, so it imports nothing but Node.js itself.
+ * The part of a plug-in's process that runs a script in separate realms. As a part of plugin-process.js it is
+ * passed to the process as a text, stripped of its types, so it imports only Node.js itself.
  *
- * There are two kinds of realms. One, for the life of the process, holds the runtime: the objects that scripts work
- * with. Each call gets another one, new, in which the script is run from its beginning. Neither has anything of
- * Node.js, and only texts pass between them and the process.
+ * There are two kinds of realms. One, for the life of the process, has the runtime: the objects that scripts work
+ * with. Each call gets a new one, in which the script runs from its beginning. Neither has anything of Node.js, and
+ * only texts pass between them and the process.
  */
 import { randomUUID } from 'node:crypto'
 import { type Context, constants, createContext, Script, SourceTextModule } from 'node:vm'
@@ -24,7 +24,7 @@ interface Services {
 
 export interface RealmOptions {
   readonly realm: PluginRealm
-  /** The program of the thread that speaks HTTP. */
+  /** The program of the thread that sends HTTP requests. */
   readonly httpProgram: string
   readonly text: string
   readonly url: string
@@ -35,11 +35,11 @@ export interface RealmOptions {
 }
 
 const { stringify, parse } = JSON
-/** Of the time that a call may take, what is for HTTP: so the script learns that there is no answer. */
+/** The part of a call's time for HTTP, so that the script learns that there is no response. */
 const httpShare = 0.8
 const noCode = { codeGeneration: { strings: false, wasm: false } }
 
-/** The functions that the script has. They answer at once. */
+/** The functions of the script. They return at once. */
 export async function openRealm(options: RealmOptions): Promise<Map<string, (...args: unknown[]) => unknown>> {
   const { realm, text, url, functions, settings } = options
   let services: Services = { log: options.log, audit: () => {} }
@@ -96,7 +96,7 @@ const logTo = (log: Log) => (level: string, message: string) => log[level]?.(mes
 
 const newContext = (): Context => createContext(constants.DONT_CONTEXTIFY, noCode)
 
-/** The runtime's modules, linked in a realm of their own. */
+/** The runtime's modules, linked in a separate realm. */
 async function runtimeOf({ modules, entry }: PluginRealm): Promise<(bridge: unknown, settings: string) => Runtime> {
   const context = newContext()
   const linked = new Map<string, SourceTextModule>()
@@ -114,7 +114,7 @@ async function runtimeOf({ modules, entry }: PluginRealm): Promise<(bridge: unkn
   return openRuntime
 }
 
-/** The argument takes what the function left in it; its own functions stay. */
+/** Copies the function's changes into the argument; its own functions stay. */
 function replace(arg: unknown, after: unknown): void {
   if (typeof arg !== 'object' || arg === null || Array.isArray(arg)) return
   if (typeof after !== 'object' || after === null || stringify(arg) === stringify(after)) return
@@ -126,14 +126,14 @@ function replace(arg: unknown, after: unknown): void {
   }
 }
 
-/** A thread has none of the limits of its process, so none but ours is ever started. */
+/** A thread has none of the limits of its process, so only our own is ever started. */
 function dropWorkers(): void {
   const drop: unknown = Reflect.get(process.permission ?? {}, 'drop')
   if (typeof drop === 'function') drop.call(process.permission, 'worker')
 }
 
 /**
- * Asks another thread and waits for its answer. When it says nothing in time it is taken for lost; the gateway's own
+ * Calls another thread and waits for its response. Without one in time the thread counts as lost; the gateway's own
  * limit on the call ends the process soon after.
  */
 function httpThread(program: string): (request: string, ends: number) => string {

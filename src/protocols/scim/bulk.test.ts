@@ -12,7 +12,7 @@ import {
   runBulk,
 } from '#protocols/scim/bulk.ts'
 
-/** Gives ids 1, 2, 3… to what is created; whatever is named `bad` fails. */
+/** Creates the ids 1, 2, 3…; everything named `bad` fails. */
 function service() {
   const done: BulkOperation[] = []
   let ids = 0
@@ -46,7 +46,7 @@ test('RFC 7644 3.7.2: a group refers to a user of the same request', async () =>
   expect(lines()[1]?.[2]).toEqual({ displayName: 'Tour Guides', members: [{ type: 'User', value: '1' }] })
 })
 
-test('referenced resources are created first; the answer keeps the order of the request', async () => {
+test('referenced resources are created first; the response keeps the order of the request', async () => {
   const { run, lines } = service()
   const results = await run([
     { method: 'PATCH', path: '/Users/bulkId:u', data: { a: 1 } },
@@ -111,7 +111,7 @@ describe('RFC 7644 3.7.1: circles', () => {
     expect(done.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST', 'PATCH'])
   })
 
-  test('if the other resource cannot be created, the outcome is 409 with the location of the created one', async () => {
+  test("if the other resource can't be created, the outcome is 409 with the location of the created one", async () => {
     const { run } = service()
     const results = await run([
       post('a', { displayName: 'bad', members: ['bulkId:b'] }),
@@ -124,7 +124,7 @@ describe('RFC 7644 3.7.1: circles', () => {
     expect(results[1]?.['response']).not.toHaveProperty('scimType')
   })
 
-  test('if the resource cannot be completed, the outcome has the reason', async () => {
+  test("if the resource can't be completed, the outcome has the reason", async () => {
     const { run } = service()
     const results = await run([
       post('a', { members: ['bulkId:b'] }),
@@ -138,7 +138,7 @@ describe('RFC 7644 3.7.1: circles', () => {
 })
 
 describe('errors', () => {
-  test('nothing has the bulkId: 400, and the others are done', async () => {
+  test('an unknown bulkId is 400, and the other operations are performed', async () => {
     const { run } = service()
     expect(await run([post('a', { members: ['bulkId:none'] }), post('b', {})])).toMatchObject([
       { status: '400', response: { scimType: 'invalidValue' } },
@@ -169,14 +169,14 @@ describe('errors', () => {
     expect(await service().run(operations)).toHaveLength(4)
   })
 
-  test('an operation whose forerunner stopped it is not listed', async () => {
+  test('an operation that was stopped by an earlier one is not listed', async () => {
     const results = await service().run([post('g', { members: ['bulkId:u'] }), post('u', { n: 'bad' })], {
       failOnErrors: 1,
     })
     expect(statuses(results)).toEqual([['u', '400']])
   })
 
-  test('a client that is gone stops it', async () => {
+  test('a client that disconnects stops it', async () => {
     const { run, done } = service()
     expect(await run([post('a', {}), post('b', {})], {}, () => done.length > 0)).toHaveLength(1)
   })
@@ -191,7 +191,7 @@ test('a chain of a thousand', async () => {
   expect(done).toHaveLength(1000)
 })
 
-test('everybody refers to everybody', async () => {
+test('all resources refer to each other', async () => {
   const { run } = service()
   const names = Array.from({ length: 60 }, (_, i) => `g${i}`)
   const results = await run(names.map((name) => post(name, { members: names.map((other) => `bulkId:${other}`) })))
@@ -200,14 +200,14 @@ test('everybody refers to everybody', async () => {
 
 const enterprise = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 
-test('references are whole values, however deep', () => {
+test('references are whole values, at any depth', () => {
   const value = { a: ['bulkId:x', { b: 'bulkId:y' }], c: 'see bulkId:z', 'bulkId:w': 1 }
   expect([...referencesIn(value)]).toEqual(['x', 'y'])
   const ids = new Map([['x', '1']])
   expect(resolveReferences(value, ids)).toEqual({ ...value, a: ['1', { b: 'bulkId:y' }] })
 })
 
-test('a key of JavaScript machinery stays a key', () => {
+test("a key of JavaScript's own stays a key", () => {
   const value = JSON.parse('{"__proto__":{"a":"bulkId:x"}}')
   const resolved = resolveReferences(value, new Map([['x', '1']]))
   expect(JSON.stringify(resolved)).toBe('{"__proto__":{"a":"1"}}')

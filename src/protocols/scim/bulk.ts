@@ -110,7 +110,7 @@ class BulkJob {
     if (operation.method === 'POST') await this.#created(operation.bulkId ?? '')
   }
 
-  /** Why a reference cannot be resolved: no operation creates the resource, or that operation failed. */
+  /** Why a reference can't be resolved: no operation creates the resource, or that operation failed. */
   #refusal(open: ReadonlySet<string>): BulkOutcome | undefined {
     for (const bulkId of open) {
       const creator = this.#creators.get(bulkId)

@@ -22,7 +22,7 @@ describe('lists', () => {
   })
 
   test.each(['', '7', 'w/"7"', '"7', '"7" "8"', '"7";', 'W/7', '*, "7"', '"a\\"b"', `"${'x'.repeat(maxTagsLength)}"`])(
-    '%s is refused',
+    '%s is rejected',
     (text) => expect(() => matches(text, '7')).toThrow(expect.objectContaining({ keyword: 'invalidValue' })),
   )
 
@@ -33,7 +33,7 @@ describe('lists', () => {
   })
 })
 
-test('the tag of any version matches that version alone', () => {
+test('the tag of any version matches only that version', () => {
   expect(entityTag('a330bc54f0671c9')).toBe('W/"a330bc54f0671c9"')
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 40 }), fc.string({ maxLength: 40 }), (version, other) => {

@@ -29,13 +29,13 @@ describe('by index (RFC 7644 3.4.2.4)', () => {
     expect(page(query)).toEqual({ kind: 'index', startIndex, count })
   })
 
-  test.each(['startIndex=x', 'count=1.5', 'count=0x10', 'startIndex=9999999999999999'])('%s is refused', (query) => {
+  test.each(['startIndex=x', 'count=1.5', 'count=0x10', 'startIndex=9999999999999999'])('%s is rejected', (query) => {
     expect(() => page(query)).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
   })
 })
 
 describe('by cursor (RFC 9865 2)', () => {
-  test('an empty cursor asks for the first page, whether it is written with = or not', () => {
+  test('an empty cursor means the first page, whether it is written with = or not', () => {
     expect(page('cursor&count=10')).toEqual({ kind: 'cursor', cursor: '', count: 10 })
     expect(page('cursor=')).toEqual({ kind: 'cursor', cursor: '', count: 100 })
     expect(page('cursor=VZUTiyhEQJ94IR')).toEqual({ kind: 'cursor', cursor: 'VZUTiyhEQJ94IR', count: 100 })
@@ -47,11 +47,11 @@ describe('by cursor (RFC 9865 2)', () => {
     )
   })
 
-  test('more than the largest page is the largest page, as maxPageSize is defined', () => {
+  test('a count above the maximum means the maximum, as maxPageSize is defined', () => {
     expect(page('cursor&count=5000')).toMatchObject({ count: maxCount })
   })
 
-  test('cursor and startIndex contradict each other', () => {
+  test("cursor and startIndex can't be combined", () => {
     expect(() => page('cursor&startIndex=1')).toThrow(expect.objectContaining({ keyword: 'invalidValue' }))
   })
 })
@@ -59,7 +59,7 @@ describe('by cursor (RFC 9865 2)', () => {
 const scope = ['/scim', 'User', 'active eq true', '', '']
 const refused = expect.objectContaining({ status: 400, keyword: 'invalidCursor' })
 
-test('comes back as it went, in unreserved characters', () => {
+test('survives encoding, in unreserved characters', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (position) => {
       const cursor = writeCursor(scope, position)
@@ -74,11 +74,11 @@ test('a cursor is not valid in another query', () => {
   for (let i = 0; i < scope.length; i++) {
     expect(() => readCursor(scope.with(i, 'other'), cursor)).toThrow(refused)
   }
-  // The parts are told apart, not run together.
+  // The parts are distinct, not joined.
   expect(() => readCursor(['/sci', 'mUser', ...scope.slice(2)], cursor)).toThrow(refused)
 })
 
-test('anything else is refused', () => {
+test('anything else is rejected', () => {
   const cursor = writeCursor(scope, 'p1')
   for (const text of ['x', `${cursor}=`, `${cursor} `, cursor.slice(1), '%', 'é', 'A'.repeat(maxCursorLength + 1)]) {
     expect(() => readCursor(scope, text)).toThrow(refused)
@@ -90,7 +90,7 @@ test('anything else is refused', () => {
   )
 })
 
-test('a position that is not UTF-8 is refused', () => {
+test('a position that is not UTF-8 is rejected', () => {
   const bytes = Buffer.concat([Buffer.from(writeCursor(scope, ''), 'base64url'), Buffer.from([0xff, 0xfe])])
   expect(() => readCursor(scope, bytes.toString('base64url'))).toThrow(refused)
 })
@@ -131,7 +131,7 @@ test('RFC 7644 3.4.3: the example becomes the query that a GET would have', () =
   })
 })
 
-test('RFC 9865 3: an empty cursor stays one', () => {
+test('RFC 9865 3: an empty cursor stays empty', () => {
   expect(readSearchRequest({ schemas: [searchSchema], cursor: '', count: 10 }).get('cursor')).toBe('')
 })
 
@@ -189,7 +189,7 @@ describe('sortBy and sortOrder (RFC 7644 3.4.2.3)', () => {
     'sortBy=urn:ietf:params:scim:schemas:core:2.0:User',
     'sortBy=userName&sortOrder=up',
     'sortOrder=',
-  ])('%s is refused', (query) => {
+  ])('%s is rejected', (query) => {
     expect(() => parse(query)).toThrow(expect.objectContaining({ status: 400, keyword: 'invalidValue' }))
   })
 })
@@ -211,7 +211,7 @@ describe('order', () => {
     expect(sorted('sortBy=userName&sortOrder=descending', people)).toEqual(['none', 'c', 'b', 'a'])
   })
 
-  test('booleans and moments by their type; equals stay in place', () => {
+  test('booleans and times by their type; equal resources keep their order', () => {
     expect(sorted('sortBy=active', people)).toEqual(['a', 'b', 'none', 'c'])
     expect(sorted('sortBy=meta.created', people)).toEqual(['b', 'a', 'none', 'c'])
   })

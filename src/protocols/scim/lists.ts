@@ -25,8 +25,9 @@ export type ListPage =
     }
 
 /**
- * `cursor`, even an empty one, asks for the cursor method; without it the index method is used. By index a start below 1
- * is 1 and a count below 0 is 0; by cursor a count below 1 is invalidCount. More than the maximum is the maximum.
+ * `cursor`, even an empty one, selects the cursor method; without it the index method is used. By index a start
+ * below 1 is 1 and a count below 0 is 0; by cursor a count below 1 is invalidCount. More than the maximum is the
+ * maximum.
  */
 export function parsePage(query: URLSearchParams): ListPage {
   const cursor = query.get('cursor')
@@ -36,7 +37,7 @@ export function parsePage(query: URLSearchParams): ListPage {
     const count = Math.max(0, wholeNumber(query.get('count'), defaultCount) ?? invalid('count'))
     return { kind: 'index', startIndex, count: Math.min(count, maxCount) }
   }
-  // RFC 9865 gives each of the two another meaning, so together they contradict each other.
+  // RFC 9865 gives the two different meanings, so they can't be combined.
   if (start !== null)
     throw scimError('invalidValue', 'cursor and startIndex cannot be used together. Send one of them.')
   const count = wholeNumber(query.get('count'), defaultCount)
@@ -141,7 +142,7 @@ function namesMember(message: JsonObject, name: string): string | undefined {
   return names.length === 0 ? undefined : names.join(',')
 }
 
-/** The order of RFC 7644 3.4.2.3, its name resolved against a resource's schema. */
+/** The order of RFC 7644 3.4.2.3, with its name resolved against a resource's schema. */
 export interface Sort {
   /** With the sub-attribute to compare, if the attribute is complex. */
   readonly path: AttributePath

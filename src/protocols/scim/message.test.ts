@@ -41,7 +41,7 @@ test.each([
   '['.repeat(1_000_000),
   `{"a":`.repeat(1_000_000),
   `"\\"${'"['.repeat(99_999)}`,
-])('a body beyond the bounds is refused: %.20s', (text) => {
+])('a body beyond the limits is rejected: %.20s', (text) => {
   expect(() => parse(text)).toThrow(refused)
 })
 

@@ -23,8 +23,8 @@ export function wholeMember(message: JsonObject, name: string): number | undefin
 }
 
 /**
- * The body as an object whose `schemas`, if present, is a list of texts. With `demanded`, the list must be present and
- * contain that schema. Throws invalidSyntax.
+ * The body as an object whose `schemas`, if present, is a list of texts. With `demanded`, the list must be present
+ * and contain that schema. Throws invalidSyntax.
  */
 export function requireMessage(body: JsonValue, demanded?: string): JsonObject {
   if (!isJsonObject(body)) throw scimError('invalidSyntax', 'The body must be a JSON object.')
@@ -64,7 +64,7 @@ export function isJsonContent(contentType: string | undefined, other?: RegExp): 
 
 const isJson = (type: string, other: RegExp | undefined): boolean => accepted.has(type) || other?.test(type) === true
 
-/** Whether the Accept header, if any, allows a JSON answer. */
+/** Whether the Accept header, if any, allows a JSON response. */
 export function acceptsJson(accept: string | undefined, other?: RegExp): boolean {
   if (accept === undefined || accept.trim() === '') return true
   return accept

@@ -77,13 +77,13 @@ describe('`returned` of an attribute or a part of it', () => {
   })
 })
 
-test('a list that is too long is refused, not cut', () => {
+test('a list that is too long is rejected, not cut', () => {
   expect(() => parseProjection(schema, 'x,'.repeat(3000), null)).toThrow(
     expect.objectContaining({ keyword: 'invalidValue' }),
   )
 })
 
-test('says which attributes need to be read', () => {
+test('returns which attributes need to be read', () => {
   expect(parseProjection(schema, null, 'emails')?.wants('emails')).toBe(false)
   expect(parseProjection(schema, null, 'emails.type')?.wants('emails')).toBe(true)
   expect(parseProjection(schema, 'id', null)?.wants('emails')).toBe(false)

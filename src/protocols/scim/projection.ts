@@ -6,7 +6,7 @@ import { scimError } from '#protocols/scim/scim-error.ts'
 
 export const maxProjectionLength = 4096
 
-/** Which sub-attributes of an attribute are named; `all` when it is named as a whole. */
+/** The named sub-attributes of an attribute; `all` if it is named as a whole. */
 type Named = 'all' | Set<SchemaAttribute>
 
 /** The attributes that a client requested (RFC 7644 3.9), or those that are returned by default. */

@@ -11,7 +11,7 @@ import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schem
 const schema = new ResourceSchema(userSchema, [enterpriseUserSchema])
 const enterprise = enterpriseUserSchema.id
 
-test('accepts what clients send', () => {
+test('accepts variants of clients', () => {
   expect(
     readResource(schema, {
       schemas: ['urn:scim:schemas:core:1.0', 'http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/User'],
@@ -54,7 +54,7 @@ test.each<[string, JsonValue]>([
       ],
     },
   ],
-])('refuses with %s: %j', (keyword, body) => {
+])('rejects with %s: %j', (keyword, body) => {
   expect(() => readResource(schema, body)).toThrow(expect.objectContaining({ keyword }))
 })
 
@@ -73,7 +73,7 @@ test('a name of the JavaScript prototype is not an attribute', () => {
   expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
 })
 
-test('any JSON is read or refused, however deep', () => {
+test('any JSON is read or rejected, at any depth', () => {
   const deep = JSON.parse(`${'{"name":'.repeat(5000)}1${'}'.repeat(5000)}`)
   expect(readResource(schema, { userName: 'x', unknown: deep })).toEqual({ userName: 'x' })
   fc.assert(
@@ -118,7 +118,7 @@ test("Okta's POST: a password and no groups", () => {
   })
 })
 
-test('a repeated value is kept once', () => {
+test('a repeated value is stored once', () => {
   const emails = [{ value: 'a', type: 'work' }, { value: 'A', type: 'Work', display: 'D' }, { value: 'a' }]
   expect(readResource(schema, { emails })).toEqual({
     emails: [{ value: 'a', type: 'work', display: 'D' }, { value: 'a' }],
@@ -130,7 +130,7 @@ test('of a repeated name the last value counts', () => {
   expect(readResource(schema, { userName: 'first', USERNAME: 'last' })).toEqual({ userName: 'last' })
 })
 
-describe('strictly', () => {
+describe('strict mode', () => {
   const strict = { ...clientValues, strict: true }
   const both = [userSchema.id, enterprise]
 
@@ -158,12 +158,12 @@ describe('strictly', () => {
     ['invalidValue', { schemas: [userSchema.id], userName: 'b', [enterprise]: { department: 'T' } }],
     ['invalidValue', { schemas: both, userName: 'b', active: 'true' }],
     ['invalidValue', { schemas: both, userName: 'b', [enterprise]: { manager: '26' } }],
-  ])('refuses with %s: %j', (keyword, body) => {
+  ])('rejects with %s: %j', (keyword, body) => {
     expect(() => readResource(schema, body, strict)).toThrow(expect.objectContaining({ keyword, status: 400 }))
   })
 })
 
-test('a number that is too large is refused', () => {
+test('a number that is too large is rejected', () => {
   const attributes = [attribute('n', 'A number.', { type: 'decimal' })]
   const numbers = new ResourceSchema(userSchema, [{ id: 'urn:example:N', name: 'N', description: '', attributes }])
   const read = (text: string) => readResource(numbers, JSON.parse(`{"urn:example:N":{"n":${text}}}`))

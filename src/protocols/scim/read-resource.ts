@@ -7,9 +7,9 @@ import { defaultSubAttribute, isDateTime, type SchemaAttribute } from '#protocol
 import { quoted, scimError } from '#protocols/scim/scim-error.ts'
 
 /**
- * A whole resource as a client sent it (POST, PUT), in the schema's own form. readOnly and unknown attributes are
- * ignored, and so are unknown schema URIs, since clients send them; strictly, only readOnly ones. `unknown` may refuse
- * unknown ones as well. A value given twice is kept once. Throws invalidSyntax or invalidValue.
+ * A whole resource as a client sent it (POST, PUT), in the schema's own form. Ignores readOnly and unknown
+ * attributes, and unknown schema URIs, since clients send them; in strict mode, only readOnly ones. `unknown` may
+ * reject unknown ones as well. A repeated value is kept once. Throws invalidSyntax or invalidValue.
  */
 export function readResource(
   schema: ResourceSchema,
@@ -87,28 +87,29 @@ const unknownAttribute = (name: string) =>
     `The resource has no attribute ${quoted(name)}. Check the name, and the schema in /Schemas.`,
   )
 
-/** How many values one multi-valued attribute may have, members of a group apart. */
+/** How many values one multi-valued attribute may have, except members of a group. */
 export const maxValues = 500
 
 export interface ReadOptions {
-  /** readOnly parts are dropped from what clients send, and kept in what the service itself made. */
+  /** readOnly parts are dropped from client input, and kept in what the service itself created. */
   readonly readOnly: 'drop' | 'keep'
   readonly maxValues: number
   /** Accepts only what the RFCs define: no values of a wrong type, no unknown names. */
   readonly strict?: boolean
-  /** Called with the name of an attribute, or the URN of an extension, that no schema has; throws to refuse it. */
+  /** Called with the name of an attribute, or the URN of an extension, that no schema has; throws to reject it. */
   readonly unknown?: (name: string) => void
-  /** An empty element of a list is refused, because leaving it out would change the list. */
+  /** An empty element of a list is rejected, because leaving it out would change the list. */
   readonly refuseEmpty?: boolean
 }
 
 export const clientValues: ReadOptions = { readOnly: 'drop', maxValues }
 
 /**
- * The value in the schema's own form: names as the schema spells them, string booleans as booleans, one object for a
- * list as a list of one, a plain text for a complex attribute as its `value`, an object written as JSON in a text as
- * that object. Nulls are left out, unknown sub-attributes too unless `unknown` refuses them. Undefined when nothing
- * remains. Throws invalidValue when it cannot be read as the type; strictly, invalidSyntax for unknown sub-attributes.
+ * The value in the schema's own form: names as the schema spells them, string booleans as booleans, one object for
+ * a list as a list of one, a plain text for a complex attribute as its `value`, an object written as JSON in a text
+ * as that object. Leaves out nulls, and unknown sub-attributes unless `unknown` rejects them. Undefined if nothing
+ * remains. Throws invalidValue if it can't be read as the type; in strict mode, invalidSyntax for unknown
+ * sub-attributes.
  */
 export function readValue(
   schema: ResourceSchema,
@@ -243,14 +244,14 @@ function readBoolean(attribute: SchemaAttribute, raw: JsonValue, strict: boolean
 function readNumber(attribute: SchemaAttribute, raw: JsonValue, strict: boolean): number {
   const number = typeof raw === 'string' && !strict && /^-?\d{1,15}(\.\d{1,15})?$/.test(raw) ? Number(raw) : raw
   const whole = attribute.type === 'integer'
-  // JSON parses a number that is too large as infinite, which JSON cannot write.
+  // JSON parses a number that is too large as infinite, which JSON can't write.
   if (typeof number === 'number' && (whole ? Number.isSafeInteger(number) : Number.isFinite(number))) return number
   throw wrongType(attribute, whole ? 'a whole number' : 'a number')
 }
 
 function readText(attribute: SchemaAttribute, raw: JsonValue): string {
   if (typeof raw !== 'string') throw wrongType(attribute, 'a text')
-  // Not every store can keep these. The error does not show the value, which may be a password.
+  // Not every store can store these. The error does not show the value, which may be a password.
   if (!raw.isWellFormed() || raw.includes('\0')) {
     throw scimError(
       'invalidValue',

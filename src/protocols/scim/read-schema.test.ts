@@ -199,7 +199,7 @@ describe('a resource type with schemas of its owner', () => {
   })
   const schema = extend([site, more])
 
-  test('takes more core attributes and extensions', () => {
+  test('accepts more core attributes and extensions', () => {
     expect(problems).toEqual([])
     const resource = readResource(schema, {
       userName: 'b',
@@ -247,7 +247,7 @@ describe('a resource type with schemas of its owner', () => {
     )
   })
 
-  test('an extension that a change brings along must be whole', () => {
+  test('an extension that a change adds must be complete', () => {
     const optional = extend([{ ...site, required: false }])
     const add = parsePatch(optional, { Operations: [{ op: 'add', path: `${id}:badges`, value: [{ value: 'x' }] }] })
     expect(() => applyPatch(optional, { userName: 'b' }, add)).toThrow(
@@ -266,7 +266,7 @@ describe('a resource type with schemas of its owner', () => {
     expect(problems).toEqual([`0.attributes.1.name: ${enterpriseUserSchema.id} already has an attribute "Manager"`])
   })
 
-  test('there is a bound', () => {
+  test('their number is limited', () => {
     extend(Array.from({ length: maxExtensions + 1 }, (_, i) => ({ ...site, id: `urn:x:${i}` })))
     expect(problems).toEqual([expect.stringContaining('more than 50 extensions'), expect.any(String)])
   })

@@ -33,7 +33,7 @@ test('clears attributes that are left out, except readOnly and immutable ones', 
   })
 })
 
-test("the service's part of a value stays with the value, and goes with it", () => {
+test("the service's part of a value stays and is removed with the value", () => {
   expect(put({ userName: 'b', manager: { value: '26', displayName: 'x' } })[enterprise]).toEqual({
     manager: { value: '26', displayName: 'John' },
   })
@@ -47,7 +47,7 @@ test('an immutable value must not change', () => {
   )
 })
 
-test('nothing that was given changes', () => {
+test('no input changes', () => {
   const snapshot = JSON.stringify(before)
   put({ userName: 'c', manager: '26' })
   expect(JSON.stringify(before)).toBe(snapshot)

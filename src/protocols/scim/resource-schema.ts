@@ -69,7 +69,7 @@ export class ResourceSchema {
     return { urn, schema, attributes, mistyped: false, ...(extension === undefined ? {} : { extension }) }
   }
 
-  /** Every top-level attribute, the common ones included. */
+  /** Every top-level attribute, including the common ones. */
   attributes(): Iterable<AttributeRef> {
     return this.#refs
   }

@@ -84,7 +84,7 @@ export function dateTimeMillis(text: string): number {
   const match = dateTimePattern.exec(text)
   if (match === null) return Number.NaN
   const [, year, month, day, zone] = match
-  // Date.parse accepts 30 February as 2 March.
+  // Date.parse reads 30 February as 2 March.
   if (Number(day) > new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate()) return Number.NaN
   return Date.parse(zone === undefined ? `${text}Z` : text)
 }

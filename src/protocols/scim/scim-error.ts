@@ -4,7 +4,7 @@ import type { JsonObject } from '#kernel/json.ts'
 export const errorSchema = 'urn:ietf:params:scim:api:messages:2.0:Error'
 export const scimMediaType = 'application/scim+json'
 
-/** The error words of RFC 7644 table 9 and RFC 9865 2.1 that this engine uses. */
+/** The error keywords of RFC 7644 table 9 and RFC 9865 2.1 that this engine uses. */
 export type ScimErrorType =
   | 'invalidFilter'
   | 'tooMany'
@@ -18,13 +18,13 @@ export type ScimErrorType =
   | 'expiredCursor'
   | 'invalidCount'
 
-/** A refusal whose detail is shown to the client, so it names only what the client sent or the schema says. */
+/** A refusal whose detail the client sees, so it names only what the client sent or the schema says. */
 export function scimError(scimType: ScimErrorType, detail: string, options: { cause?: unknown } = {}): GatewayError {
   const code: ErrorCode = scimType === 'uniqueness' ? 'CONFLICT' : 'BAD_REQUEST'
   return new GatewayError(code, detail, { ...options, publicText: detail, keyword: scimType })
 }
 
-/** For errors that arose outside this engine. */
+/** For errors from outside this engine. */
 const scimTypes: Partial<Record<ErrorCode, ScimErrorType>> = { INVALID_JSON: 'invalidSyntax', CONFLICT: 'uniqueness' }
 
 /** The body of RFC 7644 3.12. `status` is a text there. */
@@ -41,5 +41,5 @@ export function errorBody(error: GatewayError): JsonObject {
 /** A name or id that the client sent, cut to a length fit for an error text. */
 export const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
 
-/** A value that the client sent: enough of it to recognize it by, never all. Not for passwords. */
+/** A value that the client sent: enough to recognize it, never all. Not for passwords. */
 export const redacted = (text: string): string => JSON.stringify(`${text.slice(0, text.length > 8 ? 4 : 1)}…`)

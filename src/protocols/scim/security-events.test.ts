@@ -56,12 +56,12 @@ test.each([
   [{ before: false, after: true }, ['activate']],
   [{ after: true }, []],
   [{ before: true }, []],
-])('RFC 9967 2.4.5 and 2.4.6: active %o is told as %o', (active, wanted) => {
+])('RFC 9967 2.4.5 and 2.4.6: active %o is reported as %o', (active, wanted) => {
   const uris = Object.keys(changeEvents(change({ attributes: ['active'], active })))
   expect(uris).toEqual([`${prov}:patch:notice`, ...wanted.map((name) => `${prov}:${name}`)])
 })
 
-test('every event that is made is announced', () => {
+test('every created event is announced', () => {
   const made = (data?: object) =>
     (['create', 'patch', 'put', 'delete'] as const).flatMap((kind) =>
       [true, false].flatMap((after) =>

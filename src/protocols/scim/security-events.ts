@@ -30,7 +30,7 @@ const prefix = 'urn:ietf:params:scim:event:prov'
 const activate = `${prefix}:activate`
 const deactivate = `${prefix}:deactivate`
 
-/** RFC 9967 4: the events that a service with this payload makes. With `full`, some patches are sent as a notice. */
+/** RFC 9967 4: the events of a service with this payload. With `full`, some patches are sent as a notice. */
 export const eventUris = (payload: EventPayload): string[] => [
   ...['create', 'patch', 'put'].map((kind) => `${prefix}:${kind}:${payload}`),
   ...(payload === 'full' ? [`${prefix}:patch:notice`] : []),
@@ -39,7 +39,7 @@ export const eventUris = (payload: EventPayload): string[] => [
   deactivate,
 ]
 
-/** RFC 9967 2.1: the path below the service's address, and what the resource's owner calls it. */
+/** RFC 9967 2.1: the path below the service's URL, and the owner's name of the resource. */
 export const eventSubject = ({ resourceType, id, externalId }: ResourceChange): JsonObject => ({
   format: 'scim',
   uri: `/${resourceType}s/${encodeURIComponent(id)}`,
@@ -64,9 +64,9 @@ export function changeEvents(change: ResourceChange, data?: JsonObject): JsonObj
 }
 
 /**
- * RFC 9967 2.4.2, figure 6: a patch that brings any copy to the present state. It has the present value of each changed
- * attribute, and the members that joined and left. Undefined if a changed value is never returned, or if not every change
- * of members was made.
+ * RFC 9967 2.4.2, figure 6: a patch that brings any copy to the current state. It has the current value of each
+ * changed attribute, and the members that joined and left. Undefined if a changed value is never returned, or if
+ * not every change of members was made.
  */
 export function patchMessage(change: ResourceChange, resource: JsonObject): JsonObject | undefined {
   const { attributes, cleared = [], members, resourceType } = change

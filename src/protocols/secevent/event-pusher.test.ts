@@ -84,7 +84,7 @@ test.each([
   expect((await push(answering(status, body))).outcome.kind).toBe(kind)
 })
 
-test('Retry-After is told', async () => {
+test('Retry-After is returned', async () => {
   expect((await push(answering(503, '', { 'retry-after': '7' }))).outcome).toEqual({
     kind: 'failed',
     reason: '503',
@@ -95,7 +95,7 @@ test('Retry-After is told', async () => {
   for (const bad of [undefined, '', '-1', 'soon', '99999999999']) expect(readRetryAfter(bad, now) ?? 0).toBe(0)
 })
 
-test('a receiver that hangs, hangs up, or answers without end is a failure in a bounded time', async () => {
+test('a receiver that hangs, disconnects, or responds endlessly is a failure in a bounded time', async () => {
   expect((await push(() => {}, { millis: 50 })).outcome.kind).toBe('failed')
   expect((await push((request) => void request.socket.destroy())).outcome.kind).toBe('failed')
   const endless = (_: IncomingMessage, response: ServerResponse): void => {

@@ -6,7 +6,7 @@ import { publishedKey } from '#protocols/jwt/signing.ts'
 
 export type PushOutcome =
   | { readonly kind: 'accepted' }
-  /** The receiver will never take this token. */
+  /** The receiver will never accept this token. */
   | { readonly kind: 'refused'; readonly reason: string }
   /** Another attempt may succeed. */
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMillis?: number }
@@ -16,8 +16,8 @@ const maxReason = 200
 const tooLarge = 413
 
 /**
- * Errors of RFC 8935 2.4 that are about who we are and not about this token; they stay until someone mends the set-up
- * of one side, so nothing is lost meanwhile.
+ * Errors of RFC 8935 2.4 that are about our identity and not about this token; they last until someone fixes the
+ * configuration of one side, so nothing is lost meanwhile.
  */
 const setUpErrors = new Set([
   'invalid_key',
@@ -27,7 +27,7 @@ const setUpErrors = new Set([
   'access_denied',
 ])
 
-/** Pushes Security Event Tokens to one receiver (RFC 8935), over a connection that is kept. Never follows a redirect. */
+/** Pushes Security Event Tokens to one receiver (RFC 8935), over a kept connection. Never follows a redirect. */
 export class EventPusher {
   readonly #url: URL
   readonly #headers: Readonly<Record<string, string>>
@@ -42,13 +42,13 @@ export class EventPusher {
     }
   }
 
-  /** Never throws: whatever goes wrong is a failure. `now` is what a date in Retry-After is compared with. */
+  /** Never throws: every error is a failure. A date in Retry-After is compared with `now`. */
   async push(token: string, signal: AbortSignal, now: Date): Promise<PushOutcome> {
     try {
       const call = { method: 'POST', url: this.#url, headers: this.#headers, body: token }
       return outcome(await this.#pool.send(call, { signal, bytes: maxAnswerBytes }), now)
     } catch (error) {
-      // The status counts, whatever a receiver writes behind it.
+      // Only the status counts, not the receiver's text.
       if (error instanceof AnswerTooLong)
         return outcome({ status: error.status, headers: error.headers, body: '' }, now)
       return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }
@@ -70,7 +70,7 @@ function outcome({ status, headers, body }: HttpAnswer, now: Date): PushOutcome 
   return { kind: 'failed', reason, ...(retryAfterMillis === undefined ? {} : { retryAfterMillis }) }
 }
 
-/** A 400 without an error of RFC 8935 comes from something that is no receiver, and says nothing about the token. */
+/** A 400 without an error of RFC 8935 does not come from a receiver, and says nothing about the token. */
 function toldError(body: string): { readonly err: string; readonly description: string } | undefined {
   let parsed: unknown
   try {
@@ -104,7 +104,7 @@ interface EventClaims {
   readonly events: JsonObject
 }
 
-/** The claims of a Security Event Token (RFC 8417 2.2). It has no `sub` and no `exp`: what happened does not expire. */
+/** The claims of a Security Event Token (RFC 8417 2.2). It has no `sub` and no `exp`: an event does not expire. */
 export const eventClaims = (event: EventClaims): JsonObject => ({
   iss: event.issuer,
   aud: event.audience,

@@ -10,9 +10,9 @@ export interface PollRequest {
 }
 
 export const pollLimits = {
-  /** Tokens in one answer, whatever is asked. */
+  /** The maximum number of tokens in one response. */
   events: 200,
-  /** Where nothing is asked. */
+  /** The default. */
   defaultEvents: 100,
   /** Ids in `ack`, and in `setErrs`. */
   ids: 1000,

@@ -51,7 +51,7 @@ export class PostgresDatabase implements SqlDatabase {
   async check({ sql, params }: SqlStatement): Promise<void> {
     if (!/^\s*(?:select|insert|update|delete|with|values)\b/i.test(sql)) return
     await this.#pool.query(config({ sql: `explain ${sql}`, params })).catch((error: unknown) => {
-      // The values are invented, so an error about a value says nothing about the statement.
+      // The values are made up, so an error about a value says nothing about the statement.
       const cause: unknown = Reflect.get(Object(error), 'cause')
       if (!/^2[23]/.test(String(Reflect.get(Object(cause), 'code')))) throw error
     })

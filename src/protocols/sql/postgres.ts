@@ -4,7 +4,7 @@ import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { Owner } from '#protocols/sql/sql-database.ts'
 
 const maxAttempts = 8
-/** A target whose server is dead fails late, and is not tried twice. */
+/** A target with a dead server fails late, and is not retried. */
 const quickMillis = 1000
 
 export interface PoolOptions {
@@ -15,7 +15,7 @@ export interface PoolOptions {
   readonly statementMillis: number
   readonly lockMillis: number
   readonly idleInTransactionMillis: number
-  /** How long the driver waits for an answer. */
+  /** How long the driver waits for a response. */
   readonly answerMillis: number
   readonly types: pg.CustomTypesConfig
   /** Called when a connection is lost while it is idle. */
@@ -25,7 +25,7 @@ export interface PoolOptions {
 /** Runs a statement of a transaction; rejects once the transaction has ended. */
 export type Execute = (query: pg.QueryConfig) => Promise<pg.QueryResult>
 
-/** Connections to a PostgreSQL database, made when they are needed. Failures are GatewayErrors, see `postgresError`. */
+/** Connections to a PostgreSQL database, made on demand. Failures are GatewayErrors, see `postgresError`. */
 export class PostgresPool {
   readonly #pool: pg.Pool
   readonly #owner: Owner
@@ -55,7 +55,7 @@ export class PostgresPool {
     this.#pool.on('error', options.onIdleLoss)
   }
 
-  /** For reading, which is repeated once: the pool may have a connection that died while it was idle. */
+  /** For reads, which are repeated once: the pool may have a connection that died while it was idle. */
   query(query: pg.QueryConfig): Promise<pg.QueryResult> {
     return this.#counted(async () => {
       const started = performance.now()

@@ -9,7 +9,7 @@ export type Owner = 'own' | 'foreign'
 /** Columns by name. Every statement of ours reads its columns as text. */
 export type SqlRow = Readonly<Record<string, unknown>>
 
-/** A statement and its values, always apart. */
+/** A statement and its values, always separate. */
 export interface SqlStatement {
   readonly sql: string
   readonly params: readonly SqlValue[]
@@ -38,9 +38,9 @@ export interface SqlTransaction extends SqlReader {
 }
 
 /**
- * The database of a target. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value that a
- * column cannot hold, TARGET_UNREACHABLE when it does not answer, is locked, full or read-only, TARGET_TIMEOUT when a
- * statement takes too long, and TARGET_FAILED for every other error.
+ * The database of a target. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value
+ * that a column can't store, TARGET_UNREACHABLE if it does not answer, is locked, full or read-only, TARGET_TIMEOUT
+ * if a statement takes too long, and TARGET_FAILED for every other error.
  */
 export interface SqlDatabase extends SqlReader {
   /**
@@ -48,7 +48,7 @@ export interface SqlDatabase extends SqlReader {
    * of `tx`, and it awaits only `tx`.
    */
   transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T>
-  /** Rejects with TARGET_FAILED when the database would not understand the statement; runs nothing. */
+  /** Rejects with TARGET_FAILED if the statement is invalid; runs nothing. */
   check(statement: SqlStatement): Promise<void>
   /** Waits for calls in progress; later ones are SHUTTING_DOWN. */
   close(): Promise<void>
@@ -60,7 +60,7 @@ export interface SqlDatabaseOptions {
   /** User and password replace those of the address. */
   readonly user?: string | undefined
   readonly password?: string | undefined
-  /** How long a statement, and how long getting a connection or a lock may take. */
+  /** The time limit of a statement, and of getting a connection or a lock. */
   readonly timeoutMillis: number
   readonly maxConnections: number
   /** Called when a connection is lost while it is idle. */

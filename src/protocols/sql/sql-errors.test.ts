@@ -37,7 +37,7 @@ test.each([
   ['28P01', 'INTERNAL'],
   ['42703', 'INTERNAL'],
   ['57014', 'TARGET_TIMEOUT'],
-])('PostgreSQL of our own: %s is %s', (code, expected) => {
+])('our own PostgreSQL: %s is %s', (code, expected) => {
   expect(postgresError(coded(code), 'own')).toMatchObject({ code: expected })
 })
 
@@ -84,7 +84,7 @@ test('SQLite: constraints, a full disk and a read-only file', () => {
   database.close()
 })
 
-test('an error that is not of a database is returned unchanged', () => {
+test('an error that is not from a database is returned unchanged', () => {
   const bug = new TypeError('x')
   expect(sqliteError(bug)).toBe(bug)
   const known = new GatewayError('NOT_FOUND', 'x')

@@ -23,7 +23,7 @@ interface Connections {
 }
 
 /**
- * The SQLite file of a target, left as it is: nothing is set that outlives the connection, and a missing file isn't
+ * The SQLite file of a target, left unchanged: no setting outlives the connection, and a missing file isn't
  * created. One connection writes, one transaction after another; a second one reads what is committed.
  */
 export class SqliteDatabase implements SqlDatabase {

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { Owner } from '#protocols/sql/sql-database.ts'
 
-/** Statements without a name that are kept prepared; the least recently used goes first. */
+/** How many statements without a name stay prepared; the least recently used is removed first. */
 const maxUnnamed = 100
 
 interface PreparedText {

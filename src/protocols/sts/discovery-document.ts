@@ -1,24 +1,24 @@
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 
 export interface DiscoveryContent {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly issuer: string
   readonly algorithms: readonly string[]
-  /** Claims of the tokens beyond those that all of them have. */
+  /** Claims of the tokens besides those that all of them have. */
   readonly claims: readonly string[]
 }
 
 const everyTokenHas = ['sub', 'aud', 'iss', 'exp', 'cluster', 'namespace', 'saname']
 
-/** Where the documents stand below the issuer. */
+/** The paths of the documents below the issuer. */
 export const discoveryPath = '/.well-known/openid-configuration'
 export const keysPath = '/certs'
 
 /**
- * The OpenID Connect discovery document of an issuer of workload tokens. Consumers read `issuer`, `jwks_uri` and the
- * algorithms. Token exchange is answered at `token_endpoint` where the gateway serves the issuer's host. The other fields
- * are those that existing consumers were set up with; no one logs in here, so nothing answers at the addresses of the
- * interactive flows.
+ * The OpenID Connect discovery document of an issuer of workload tokens. Consumers read `issuer`, `jwks_uri` and
+ * the algorithms. `token_endpoint` answers token exchange if the gateway serves the issuer's host. The other fields
+ * are those that existing consumers were set up with; no one logs in here, so the URLs of the interactive flows
+ * have no handler.
  */
 export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryContent): Readonly<Record<string, unknown>> {
   return {
@@ -28,7 +28,7 @@ export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryConte
     userinfo_endpoint: `${issuer}/userinfo`,
     revocation_endpoint: `${issuer}/revoke`,
     jwks_uri: `${issuer}${keysPath}`,
-    // All that this issuer gives is an ID token, so it lists none of the combinations of the interactive flows.
+    // This issuer only issues ID tokens, so it lists none of the combinations of the interactive flows.
     response_types_supported: ['id_token'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(algorithms)],
@@ -40,17 +40,17 @@ export function discoveryDocument({ issuer, algorithms, claims }: DiscoveryConte
   }
 }
 
-/** Headers of an answer, by their names in small letters. */
+/** Headers of a response, by their names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** What a reader assumes where the answer does not say how long it may be kept. */
+/** What a reader assumes if the response has no cache lifetime. */
 export const unknownLifetimeSeconds = 3600
-/** More than this is not waited for, so that a nonsensical header does not stop rotation for ever. */
+/** The longest wait, so that a nonsensical header does not stop rotation forever. */
 const mostSeconds = 30 * 24 * 3600
 
 /**
- * For how many seconds somebody may go on using this answer after it was replaced at its origin: what a reader may keep
- * it, and what caches on the way may have kept it before. `cdnSeconds` is what is known of such caches otherwise.
+ * For how many seconds a reader may still use this response after it was replaced at its origin: the reader's own
+ * cache lifetime, and that of caches on the way. `cdnSeconds` is what is otherwise known of such caches.
  */
 export function cacheLifetime(headers: AnswerHeaders, cdnSeconds?: number): number {
   const directives = readDirectives(textOf(headers['cache-control']))
@@ -69,14 +69,14 @@ function readersLifetime(headers: AnswerHeaders, directives: ReadonlyMap<string,
   return Number.isFinite(seconds) ? Math.max(0, Math.ceil(seconds)) : unknownLifetimeSeconds
 }
 
-/** RFC 5861 lets a cache answer with what has expired. */
+/** RFC 5861 lets a cache serve an expired response. */
 const staleSeconds = (directives: ReadonlyMap<string, number>): number =>
   Math.max(directives.get('stale-while-revalidate') ?? 0, directives.get('stale-if-error') ?? 0)
 
 const passedCache = (headers: AnswerHeaders): boolean =>
   ['age', 'x-cache', 'cf-cache-status', 'x-served-by', 'x-varnish'].some((name) => headers[name] !== undefined)
 
-/** A lifetime that is no number is left out, as if the answer did not tell one. */
+/** A lifetime that is not a number counts as absent. */
 function readDirectives(text: string): ReadonlyMap<string, number> {
   const directives = new Map<string, number>()
   for (const part of text.slice(0, 1024).split(',')) {

@@ -31,7 +31,7 @@ describe('a published key', () => {
     expect(kid).toBe('NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs')
   })
 
-  test('is of a kind that signs', () => {
+  test('has a type that signs', () => {
     const short = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey
     const other = generateKeyPairSync('ec', { namedCurve: 'P-521' }).publicKey
     const edwards = generateKeyPairSync('ed448').publicKey
@@ -76,7 +76,7 @@ describe('a discovery document', () => {
     })
   })
 
-  test('C10, C12: its addresses are below the issuer, and no claim is told twice', () => {
+  test('C10, C12: its URLs are below the issuer, and no claim is listed twice', () => {
     expect(document['jwks_uri']).toBe('https://issuer.example.com/aws/certs')
     expect(document['claims_supported']).toEqual(['sub', 'aud', 'iss', 'exp', 'cluster', 'namespace', 'saname', 'team'])
   })

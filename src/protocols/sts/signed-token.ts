@@ -2,17 +2,17 @@ import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import type { JsonValue } from '#kernel/json.ts'
 import { digestOf, signingAlgorithm, type TokenAlgorithm } from '#kernel/signing-key.ts'
 
-/** All that issuing needs of a key: the private part may be in another process. */
+/** What issuing needs of a key: the private part may be in another process. */
 export interface TokenSigner {
   readonly kid: string
   readonly alg: TokenAlgorithm
-  /** The signature as RFC 7518 wants it; of ECDSA that is both numbers one after the other. */
+  /** The signature in the form of RFC 7518; for ECDSA both numbers one after the other. */
   sign(content: Buffer): Promise<Buffer>
 }
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** A JWT in its compact form (RFC 7515 7.1) with the header that every consumer takes. */
+/** A JWT in its compact form (RFC 7515 7.1) with the header that every consumer accepts. */
 export async function signedToken(claims: ReadonlyMap<string, JsonValue>, signer: TokenSigner): Promise<string> {
   const { alg, kid } = signer
   const content = `${encode({ alg, typ: 'JWT', kid })}.${encode(Object.fromEntries(claims))}`
@@ -22,7 +22,7 @@ export async function signedToken(claims: ReadonlyMap<string, JsonValue>, signer
 /** A key of this process. It signs in the thread pool, so that the cores share the work and nothing else waits for it. */
 export function localSigner(kid: string, alg: TokenAlgorithm, privateKey: KeyObject): TokenSigner {
   const digest = digestOf(alg)
-  // A key by itself costs the main thread a third of one with options, which only ECDSA needs.
+  // Passing only the key costs the main thread a third of passing it with options, which only ECDSA needs.
   const key =
     digest === null || alg === 'RS256' ? privateKey : ({ key: privateKey, dsaEncoding: 'ieee-p1363' } as const)
   return {
@@ -35,7 +35,7 @@ export function localSigner(kid: string, alg: TokenAlgorithm, privateKey: KeyObj
   }
 }
 
-/** An alias, not an interface, so that it is a record of texts as well. */
+/** An alias, not an interface, so that it is also a record of texts. */
 type PublishedKey = {
   readonly kty: string
   readonly use: 'sig'
@@ -43,7 +43,7 @@ type PublishedKey = {
   readonly kid: string
 } & Readonly<Record<string, string>>
 
-/** The members of a key that are published, by its type, in the order of their names as RFC 7638 hashes them. */
+/** The published members of a key, by its type, in the order of their names as RFC 7638 hashes them. */
 const members: Readonly<Record<string, readonly ('crv' | 'e' | 'kty' | 'n' | 'x' | 'y')[]>> = {
   RSA: ['e', 'kty', 'n'],
   EC: ['crv', 'kty', 'x', 'y'],
@@ -51,8 +51,9 @@ const members: Readonly<Record<string, readonly ('crv' | 'e' | 'kty' | 'n' | 'x'
 }
 
 /**
- * A key as it is published, with no member that a consumer refuses: Google takes no others, Amazon refuses `key_ops`. The
- * `kid` is the RFC 7638 thumbprint: it follows from the key alone. Throws an Error for a key that signs no tokens.
+ * A key for publication, without members that a consumer rejects: Google accepts no others, Amazon rejects
+ * `key_ops`. The `kid` is the RFC 7638 thumbprint, which follows from the key alone. Throws an Error for a key that
+ * signs no tokens.
  */
 export function publicTokenKey(key: KeyObject): PublishedKey {
   const alg = signingAlgorithm(key)

@@ -86,15 +86,15 @@ describe('a token-exchange request', () => {
     expect(codeOf(form, Buffer.from([0xff, 0xfe, 0x3d]))).toBe('invalid_request')
   })
 
-  it('is answered with a token or a typed error, whatever comes', () => {
+  it('any request is answered with a token or a typed error', () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void codeOf(form, Buffer.from(bytes))))
     const names = fc.constantFrom('grant_type', 'subject_token', 'audience', 'scope', 'resource', 'x')
     fc.assert(fc.property(fc.array(fc.tuple(names, fc.string())), (pairs) => void codeOf(form, bodyOf(pairs))))
   })
 })
 
-describe('a token-exchange answer', () => {
-  it('is that of RFC 8693 2.2.1', () => {
+describe('a token-exchange response', () => {
+  it('has the form of RFC 8693 2.2.1', () => {
     expect(JSON.parse(tokenExchangeAnswer({ token: 'a.b.c', expiresInSeconds: 900 }, jwtTokenType))).toEqual({
       access_token: 'a.b.c',
       issued_token_type: jwtTokenType,
@@ -103,7 +103,7 @@ describe('a token-exchange answer', () => {
     })
   })
 
-  it('is a bearer token where the client wants an access token', () => {
+  it('is a bearer token if the client requests an access token', () => {
     const answer = tokenExchangeAnswer({ token: 'a.b.c', expiresInSeconds: 900 }, accessTokenType)
     expect(JSON.parse(answer)).toMatchObject({ issued_token_type: accessTokenType, token_type: 'Bearer' })
   })
@@ -112,7 +112,7 @@ describe('a token-exchange answer', () => {
 describe('an error of the token endpoint', () => {
   const bodyOf = (error: GatewayError): Record<string, string> => JSON.parse(oauthErrors(error).body)
 
-  it('says invalid_request for a subject token that is not accepted, and keeps what sidecars look for', () => {
+  it('has invalid_request for a subject token that is not accepted, and keeps the text that sidecars look for', () => {
     expect(bodyOf(oauthRefusal('invalid_grant', 'The subject token is expired.'))).toEqual({
       error: 'invalid_request',
       error_description: 'The subject token is expired.',

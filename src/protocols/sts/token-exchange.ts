@@ -5,12 +5,12 @@ export const jwtTokenType = 'urn:ietf:params:oauth:token-type:jwt'
 const idTokenType = 'urn:ietf:params:oauth:token-type:id_token'
 const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
 
-/** Both the token that is brought and the one that is issued are JWTs, and clients may call them either of the others. */
+/** The subject token and the issued token are JWTs, and clients may use any of these types for them. */
 const tokenTypes: ReadonlySet<string> = new Set([jwtTokenType, idTokenType, accessTokenType])
 
-/** The longest form that is read: a token of 16 KiB, and what goes with it. */
+/** The longest form that is read: a token of 16 KiB, and the other parameters. */
 export const longestForm = 32 * 1024
-/** Longer tokens are refused unread. */
+/** Longer tokens are rejected unread. */
 export const longestSubjectToken = 16 * 1024
 const mostParameters = 32
 
@@ -32,7 +32,7 @@ const formContent = /^application\/x-www-form-urlencoded\s*(?:;\s*charset=utf-8\
 
 export interface TokenExchange {
   readonly subjectToken: string
-  /** What the client calls the token that it wants. */
+  /** The requested type of the token. */
   readonly requestedType: string
 }
 
@@ -61,7 +61,7 @@ export function readTokenExchange(contentType: string | undefined, body: Buffer,
   if (!tokenTypes.has(requestedType)) {
     throw oauthRefusal('invalid_request', `The requested_token_type must be ${jwtTokenType}.`)
   }
-  // Known to RFC 8693 and not done here, so ignoring them would issue something else than was asked for.
+  // RFC 8693 defines them, but they are not supported; ignoring them would issue something else than requested.
   for (const name of ['actor_token', 'actor_token_type'] as const) {
     if (only(name) !== undefined) throw oauthRefusal('invalid_request', `The parameter ${name} is not supported.`)
   }
@@ -102,8 +102,8 @@ export interface ExchangedToken {
 }
 
 /**
- * The answer of RFC 8693 2.2.1. The token is not for this service's own resources, so it has no token type, unless the
- * client wants an access token: it uses that as a bearer token at the audience.
+ * The response of RFC 8693 2.2.1. The token is not for this service's own resources, so it has no token type,
+ * unless the client requests an access token, which it uses as a bearer token at the audience.
  */
 export const tokenExchangeAnswer = ({ token, expiresInSeconds }: ExchangedToken, type: string): string =>
   JSON.stringify({
@@ -114,10 +114,10 @@ export const tokenExchangeAnswer = ({ token, expiresInSeconds }: ExchangedToken,
   })
 
 /**
- * What the token endpoint refuses with, and what the log, the audit and the metrics call it. Clients get the codes that
- * are registered for token endpoints: those of RFC 6749 5.2, `invalid_target` of RFC 8693, and `access_denied` and
- * `slow_down` of RFC 8628. `invalid_grant` is a subject token that is not accepted, which RFC 8693 2.2.2 wants to be
- * answered with `invalid_request`.
+ * The refusals of the token endpoint, and their names in the log, the audit and the metrics. Clients get the codes
+ * that are registered for token endpoints: those of RFC 6749 5.2, `invalid_target` of RFC 8693, and `access_denied`
+ * and `slow_down` of RFC 8628. `invalid_grant` is a subject token that is not accepted, for which RFC 8693 2.2.2
+ * requires `invalid_request`.
  */
 type OAuthErrorCode =
   | 'invalid_request'
@@ -128,7 +128,7 @@ type OAuthErrorCode =
   | 'access_denied'
   | 'slow_down'
 
-/** A refusal of status 400. `description` is sent, so it holds nothing of a token; `detail` is for the log. */
+/** A refusal with status 400. `description` is sent, so it contains nothing of a token; `detail` is for the log. */
 export const oauthRefusal = (
   code: OAuthErrorCode,
   description: string,
@@ -136,10 +136,11 @@ export const oauthRefusal = (
   options: GatewayErrorOptions = {},
 ): GatewayError => new GatewayError('BAD_REQUEST', detail, { ...options, publicText: description, keyword: code })
 
-/** The code for an error that does not bring its own. */
+/** The code for an error without its own. */
 function codeOf(error: GatewayError): string {
   if (error.keyword !== undefined) return error.keyword
-  // RFC 6749 has no code of token endpoints for a failing server, since there the status says it; these are its words for it.
+  // RFC 6749 has no token endpoint code for a failing server, where the status is enough; these are its codes for
+  // other endpoints.
   if (error.status === 503 || error.status === 504) return 'temporarily_unavailable'
   if (error.status >= 500) return 'server_error'
   if (error.status === 403) return 'access_denied'
@@ -153,7 +154,7 @@ export function oauthErrors(error: GatewayError): { headers: Record<string, stri
   const code = codeOf(error)
   const body =
     code === 'invalid_grant'
-      ? // Sidecars look for "invalid_grant" anywhere in the answer: a fresh subject token may be accepted.
+      ? // Sidecars look for "invalid_grant" anywhere in the response: a fresh subject token may be accepted.
         { error: 'invalid_request', error_description, subject_token_error: code }
       : { error: code, error_description }
   return {

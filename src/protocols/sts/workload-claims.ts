@@ -11,7 +11,7 @@ export interface WorkloadClaims extends TokenTimes {
   readonly subject: string
   readonly audience: string
   readonly jti: string | undefined
-  /** Undefined where the subject is not a service account. */
+  /** Undefined if the subject is not a service account. */
   readonly account: { readonly cluster: string; readonly namespace: string; readonly name: string } | undefined
   readonly additional: ReadonlyMap<string, JsonValue>
   /** By tag name. */
@@ -22,12 +22,12 @@ export interface WorkloadClaims extends TokenTimes {
 
 export const awsTagsClaim = 'https://aws.amazon.com/tags'
 export const awsRolesClaim = 'https://aws.amazon.com/roles'
-/** Verifiers whose clocks are a little behind take the token at once. */
+/** Lets verifiers whose clocks are a little behind accept the token at once. */
 const notBeforeSeconds = 60
 
 /**
- * The claims of a token, in a fixed order. Times are whole numbers and the audience is one text, because Amazon refuses
- * fractions, and asks for `azp` where there are several. Additional claims cannot replace any other.
+ * The claims of a token, in a fixed order. Times are whole numbers and the audience is one text, because Amazon
+ * rejects fractions, and requires `azp` if there are several. Additional claims can't replace any other.
  */
 export function workloadClaims(content: WorkloadClaims): Map<string, JsonValue> {
   const { now, ttlSeconds, jti } = content
@@ -51,7 +51,7 @@ export function workloadClaims(content: WorkloadClaims): Map<string, JsonValue> 
   return claims
 }
 
-/** Amazon wants each value as a list of one. */
+/** Amazon requires each value as a list of one. */
 const tagsClaim = ({ awsTags, awsTransitiveTags }: WorkloadClaims): JsonValue => ({
   principal_tags: Object.fromEntries(Array.from(awsTags, ([name, value]) => [name, [value]])),
   ...(awsTransitiveTags.length === 0 ? {} : { transitive_tag_keys: [...awsTransitiveTags] }),

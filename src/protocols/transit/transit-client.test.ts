@@ -24,7 +24,7 @@ afterEach(() => {
   server?.close()
 })
 
-describe('the answers of Transit', () => {
+describe('the responses of Transit', () => {
   test.each([400, 403, 404, 405])('%i is a refusal with its errors', async (status) => {
     const client = await clientOf((_, answer) => answer.writeHead(status).end('{"errors":["no such key"]}'))
     const refusal = await client.call('read', 'GET', 'transit/keys/x').catch((error: unknown) => error)
@@ -32,24 +32,27 @@ describe('the answers of Transit', () => {
     expect(refusal).toMatchObject({ status, message: `status ${status}: no such key` })
   })
 
-  test.each([412, 429, 472, 473, 500, 502, 503])('%i counts as away, with the time of the next try', async (status) => {
-    const client = await clientOf((_, answer) => answer.writeHead(status).end('{"errors":["Vault is sealed"]}'))
-    await expect(client.call('read', 'GET', 'transit/keys/x')).rejects.toMatchObject({
-      code: 'TARGET_UNREACHABLE',
-      retryAfter: 2,
-      cause: expect.objectContaining({ message: `status ${status}: Vault is sealed` }),
-    })
-  })
+  test.each([412, 429, 472, 473, 500, 502, 503])(
+    '%i counts as unavailable, with the time of the next try',
+    async (status) => {
+      const client = await clientOf((_, answer) => answer.writeHead(status).end('{"errors":["Vault is sealed"]}'))
+      await expect(client.call('read', 'GET', 'transit/keys/x')).rejects.toMatchObject({
+        code: 'TARGET_UNREACHABLE',
+        retryAfter: 2,
+        cause: expect.objectContaining({ message: `status ${status}: Vault is sealed` }),
+      })
+    },
+  )
 
   test.each(['<html>', '[1]', `{"data":"${'x'.repeat(1_100_000)}"}`])(
-    'one that is not understood counts as away',
+    'an unreadable one counts as unavailable',
     async (text) => {
       const client = await clientOf((_, answer) => answer.end(text))
       await expect(client.call('read', 'GET', 'transit/keys/x')).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
     },
   )
 
-  test('carry the data, and the request carries token and namespace', async () => {
+  test('contain the data, and the request has token and namespace', async () => {
     let seen: unknown
     const client = await clientOf((request, answer) => {
       const { 'x-vault-token': token, 'x-vault-namespace': namespace } = request.headers
@@ -81,13 +84,13 @@ test('after two failures calls are not sent, and after a pause one of them tries
   expect(await Promise.all([call(), call(), call()])).toEqual(['done', 'done', 'done'])
 })
 
-test('a connection that was closed while nothing was sent is opened again', async () => {
+test('a connection that was closed while idle is opened again', async () => {
   const sockets = new Set<import('node:net').Socket>()
   const client = await clientOf((_, answer) => answer.end('{"data":{}}'))
   server?.on('connection', (socket) => sockets.add(socket))
   const call = () => client.call('sign', 'POST', 'transit/sign/x', {})
   await call()
-  // Reset, and not closed: the client learns of it when it sends.
+  // Reset, not closed: the client only notices when it sends.
   for (const socket of sockets) socket.resetAndDestroy()
   await expect(call()).resolves.toEqual({})
 })

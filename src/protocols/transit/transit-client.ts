@@ -8,7 +8,7 @@ export interface TransitPlace {
   /** `https://host:port`, or `http` on this machine. */
   readonly address: string
   readonly namespace?: string | undefined
-  /** In PEM; the authorities of the runtime when absent. */
+  /** In PEM; the CAs of the runtime if absent. */
   readonly ca?: string | undefined
   readonly login: TransitLogin
 }
@@ -21,11 +21,11 @@ export type TransitLogin =
 export interface TransitOptions {
   readonly clock: Clock
   readonly timeoutMillis?: number
-  /** Called for every request that was sent, and for those that were not because the service is away. */
+  /** Called for every sent request, and for those that were not sent because the service is unavailable. */
   measure?(operation: string, outcome: 'done' | 'refused' | 'failed' | 'skipped', seconds: number): void
 }
 
-/** The service answered that it does not do this. */
+/** The service rejected the call. */
 export class TransitRefusal extends Error {
   readonly status: number
 
@@ -38,21 +38,21 @@ export class TransitRefusal extends Error {
 
 interface Held {
   readonly token: string
-  /** When another is asked for, in milliseconds since 1970. */
+  /** When to request another, in milliseconds since 1970. */
   readonly until: number
 }
 
 const usualTimeoutMillis = 3000
 const mostBytes = 1 << 20
-/** So many failures in a row, and calls are not sent until a pause is over. Then one of them tries it. */
+/** After this many consecutive failures, calls are not sent until a pause is over. Then one of them tries. */
 const mostFailures = 2
 const pauseMillis = 2000
 const renewMillis = 600_000
 const mostJwtCharacters = 64 * 1024
 
 /**
- * The HTTP API of OpenBao and Vault, as far as Transit needs it. A service that is away costs a few callers the timeout;
- * the others get TARGET_UNREACHABLE at once, with the time after which it is tried again.
+ * The part of the HTTP API of OpenBao and Vault that Transit needs. An unavailable service costs a few callers the
+ * timeout; the others get TARGET_UNREACHABLE at once, with the time of the next try.
  */
 export class TransitClient {
   readonly #place: TransitPlace
@@ -72,8 +72,8 @@ export class TransitClient {
   }
 
   /**
-   * The `data` of the answer; undefined where there is none. `operation` names the call in metrics. Rejects with a
-   * TransitRefusal for an answer of 4xx, and with TARGET_UNREACHABLE for every other failure.
+   * The `data` of the response; undefined if there is none. `operation` names the call in metrics. Rejects with a
+   * TransitRefusal for a 4xx response, and with TARGET_UNREACHABLE for every other failure.
    */
   async call(
     operation: string,
@@ -85,13 +85,13 @@ export class TransitClient {
       return dataOf(await this.#attempt(operation, method, path, body, await this.#token()))
     } catch (error) {
       if (!(error instanceof TransitRefusal) || error.status !== 403 || this.#place.login.type === 'token') throw error
-      // The token may have been revoked, or have ended early.
+      // The token may have been revoked, or have expired early.
       this.#held = undefined
       return dataOf(await this.#attempt(operation, method, path, body, await this.#token()))
     }
   }
 
-  /** Keeps a token that was given from ending, where it can be renewed. Never rejects. */
+  /** Renews a configured token, if it is renewable. Never rejects. */
   async renew(): Promise<void> {
     const now = this.#options.clock().getTime()
     if (this.#place.login.type !== 'token' || now < this.#renewAt) return
@@ -135,7 +135,7 @@ export class TransitClient {
     return this.#held
   }
 
-  /** Sends it, unless the service was away a moment ago. */
+  /** Sends it, unless the service was unavailable just before. */
   async #attempt(
     operation: string,
     method: 'GET' | 'POST',
@@ -167,7 +167,7 @@ export class TransitClient {
     }
   }
 
-  /** Whether this call finds out if the service is back. Throws while it is known to be away. */
+  /** Whether this call tests if the service is back. Throws while it is known to be unavailable. */
   #admit(skipped: () => void): boolean {
     if (this.#failures < mostFailures) return false
     const left = this.#closedUntil - this.#now()
@@ -179,7 +179,7 @@ export class TransitClient {
     return true
   }
 
-  /** Of the time since the process started, which nobody sets. */
+  /** Since the start of the process, independent of the system clock. */
   #now(): number {
     return performance.now()
   }
@@ -216,7 +216,7 @@ function readAnswer(status: number, text: string): JsonObject | undefined {
   }
   const errors = Array.isArray(parsed?.['errors']) ? parsed['errors'].map(String).join('; ').slice(0, 300) : ''
   const reason = `status ${status}${errors === '' ? '' : `: ${errors}`}`
-  // 412: the node is behind; 429 and above 471: it does not serve now. All of that passes.
+  // 412: the node is behind; 429 and above 471: it does not serve now. All of these are temporary.
   if (status >= 400 && status < 500 && ![412, 429, 472, 473].includes(status)) throw new TransitRefusal(status, reason)
   throw new Error(reason)
 }

@@ -3,14 +3,14 @@ import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 
 /** The site that passkeys are for. */
 export interface RelyingParty {
-  /** A domain: the host, or one that it stands below. */
+  /** A domain: the host, or a parent of it. */
   readonly id: string
   readonly name: string
   readonly origin: string
   readonly userVerification: 'required' | 'preferred' | 'discouraged'
 }
 
-/** What is kept of a passkey. Binary values are base64url. */
+/** The stored data of a passkey. Binary values are base64url. */
 export interface PasskeyCredential {
   readonly id: string
   readonly publicKey: string
@@ -18,18 +18,18 @@ export interface PasskeyCredential {
 }
 
 export interface PasskeyUser {
-  /** The same person always has the same; it tells nothing about them. At most 64 bytes. */
+  /** Always the same for one user, and reveals nothing about them. At most 64 bytes. */
   readonly handle: Buffer
   readonly name: string
   readonly displayName: string
 }
 
-/** EdDSA, ES256, RS256: what every authenticator has one of, and no runtime's experiment. */
+/** EdDSA, ES256, RS256: every authenticator supports one of them, and none is experimental in a runtime. */
 const algorithms = [-8, -7, -257]
 /** How long a browser waits for its user, in milliseconds. */
 const timeout = 300_000
 
-/** Options for `navigator.credentials.create`, with the challenge that the answer must hold. */
+/** Options for `navigator.credentials.create`, with the challenge that the response must contain. */
 export async function creationOptions(
   site: RelyingParty,
   user: PasskeyUser,
@@ -68,7 +68,7 @@ export async function requestOptions(
 
 export type PasskeyRefused = { readonly ok: false; readonly reason: string }
 
-/** `response` is what a browser sent, read as nothing else than data. */
+/** `response` is untrusted input from a browser. */
 export async function verifyCreation(
   site: RelyingParty,
   challenge: string,
@@ -93,7 +93,7 @@ export async function verifyCreation(
   }
 }
 
-/** Verifies against the one known credential that the answer names; tells which, and what its authenticator counted. */
+/** Verifies against the known credential that the response names; returns it, and the counter of its authenticator. */
 export async function verifyRequest<C extends PasskeyCredential & { readonly counter: number }>(
   site: RelyingParty,
   challenge: string,
@@ -124,7 +124,7 @@ export async function verifyRequest<C extends PasskeyCredential & { readonly cou
   }
 }
 
-/** What a browser made of a credential; undefined when it is no JSON object. */
+/** The browser's credential; undefined if it is not a JSON object. */
 export function readCredential(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text)

@@ -6,29 +6,29 @@ import { defineModule, type Module, type ModuleDefinition, type Prepared } from 
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** A record of the audit, as sinks get it: several rows that were written together. */
+/** A record of the audit for sinks: several rows that were written together. */
 export interface SinkRecord {
   readonly link: AuditLink
-  /** One JSON object for each row: that of `gatehouse audit export`. */
+  /** One JSON object per row, as in `gatehouse audit export`. */
   readonly lines: readonly string[]
   readonly time: Date
 }
 
 export type SinkOutcome =
   | { readonly kind: 'accepted' }
-  /** The same records come again, later. */
+  /** Send the same records again later. */
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMillis?: number }
 
-/** What receives a copy of the audit. */
+/** A receiver of a copy of the audit. */
 export interface AuditSink extends Closable {
   /**
-   * How long a receiver may still lose what it took. The sink's position moves behind records only after that time without
-   * a loss; 0 where `accepted` means that they are stored.
+   * How long a receiver may still lose accepted records. The sink's position moves past records only after that
+   * time without a loss; 0 if `accepted` means that they are stored.
    */
   readonly settleMillis: number
-  /** Settles when the receiver has all records, in their order, or may lack some. Does not throw. */
+  /** Resolves when the receiver has all records in order, or may lack some. Does not throw. */
   send(records: readonly SinkRecord[], signal: AbortSignal): Promise<SinkOutcome>
-  /** Whether the receiver broke off since the last call, so that what has not settled must be sent again. */
+  /** Whether the receiver disconnected since the last call, so that unsettled records must be sent again. */
   hasLost?(): boolean
 }
 
@@ -41,7 +41,7 @@ export interface AuditSinkHost extends OwnPlaces {
 export type PreparedAuditSink = Prepared<AuditSink, AuditSinkHost>
 export type AuditSinkModule = Module<AuditSink, AuditSinkHost>
 
-/** `create` opens nothing: a receiver that cannot be reached is reported by `send`, and tried again. */
+/** `create` opens nothing: `send` reports an unreachable receiver, and is retried. */
 export const defineAuditSink = <C>(definition: ModuleDefinition<C, AuditSink, AuditSinkHost>): AuditSinkModule =>
   defineModule(definition)
 

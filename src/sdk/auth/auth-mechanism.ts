@@ -18,21 +18,21 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { TargetSource } from '#sdk/target/target.ts'
 import type { WorkflowStarter } from '#sdk/workflow/workflow.ts'
 
-/** What a mechanism found out. It never writes to the socket. */
+/** The result of a mechanism. It never writes to the socket. */
 export type AuthOutcome =
-  /** The caller is this; level and chain are the chain's. */
+  /** The caller is this subject; the chain sets level and chain. */
   | {
       readonly kind: 'authenticated'
       readonly subject: Pick<Subject, 'dn' | 'otherNames' | 'identity' | 'uid' | 'attributes' | 'link'>
-      /** Kept in the session, where the chain leads to one. */
+      /** Stored in the session, if the chain leads to one. */
       readonly session?: SessionContribution
     }
-  /** Nothing to say about who it is, and no objection. */
+  /** The mechanism establishes no one, and has no objection. */
   | { readonly kind: 'passed'; readonly session?: SessionContribution }
   /**
-   * Somebody has to do something first: fill in a form, log in elsewhere. The login is kept, with the mechanism's state
-   * (unchanged where absent), and `proceed` gets the requests to the mechanism's uri that belong to it. Only where the
-   * attempt has a `login`; a request that is no navigation gets a 401 instead of the response.
+   * The user has to act first: fill in a form, log in elsewhere. The login is stored with the mechanism's state
+   * (unchanged if absent), and `proceed` gets the login's requests to the mechanism's URI. Only if the attempt has
+   * a `login`; a request that is not a navigation gets a 401 instead of the response.
    */
   | { readonly kind: 'challenge'; readonly response: GatewayResponse; readonly state?: JsonObject }
   /** The mechanism delegates to another chain's mechanisms. */
@@ -41,14 +41,14 @@ export type AuthOutcome =
       readonly chain: string /** A Set-Cookie header for the answer. */
       readonly cookie?: string
     }
-  /** Refused. `reason` is for the log; the headers, such as WWW-Authenticate, go with the 401. */
+  /** Refused. `reason` is for the log; the headers, such as WWW-Authenticate, are sent with the 401. */
   | {
       readonly kind: 'rejected'
       readonly reason: string
       readonly headers?: Readonly<Record<string, string>>
-      /** 403 where the caller is known but may not pass. */
+      /** 403 if the caller is known but may not pass. */
       readonly status?: 401 | 403
-      /** Nothing was sent that could have been accepted. */
+      /** The request had no credential that could have been accepted. */
       readonly noCredential?: true
     }
 
@@ -58,54 +58,54 @@ export interface AuthAttempt {
   readonly subject: Subject | undefined
   /** The chain's root, or the directory's. */
   readonly root: string
-  /** Set where the caller is a browser that can be asked: only then may the outcome be a challenge. */
+  /** Set if the caller is a browser: only then may the outcome be a challenge. */
   readonly login?: LoginStep
-  /** The public id of the session that the chain will lead to; absent where the application keeps none. */
+  /** The public id of the session that the chain will lead to; absent if the application keeps none. */
   readonly sessionId?: string
 }
 
-/** A request to the mechanism's uri, or below it, that belongs to a login which waits for this very mechanism. */
+/** A request to the mechanism's URI, or below it, of a login that waits for this mechanism. */
 export interface LoginAttempt extends AuthAttempt {
   readonly login: LoginStep
   readonly sessionId: string
   /** Counts tries, by the limits of the chain. */
   readonly guard: LoginGuard
-  /** What the latest challenge left. */
+  /** The state from the latest challenge. */
   readonly state: JsonObject
-  /** What follows the mechanism's uri: empty, or starting with a slash. */
+  /** What follows the mechanism's URI: empty, or starting with a slash. */
   readonly pathInfo: string
 }
 
-/** One mechanism in one chain. Throws only for failures of its own (TARGET_UNREACHABLE), never for a bad credential. */
+/** One mechanism in one chain. Throws only for its own failures (TARGET_UNREACHABLE), never for a bad credential. */
 export interface AuthMechanism extends Closable {
   begin(attempt: AuthAttempt): Promise<AuthOutcome>
   /**
-   * Goes on with a login that it asked for by a challenge. An outcome counts once: of two requests that take the same
-   * step, the later one is refused.
+   * Continues a login after a challenge. An outcome counts once: of two requests for the same step, the later one
+   * is refused.
    */
   proceed?(attempt: LoginAttempt): Promise<AuthOutcome>
   /**
-   * Answers requests to its uri, or below it, that belong to no login, such as a logout told by an outside issuer or a
-   * page's script; undefined when it has no answer.
+   * Answers requests to its URI, or below it, that belong to no login, such as a logout by an external issuer or a
+   * page's script; undefined if it has no response.
    */
   serve?(request: GatewayRequest, pathInfo: string): Promise<GatewayResponse | undefined>
   /**
-   * Asked instead of `begin`, with nobody at hand, about somebody whom it let pass or changed before, when their entry was
-   * read anew. Rejected: their session ends.
+   * Called instead of `begin`, without the user, for a user whom it accepted or changed before, when their entry
+   * was read again. Rejected: their session ends.
    */
   renew?(subject: Subject): Promise<AuthOutcome>
-  /** Where the browser goes when a session of its chain was ended by its owner; undefined to leave that to others. */
+  /** Where the browser goes after its user ended a session of its chain; undefined to leave that to others. */
   afterLogout?(session: SessionHandle, request: GatewayRequest): Promise<string | undefined>
   /** Answers CORS preflight requests; undefined for anything else. */
   preflight?(request: GatewayRequest): GatewayResponse | undefined
-  /** Headers for every answer of a URL protected by this mechanism. */
+  /** Headers for every response of a URL protected by this mechanism. */
   responseHeaders?(request: GatewayRequest): Readonly<Record<string, string>>
 }
 
 /** The callers that a mechanism accepts, as far as its configuration shows; with an issuer, its users. */
 export type CallerKind = 'people' | 'programs' | { readonly issuer: string }
 
-/** What a mechanism may use of Gatehouse to find out who the caller is. */
+/** What a mechanism may use of Gatehouse to authenticate the caller. */
 export interface AuthHost extends ModuleHost {
   readonly targets: TargetSource
   /** The virtual directory. */
@@ -114,13 +114,13 @@ export interface AuthHost extends ModuleHost {
   readonly sessions: SessionAccess
   readonly secondFactors: SecondFactorAccess
   readonly workflows: WorkflowStarter
-  /** Any rule passes; none denies. */
+  /** One passing rule is enough; no rule denies. */
   authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
   /** Our own OpenID Connect issuers; absent if none are configured. */
   readonly issuers?: IssuerAccess
-  /** Whether this gateway issues tokens with this `iss`. It does not, when absent. */
+  /** Whether this gateway issues tokens with this `iss`. No if absent. */
   ownsIssuer?(issuer: string): boolean
 }
 
@@ -128,9 +128,9 @@ export interface PreparedMechanism {
   readonly className: string
   /** Chains it includes, for the check that none includes itself. */
   readonly includes: readonly string[]
-  /** It may ask a person for something; such a chain needs an application that keeps sessions. */
+  /** It may ask the user for input; such a chain needs an application that keeps sessions. */
   readonly interactive: boolean
-  /** Undefined where the configuration doesn't show it. */
+  /** Undefined if the configuration doesn't show it. */
   readonly callers?: CallerKind | undefined
   create(host: AuthHost): Promise<AuthMechanism>
 }
@@ -151,13 +151,13 @@ export interface AuthMechanismDefinition<C> {
   readonly aliases?: readonly string[]
   readonly parameters: ParameterTable
   readonly initParameters?: ParameterTable
-  /** Pure: no I/O, no clock. Unknown `init` parameters are reported by the caller. */
+  /** Pure: no I/O, no clock. The caller reports unknown `init` parameters. */
   parse(params: Params, issues: Issues, context: ParseContext): C
   create(config: C, host: AuthHost): AuthMechanism | Promise<AuthMechanism>
   includes?(config: C): readonly string[]
   /** See PreparedMechanism. */
   readonly interactive?: boolean
-  /** See PreparedMechanism; people where it is interactive. */
+  /** See PreparedMechanism; users if it is interactive. */
   callers?(config: C): CallerKind
 }
 

@@ -2,13 +2,13 @@ import type { Subject } from '#identity/subject.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 
-/** A rule of scope `custom`. Throws when it cannot decide; that denies. */
+/** A rule of scope `custom`. Throws if it can't decide; that denies. */
 export interface Authorization extends Closable {
-  /** `params` are the texts behind `!` in the constraint. */
+  /** `params` are the texts after `!` in the constraint. */
   isAuthorized(subject: Subject, params: readonly string[]): Promise<boolean> | boolean
   /**
-   * Whom it may let pass, as logins or names of entries. Approvals ask it for whom to tell; without it, such a rule finds
-   * no approvers. Whoever decides is asked about by `isAuthorized` all the same.
+   * The users that it may allow, as logins or names of entries. Approvals notify them; without it, such a rule
+   * finds no approvers. `isAuthorized` still checks the user who decides.
    */
   listPossibleApprovers?(params: readonly string[]): Promise<readonly string[]>
 }

@@ -6,25 +6,25 @@ import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 
-/** An application that people log in for at one of our own issuers. */
+/** An application of one of our own issuers. */
 export interface IssuerTrust {
   readonly name: string
-  /** What people read. */
+  /** The display name. */
   readonly label: string
   readonly clientId: string
-  /** Undefined for one that can keep no secret, and proves by PKCE who it is. */
+  /** Undefined for an application that can't keep a secret, and authenticates by PKCE. */
   readonly clientSecret: string | undefined
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
-  /** The chain that people log in by. */
+  /** The chain for logins. */
   readonly chain: string
   readonly codeSeconds: number
-  /** The life of access and id tokens. */
+  /** The lifetime of access and ID tokens. */
   readonly tokenSeconds: number
-  /** How long before they were made tokens are valid already, for clocks that are behind. */
+  /** How long before their creation tokens are already valid, for clocks that are behind. */
   readonly skewSeconds: number
   readonly signedUserInfo: boolean
-  /** Devices may log in by a code that a person types (RFC 8628). */
+  /** Devices may log in with a code that a person types (RFC 8628). */
   readonly deviceGrant: boolean
 }
 
@@ -37,18 +37,18 @@ export interface IssuerConfig {
   readonly mount: string
   /** The hosts of its URL; `*` is any. */
   readonly hosts: readonly string[]
-  /** Who may log in for its applications; none denies. */
+  /** Who may log in to its applications; no rule denies. */
   readonly rules: readonly Rule[]
   readonly claims: PreparedMapping
   /** The names of the claims. */
   readonly claimNames: readonly string[]
   readonly trusts: readonly IssuerTrust[]
-  /** The chain for people who type the code of a device, before it is known whose it is. */
+  /** The chain for users who type a device code, before the device's application is known. */
   readonly deviceChain: string
   readonly keys: TokenIssuer
 }
 
-/** Whether tokens with this `iss` are this issuer's: its address at any of its hosts, with any scheme and port. */
+/** Whether tokens with this `iss` are this issuer's: its URL at any of its hosts, with any scheme and port. */
 export function isIssuedBy({ mount, hosts }: Pick<IssuerConfig, 'mount' | 'hosts'>, issuer: string): boolean {
   const url = URL.parse(issuer)
   if (url === null || url.pathname !== mount) return false
@@ -60,12 +60,12 @@ export interface TokenMinting {
   /** By its name or its client id. */
   readonly trust: string
   readonly subject: Subject
-  /** The session that the tokens end with; undefined for an id_token that nothing is tied to, and without a refresh token. */
+  /** The session that the tokens end with; undefined for an ID token without a session and without a refresh token. */
   readonly sessionId: string | undefined
   readonly authenticated: Date
-  /** Why they are made, for the audit. */
+  /** Why they are issued, for the audit. */
   readonly how: 'login' | 'token page'
-  /** `https://host[:port]` that the issuer is known by; the request's own when absent. */
+  /** The `https://host[:port]` of the issuer; the request's own if absent. */
   readonly origin?: string
   readonly request: Pick<GatewayRequest, 'id' | 'origin' | 'remoteAddress'>
 }
@@ -87,8 +87,8 @@ export interface IssuerAccess {
   /** Answers a request to the issuer's URL. */
   handle(issuer: string, exchange: Exchange): Promise<GatewayResponse>
   /**
-   * Makes tokens for somebody who is logged in, as if the application had asked for them; audited before they leave.
-   * Undefined where no rule of the issuer lets the person.
+   * Issues tokens for a logged-in user, as if the application had requested them; audited before they are returned.
+   * Undefined if no rule of the issuer allows the user.
    */
   mint(call: TokenMinting): Promise<MintedTokens | undefined>
   refreshState(issuer: string, refreshToken: string): Promise<RefreshTokenState>

@@ -22,7 +22,7 @@ describe('parseRule', () => {
     })
   })
 
-  it('reports a constraint that does not parse, and makes no rule of it', () => {
+  it('reports an invalid constraint, and creates no rule', () => {
     expect(parse('filter', '(cn=x')).toMatchObject({
       rule: undefined,
       issues: ['error azRules.0: filter: expected ")" at character 6'],

@@ -4,7 +4,7 @@ import { parseFilter } from '#identity/filter/filter-text.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** One authorization rule, parsed. `constraint` is the text it came from. */
+/** One parsed authorization rule. `constraint` is its text. */
 export type Rule =
   | { readonly scope: 'dn'; readonly constraint: string; readonly dn: Dn }
   | { readonly scope: 'filter'; readonly constraint: string; readonly filter: Filter }
@@ -14,7 +14,7 @@ export type Rule =
 export interface RuleVerdict {
   readonly rule: Rule
   readonly passed: boolean
-  /** Why, for `explain` and the log; never sent to the client. */
+  /** The reason, for `explain` and the log; never sent to the client. */
   readonly reason: string
 }
 
@@ -25,7 +25,7 @@ export interface RuleDecision {
 
 export const ruleScopes = ['dn', 'filter', 'group', 'dynamicGroup', 'custom'] as const
 
-/** Undefined, with an issue filed, when the constraint does not parse. */
+/** Undefined, with an issue filed, if the constraint is invalid. */
 export function parseRule(
   scope: (typeof ruleScopes)[number],
   constraint: string,

@@ -25,14 +25,14 @@ export interface SecondFactorAccess {
     factor: NewSecondFactor,
     change: FactorChange & { readonly onlyAsFirst?: boolean },
   ): Promise<FactorAdded>
-  /** Moves the counter. False when another request was first. */
+  /** Moves the counter. False if another request was first. */
   use(owner: FactorOwner, factor: Pick<SecondFactor, 'id' | 'counter'>, counter: number): Promise<boolean>
   rename(owner: FactorOwner, id: string, name: string): Promise<boolean>
   /** The recovery codes are deleted with the last factor. */
   remove(owner: FactorOwner, id: string, change: FactorChange): Promise<boolean>
   /** How many recovery codes are left. */
   recoveryCodes(owner: FactorOwner): Promise<number>
-  /** Replaces all codes by new ones; undefined for a user without a factor. */
+  /** Replaces all codes with new ones; undefined for a user without a factor. */
   renewRecoveryCodes(owner: FactorOwner, change: FactorChange): Promise<readonly string[] | undefined>
   /** True once for each code. Ignores spaces, dashes and letter case. */
   useRecoveryCode(owner: FactorOwner, code: string, change: FactorChange): Promise<boolean>
@@ -47,7 +47,7 @@ export function factorName(written: string): string | undefined {
   return name === '' ? undefined : name.slice(0, 60).toWellFormed()
 }
 
-/** The slot in which a session notes that the user proved a second factor. */
+/** The slot in which a session records that the user proved a second factor. */
 export const secondFactorSlot = 'gatehouse.second-factor'
 
 /** The value of the slot. */

@@ -2,31 +2,31 @@ import type { Identity } from '#identity/identity.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 
-/** What a module may know and keep of the session a request belongs to. The secret in the cookie is not here. */
+/** What a module may read and store in the session of a request. The secret in the cookie is not here. */
 export interface SessionHandle {
-  /** Public: names the session to its owner. It stays the same through a step-up, and is worth nothing to anybody else. */
+  /** Public: identifies the session to its owner. A step-up keeps it. It is useless to others. */
   readonly id: string
   /** The chain that authenticated it last, and that chain's level. */
   readonly chain: string
   readonly level: number
   readonly started: Date
-  /** When its owner last proved who they are: at login, or at the latest step-up. */
+  /** When its owner last authenticated: at login, or at the latest step-up. */
   readonly authenticated: Date
-  /** When it ends if it is not used again. */
+  /** Its expiry if it is not used again. */
   readonly expires: Date
-  /** What was kept in a slot, named after the module that keeps it; undefined when there is nothing. */
+  /** The content of a slot, named after the module that uses it; undefined if it is empty. */
   read(slot: string): Promise<JsonValue | undefined>
   /**
-   * Keeps a value, at most 64 KiB of JSON, or removes it where it is undefined. Slots are sealed in storage, so that
-   * they may hold tokens; they survive a step-up, and end with the session. BAD_REQUEST past the limit; nothing is kept
-   * of a session that has ended.
+   * Stores a value, at most 64 KiB of JSON, or removes it if it is undefined. Slots are encrypted in storage, so
+   * that they may contain tokens; they survive a step-up, and end with the session. BAD_REQUEST beyond the limit;
+   * does nothing for a session that has ended.
    */
   write(slot: string, value: JsonValue | undefined): Promise<void>
   /** The session ends when `SessionAccess.endMarked` is called with the same text. */
   mark(mark: string): Promise<void>
 }
 
-/** What a mechanism puts into the session that its chain leads to. */
+/** What a mechanism stores in the session that its chain leads to. */
 export interface SessionContribution {
   readonly slots?: Readonly<Record<string, JsonValue>>
   readonly marks?: readonly string[]
@@ -43,7 +43,7 @@ export interface SessionView {
   /** To within half a minute. */
   readonly lastUsed: Date
   readonly expires: Date
-  /** Where it was started from: the address, and the browser's own words, cut short. Untrusted text. */
+  /** Where it was started from: the address, and the shortened User-Agent. Untrusted text. */
   readonly address: string
   readonly agent: string
 }
@@ -52,12 +52,15 @@ export interface SessionView {
 export interface SessionAccess {
   /** Latest first, at most 100. */
   ofUser(user: Identity): Promise<readonly SessionView[]>
-  /** False when the user has no such session. */
+  /** False if the user has no such session. */
   end(user: Identity, id: string): Promise<boolean>
-  /** Logs out everywhere; how many sessions ended. `except` is the id of one that stays. */
+  /** Logs out everywhere; returns how many sessions ended. `except` is the id of one that stays. */
   endAll(user: Identity, options?: { readonly except?: string }): Promise<number>
-  /** Ends the sessions that carry the mark, such as an outside issuer's session id; how many. */
+  /** Ends the sessions with the mark, such as an external issuer's session id; returns how many. */
   endMarked(mark: string): Promise<number>
-  /** Whole minutes until the request's session of that application ends; undefined when there is none. Does not extend it. */
+  /**
+   * Whole minutes until the request's session of that application expires; undefined if there is none. Does not
+   * extend it.
+   */
   minutesLeft(application: string, request: Pick<GatewayRequest, 'headers' | 'host'>): Promise<number | undefined>
 }

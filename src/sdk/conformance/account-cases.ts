@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { hostileTexts, stored, syncOptions, type TargetCase, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups } from '#sdk/target/target.ts'
 
-/** Users come, change and go, each call as often as one likes. */
+/** Users are created, changed and deleted, and each call can be repeated. */
 export const accountCases: readonly TargetCase[] = [
   {
     name: 'a user that is not there is not found',
@@ -260,7 +260,7 @@ export const accountCases: readonly TargetCase[] = [
   },
 ]
 
-/** For targets that take logins which differ in letter case only for one, as the rest of Gatehouse does. */
+/** For targets that treat logins which differ only in letter case as one, like the rest of Gatehouse. */
 export const spellingCases: readonly TargetCase[] = [
   {
     name: 'a login in other letters is the same user: found, changed and deleted, and never a second one',

@@ -78,7 +78,7 @@ function groupCase(name: string, run: (target: GroupTarget, fixture: TargetFixtu
   }
 }
 
-/** False for a target that makes and deletes groups and cannot change them. */
+/** False for a target that creates and deletes groups and can't change them. */
 async function updates(
   target: GroupTarget,
   name: string,

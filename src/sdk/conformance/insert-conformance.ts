@@ -6,17 +6,17 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
 
 /**
- * An insert that holds three people, with the logins ada, bob and carol, `mail` of login@example.com, and of these ada and
- * bob in the group `admins`; and a group `guests`, which has nobody unless the system wants somebody in every group.
+ * An insert with three users, with the logins ada, bob and carol, `mail` of login@example.com, ada and bob in the
+ * group `admins`; and a group `guests`, which is empty unless the system needs a member in every group.
  */
 export interface InsertFixture {
   readonly insert: DirectoryInsert
   readonly suffix: Dn
   person(login: string): Dn
   group(name: string): Dn
-  /** The attribute that holds logins. */
+  /** The attribute with logins. */
   readonly login: string
-  /** Ada's; absent where the insert checks no passwords. */
+  /** Ada's; absent if the insert checks no passwords. */
   readonly password?: string
   close?(): Promise<void>
 }
@@ -30,7 +30,7 @@ type Case = (fixture: InsertFixture) => Promise<void>
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 const equal = (attribute: string, value: string): Filter => ({ kind: 'equal', attribute, value })
 
-/** What every directory insert owes; `open` gives each case one of its own, or one that no case changes. */
+/** What every directory insert must do; `open` returns a separate insert for each case, or one that no case changes. */
 export function insertConformance(open: () => Promise<InsertFixture>, { test }: InsertSuite): void {
   for (const [name, run] of Object.entries(cases)) {
     test(name, async () => {

@@ -5,7 +5,7 @@ import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 
 const equal = (attribute: string, value: string): Filter => ({ kind: 'equal', attribute, value })
 
-/** For targets that can be asked. */
+/** For targets with lookups. */
 export const lookupCases: readonly TargetCase[] = [
   {
     name: 'look-up by login and by id',

@@ -64,7 +64,7 @@ export const nestingCases: readonly TargetCase[] = [
         await assert.rejects(nest(target, fixture, name, other, all), { code: 'CONFLICT' })
         assert.ok(!(await membersOf(target, name)).groups.includes('other'))
       }
-      // Two ways down are no circle.
+      // Two paths down are not a circle.
       await nest(target, fixture, 'all', ops)
       assert.deepEqual((await membersOf(target, 'all')).groups, ['eng', 'ops'])
     },
@@ -181,7 +181,7 @@ async function membersOf(target: NestingTarget, name: string) {
   }
 }
 
-/** What a group calls these users. */
+/** How a group names these users. */
 async function memberNames(target: NestingTarget, ...logins: string[]): Promise<string[]> {
   const names = logins.map(async (login) =>
     target.groupMembersAreIds ? ((await target.lookupUserByLogin(login))?.id ?? '') : login,

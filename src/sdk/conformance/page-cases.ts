@@ -5,7 +5,7 @@ import type { SortOrder } from '#identity/user-directory.ts'
 import { type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups, type LookupTarget, type SearchQuery } from '#sdk/target/target.ts'
 
-/** Orders and positions, for targets that can be asked. */
+/** Orders and positions, for targets with lookups. */
 export const pageCases: readonly TargetCase[] = [
   {
     name: 'search in order: by the first value, letter case folded, those without one last; and all in reverse',

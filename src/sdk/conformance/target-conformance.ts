@@ -18,11 +18,11 @@ import { hasLookups, hasPasswords, type Target, type TargetChange } from '#sdk/t
 export interface TargetConformanceOptions extends Partial<TargetNames> {
   /** The test runner's own: `test` of node:test or of Vitest. */
   readonly test: (name: string, run: () => Promise<void>) => unknown
-  /** The target can be asked who it holds; true when absent. */
+  /** The target has lookups; true if absent. */
   readonly lookups?: boolean
-  /** `ada` and `ADA` are two users to the system behind the target; false when absent. */
+  /** `ada` and `ADA` are two users in the system of the target; false if absent. */
   readonly exactLogins?: boolean
-  /** A user is found by the login's own letters alone, though none is made whose login differs in letter case only. */
+  /** A user is found only by the exact login, although no two logins differ only in letter case. */
   readonly exactLookups?: boolean
 }
 
@@ -32,8 +32,8 @@ export interface OpenedTarget {
 }
 
 /**
- * What every target must do, whatever it is made of. Each case opens a target of its own, which must be empty: no
- * users, and none of the groups holding anyone.
+ * What every target must do. Each case opens its own target, which must be empty: no users, and no members in the
+ * groups.
  */
 export function targetConformance(
   name: string,
@@ -77,7 +77,7 @@ export function targetConformance(
   })
 }
 
-/** Every change is told, and nothing else. */
+/** Exactly the changes are reported. */
 const auditCases: readonly TargetCase[] = [
   {
     name: 'audit: creating tells the entry, its attributes and its groups',
@@ -153,7 +153,7 @@ function assertTold({ changes }: TargetFixture, wanted: Partial<TargetChange>): 
   assert.ok(told, `no audit entry like ${JSON.stringify(wanted)} in ${JSON.stringify(changes)}`)
 }
 
-/** New logins, for targets that can give one, and changes that are bound to a version, for those that keep them. */
+/** New logins, for targets that can rename users, and changes bound to a version, for targets that have versions. */
 const versionCases: readonly TargetCase[] = [
   {
     name: 'a user takes a new login along with all it has, and other changes with it',

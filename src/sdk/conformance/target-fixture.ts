@@ -6,7 +6,7 @@ import type { SyncOptions, Target, TargetChange, TargetRequest } from '#sdk/targ
 /** What a conformance case works with: an empty target, and the names it may use there. */
 export interface TargetFixture {
   readonly target: Target
-  /** `ada` and `ADA` are two users to the system behind the target. */
+  /** `ada` and `ADA` are two users in the system of the target. */
   readonly exactLogins: boolean
   readonly attributes: TargetNames['attributes']
   readonly groups: TargetNames['groups']
@@ -16,9 +16,9 @@ export interface TargetFixture {
 }
 
 export interface TargetNames {
-  /** Attributes that the target stores as given; the first may have several values. */
+  /** Attributes that the target stores unchanged; the first may have several values. */
   readonly attributes: readonly [string, string, string]
-  /** Groups that exist in the target, or come into being when a user joins. */
+  /** Groups that exist in the target, or are created when a user joins. */
   readonly groups: readonly [string, string, string]
 }
 
@@ -53,7 +53,7 @@ export const syncOptions = (attributes: readonly string[], other: Partial<SyncOp
   ...other,
 })
 
-/** The user as plain values, in an order that does not depend on the target; undefined when absent. */
+/** The user as plain values, in an order that does not depend on the target; undefined if absent. */
 export async function stored({ target, attributes, request }: TargetFixture, userID: string) {
   const user = await target.findUser(userID, attributes, request)
   if (user === undefined) return undefined
@@ -61,7 +61,7 @@ export async function stored({ target, attributes, request }: TargetFixture, use
   return { userID: user.userID, values, groups: [...user.groups].sort() }
 }
 
-/** Texts that break whatever is made by joining strings. */
+/** Texts that break code which joins strings. */
 export const hostileTexts = [
   `O'Brien "the \\ one"`,
   "x'; DROP TABLE users; --",

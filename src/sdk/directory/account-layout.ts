@@ -4,7 +4,7 @@ import { parsed } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 
-/** Where people and groups of a store stand in the directory, and what they are named by. */
+/** Where users and groups of a store are in the directory, and their naming attributes. */
 export interface AccountLayout {
   readonly people: Dn
   readonly groups: Dn
@@ -36,7 +36,7 @@ export const layoutParameters = {
   }),
 }
 
-/** Ready to be put below a suffix. */
+/** Relative names, to be put below a suffix. */
 export function parseLayout(
   given: ParsedParameters<typeof layoutParameters>,
   params: Params,

@@ -80,7 +80,7 @@ test('ids of the store are found as entryUUID, and total counts people and group
   expect(await insert.search(all)).toMatchObject({ total: 4, entries: [{}] })
 })
 
-test('a position of one search is none of another', async () => {
+test('a position of one search is invalid for another', async () => {
   const insert = new AccountsInsert(accounts(people, []), layout)
   const first = await search(insert, { kind: 'present', attribute: 'mail' }, 1)
   expect(first.next).toBeDefined()
@@ -89,7 +89,7 @@ test('a position of one search is none of another', async () => {
   })
 })
 
-test('a filter that only reading everybody could answer is refused, not cut', async () => {
+test('a filter that needs to read all users is rejected, not cut', async () => {
   const searchUsers: Accounts['searchUsers'] = async ({ offset, limit }) => ({
     items: Array.from({ length: limit }, (_, i) => user(`u${offset + i}`, [])),
     total: 1_000_000,
@@ -127,7 +127,7 @@ const { filter: anyFilter } = fc.letrec<{ filter: Filter }>((tie) => ({
   ),
 }))
 
-test('whatever the store is asked, exactly the people come back whose entries match, each once', async () => {
+test('a search returns exactly the users whose entries match, each once', async () => {
   const held = fc.record({ groups: fc.subarray(groupNames), mail: fc.subarray(['a', 'b']) })
   await fc.assert(
     fc.asyncProperty(
@@ -161,7 +161,7 @@ test('whatever the store is asked, exactly the people come back whose entries ma
   )
 })
 
-test('what fails is told by the store itself', async () => {
+test('errors of the store pass unchanged', async () => {
   const down = new GatewayError('TARGET_UNREACHABLE', 'hr does not answer')
   const insert = new AccountsInsert({ ...accounts([], []), searchUsers: () => Promise.reject(down) }, layout)
   await expect(search(insert, { kind: 'and', filters: [] })).rejects.toBe(down)

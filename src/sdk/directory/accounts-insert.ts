@@ -14,16 +14,16 @@ import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-in
 import { type EntryWords, membershipClauses, type Narrowed, narrowFilter } from '#sdk/directory/entry-filter.ts'
 import type { LookupTarget, SearchPage, SearchQuery } from '#sdk/target/target.ts'
 
-/** What an insert needs of a store of users and groups; every target with look-ups has it. */
+/** What an insert needs of a store of users and groups; every target with lookups has it. */
 export type Accounts = Pick<
   LookupTarget,
   'lookupUserByLogin' | 'lookupUserById' | 'searchUsers' | 'lookupGroupByName' | 'searchGroups' | 'groupMembersAreIds'
 >
 
-/** How many candidates one search reads where a filter cannot be left to the store. */
+/** How many candidates one search reads if the store can't evaluate the filter. */
 const maxCandidates = 10_000
 const chunk = 500
-/** How many entries a clause of membership may stand for, and how many such clauses there may be. */
+/** How many entries a membership clause may expand to, and how many such clauses there may be. */
 const maxRelated = 1000
 const maxClauses = 20
 const lookupWidth = 8
@@ -31,7 +31,7 @@ const lookupWidth = 8
 const parts = ['people', 'groups'] as const
 type Part = (typeof parts)[number]
 
-/** Where a page starts: in which part, at which position of the store, and how many matches of there to pass over. */
+/** Where a page starts: the part, the position in the store, and how many of its matches to skip. */
 interface Place {
   readonly part: Part
   readonly at: Pick<SearchQuery, 'offset' | 'after'>
@@ -39,8 +39,8 @@ interface Place {
 }
 
 /**
- * A store of users and groups as a part of the directory: people stand in one container, groups in another. The containers
- * themselves are names only and have no entry.
+ * A store of users and groups as a part of the directory: users are in one container, groups in another. The
+ * containers themselves have no entry.
  */
 export class AccountsInsert implements DirectoryInsert {
   readonly #accounts: Accounts
@@ -48,7 +48,7 @@ export class AccountsInsert implements DirectoryInsert {
   readonly #shape: EntryShape
   readonly #target: string | undefined
 
-  /** `target`: the name of the target whose accounts these are, where they are one's. */
+  /** `target`: the name of the target of these accounts, if there is one. */
   constructor(accounts: Accounts, layout: AccountLayout, target?: string) {
     this.#accounts = accounts
     this.#layout = layout
@@ -56,7 +56,7 @@ export class AccountsInsert implements DirectoryInsert {
     this.#shape = new EntryShape(layout)
   }
 
-  /** The login that a name stands for; undefined for a name that no person can have here. */
+  /** The login of a name; undefined for a name that no user can have here. */
   loginOf(dn: Dn): string | undefined {
     return leafBelow(this.#layout.people, dn, this.#layout.userAttribute)
   }
@@ -104,7 +104,7 @@ export class AccountsInsert implements DirectoryInsert {
     return logins.map((login) => this.#shape.personName(login))
   }
 
-  /** By the names that a search of many knows attributes by. */
+  /** By the attribute names of the current search. */
   #single(entry: InsertEntry | undefined, part: Part, filter: Filter): DirectoryPage<InsertEntry> {
     return { entries: entry !== undefined && matches(filter, this.#shape.source(entry, part)) ? [entry] : [] }
   }
@@ -136,7 +136,7 @@ export class AccountsInsert implements DirectoryInsert {
     }
   }
 
-  /** Adds to `entries` until they are `limit` many; where to go on, or undefined at the end of the part. */
+  /** Adds to `entries` up to `limit`; returns where to continue, or undefined at the end of the part. */
   async #read(
     start: Place,
     asked: Narrowed,
@@ -170,7 +170,7 @@ export class AccountsInsert implements DirectoryInsert {
     return storePage(await this.#accounts.searchGroups(asked), asked, (one) => this.#shape.group(one, []))
   }
 
-  /** Undefined where not even the store knows. */
+  /** Undefined if the store does not know either. */
   async #total(narrowed: ReadonlyMap<Part, Narrowed>): Promise<number | undefined> {
     let total = 0
     for (const [part, asked] of narrowed) {
@@ -230,7 +230,7 @@ export class AccountsInsert implements DirectoryInsert {
 
 const query = ({ filter }: Narrowed): { readonly filter?: Filter } => (typeof filter === 'boolean' ? {} : { filter })
 
-/** A store that gives no positions is asked by offset. */
+/** A store without positions is read by offset. */
 function storePage<T>({ items, total, next }: SearchPage<T>, asked: SearchQuery, entry: (item: T) => InsertEntry) {
   const end = asked.offset + items.length
   const byOffset = asked.after === undefined && items.length > 0 && end < total ? { offset: end } : undefined
@@ -250,7 +250,7 @@ function readPlace(scope: PageScope, text: string): Place {
 
 const personClasses = ['top', 'person', 'organizationalPerson', 'inetOrgPerson']
 const groupClasses = ['top', 'groupOfUniqueNames', 'groupOfNames']
-/** The store's own identifier, by the name that directories have for it (RFC 4530). */
+/** The store's own identifier, under its directory name (RFC 4530). */
 const idAttribute = 'entryUUID'
 
 /** Users and groups as entries. */
@@ -289,7 +289,7 @@ class EntryShape {
     return this.#layout.people.child(this.#layout.userAttribute, login)
   }
 
-  /** Undefined for what is no name. */
+  /** Undefined for anything but a distinguished name. */
   parsedName(text: string): Dn | undefined {
     try {
       return Dn.parse(text)
@@ -323,14 +323,14 @@ class EntryShape {
     return { dn: this.#layout.groups.child(this.#layout.groupAttribute, group.name), attributes, id: group.id }
   }
 
-  /** The entry as the store's own filters see it, where it knows an attribute by two names. */
+  /** The entry as the store's own filters see it, if it knows an attribute by two names. */
   source({ attributes }: InsertEntry, part: 'people' | 'groups'): AttributeSource {
     const entryNames = new Map(Array.from(this.#words[part].names, ([name, own]) => [own.toLowerCase(), name]))
     return { values: (name) => attributes.values(entryNames.get(name.toLowerCase()) ?? name) }
   }
 }
 
-/** The value of the one RDN of this type that `dn` has below `container`; undefined when it stands elsewhere. */
+/** The value of the one RDN of this type that `dn` has below `container`; undefined if it is elsewhere. */
 function leafBelow(container: Dn, dn: Dn, type: string): string | undefined {
   const [first] = dn.rdns
   const [rdn] = first ?? []

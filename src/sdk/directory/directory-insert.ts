@@ -7,42 +7,44 @@ import type { StoredAccount } from '#sdk/target/target.ts'
 import type { TargetHost } from '#sdk/target/target-module.ts'
 
 /**
- * A part of the virtual directory: everything at and below one suffix. All names that it is given, and all that it gives,
- * in DN-valued attributes too, are names of the virtual tree; where its own system has others, it translates both ways.
- * Names of attributes are its own system's: the directory renames them by the insert's `mapping`.
+ * A part of the virtual directory: everything at and below one suffix. All names that it gets and returns,
+ * including DN-valued attributes, are names of the virtual tree; if its own system has others, it translates both
+ * ways. Attribute names are those of its own system: the directory renames them by the insert's `mapping`.
  *
- * Failures are thrown as GatewayError: TARGET_UNREACHABLE when the system does not answer (never an empty answer, since
- * "nobody" and "nobody could be asked" are different things to whoever decides by it), TARGET_FAILED when it refuses,
- * BAD_REQUEST for a filter or position that it cannot serve. Every wait is bounded.
+ * Failures are thrown as GatewayError: TARGET_UNREACHABLE if the system does not answer (never an empty result,
+ * since "no one" and "unknown" are different for rules), TARGET_FAILED if it refuses, BAD_REQUEST for a filter or
+ * position that it can't serve. Every wait is bounded.
  */
 export interface DirectoryInsert extends Closable {
   /**
-   * Entries at or below `base`, which is at or below the suffix, in a stable order, at most `limit` (from 1 to 1,000) of
-   * them. `attributes` are those wanted, of which objectClass and the entry's identifier always are two; more may come. The filter is exact: what the
-   * system cannot filter is finished here; names in it are compared as names (RFC 4514), however they are written. A page
-   * may be short, or even empty, and still have a `next`. A `base` that does not exist has no entries. The members of a group are owed
-   * only where it is read by its name (scope `base`).
+   * Entries at or below `base`, which is at or below the suffix, in a stable order, at most `limit` (from 1 to
+   * 1,000) of them. `attributes` are the requested ones, which always include objectClass and the entry's
+   * identifier; more may be returned. The filter is exact: this evaluates what the system can't; names in it are
+   * compared as names (RFC 4514), in any spelling. A page may be short, or even empty, and still have a `next`. A
+   * `base` that does not exist has no entries. The members of a group are required only if it is read by its name
+   * (scope `base`).
    */
   search(search: DirectoryPageSearch): Promise<DirectoryPage<InsertEntry>>
   /**
-   * Whether the static group, which is at or below the suffix, holds the member, which may stand anywhere. False when
-   * there is no such group. Without reading all members.
+   * Whether the static group, which is at or below the suffix, contains the member, which may be anywhere. False if
+   * there is no such group. Does not read all members.
    */
   isMember(group: Dn, member: Dn): Promise<boolean>
-  /** The static group's members, at most this many; names of anywhere. None when there is no such group. */
+  /** The static group's members, at most this many; their names may be anywhere. None if there is no such group. */
   members(group: Dn, limit: number): Promise<readonly Dn[]>
   /**
-   * Whether this is the entry's password. False for an entry that does not exist, has no password or is locked, after the
-   * same time. Never called with an empty password. Absent where the system checks none. `local: false` says that the
-   * caller is not on this machine.
+   * Whether this is the entry's password. False for an entry that does not exist, has no password or is locked,
+   * after the same time. Never called with an empty password. Absent if the system checks none. `local: false`
+   * means that the caller is not on this machine.
    */
   bind?(dn: Dn, password: string, caller?: { readonly local: boolean }): Promise<boolean>
   /**
-   * Sets the password that `bind` checks. With an `id`, only while the entry has it: NOT_FOUND otherwise, as for an entry
-   * that doesn't exist. BAD_REQUEST for a password that the system rejects. Absent where the insert can't write passwords.
+   * Sets the password that `bind` checks. With an `id`, only while the entry has it: NOT_FOUND otherwise, as for an
+   * entry that doesn't exist. BAD_REQUEST for a password that the system rejects. Absent if the insert can't write
+   * passwords.
    */
   setEntryPassword?(dn: Dn, password: string, id: string | undefined): Promise<void>
-  /** The name of the entry that shows this account of a target; undefined where the insert doesn't show it. */
+  /** The name of the entry that shows this account of a target; undefined if the insert doesn't show it. */
   entryOf?(account: TargetAccount): Dn | undefined
 }
 
@@ -53,13 +55,16 @@ export interface TargetAccount {
   readonly stored: StoredAccount | undefined
 }
 
-/** People, groups and passwords that can be changed from the command line. Each change tells what it did, for the audit. */
+/**
+ * Users, groups and passwords that can be changed from the command line. Each change returns what it did, for the
+ * audit.
+ */
 export interface PeopleInsert extends DirectoryInsert {
-  /** Throws CONFLICT when the login is taken, BAD_REQUEST for a password that is not taken. */
+  /** Throws CONFLICT if the login is taken, BAD_REQUEST for a password that is rejected. */
   addPerson(person: NewPerson): Promise<readonly UserChange[]>
-  /** Throws NOT_FOUND, BAD_REQUEST for a password that is not taken. */
+  /** Throws NOT_FOUND, and BAD_REQUEST for a password that is rejected. */
   setPassword(login: string, password: string): Promise<readonly UserChange[]>
-  /** No changes when there was nobody. */
+  /** No changes if there was no such user. */
   removePerson(login: string): Promise<readonly UserChange[]>
   listPeople(limit: number, after?: string): Promise<PeoplePage>
 }
@@ -68,7 +73,7 @@ export interface NewPerson {
   readonly login: string
   readonly attributes: ReadonlyMap<string, readonly string[]>
   readonly groups: readonly string[]
-  /** Undefined for somebody who cannot log in by password. */
+  /** Undefined for a user who can't log in by password. */
   readonly password: string | undefined
 }
 
@@ -79,9 +84,9 @@ export interface PeoplePage {
 
 export const keepsPeople = (insert: DirectoryInsert): insert is PeopleInsert => 'addPerson' in insert
 
-/** What an insert may ask of Gatehouse; `targets` are all there by now. */
+/** What an insert may use of Gatehouse; all `targets` already exist. */
 export interface InsertHost extends TargetHost {
-  /** Where the insert stands. */
+  /** The suffix of the insert. */
   readonly suffix: Dn
   /** Whether the public listener is a loopback address. Absent counts as no. */
   readonly loopbackOnly?: boolean | undefined

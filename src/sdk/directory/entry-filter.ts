@@ -1,36 +1,39 @@
 import type { CompareFilter, Filter } from '#identity/filter/ast.ts'
 import { evaluate } from '#identity/filter/evaluate.ts'
 
-/** How entries of one kind, people or groups, are known in the store behind them. */
+/** How a store knows entries of one kind, users or groups. */
 export interface EntryWords {
-  /** What every entry of the kind has as its objectClass; the store has no such attribute. */
+  /** The objectClass of every entry of the kind; the store has no such attribute. */
   readonly classes: readonly string[]
-  /** The store's names for attributes that it calls otherwise, by their names in lower case. */
+  /** The store's names of attributes, by their directory names in lower case. */
   readonly names: ReadonlyMap<string, string>
-  /** Attributes of membership, in lower case, which the store can be asked about by the other side's names only. */
+  /** Membership attributes, in lower case, which the store can only search by the names of the other side. */
   readonly membership: ReadonlySet<string>
   /** The store's name for an entry's own name. */
   readonly ownName: string
 }
 
-/** What to ask of the store. */
+/** The query for the store. */
 export interface Narrowed {
-  /** Of all entries, or of none, where it is true or false. */
+  /** All entries if true, none if false. */
   readonly filter: Filter | boolean
-  /** False where the store gives more entries than match, so that each has to be tested. */
+  /** False if the store returns more entries than match, so that each has to be tested. */
   readonly exact: boolean
 }
 
 interface Part extends Narrowed {
-  /** Where an entry has no membership the store says false and the filter nothing, which only a negation tells apart. */
+  /**
+   * For an entry without a membership the store returns false and the filter undefined, which differ only under a
+   * negation.
+   */
   readonly membership?: boolean
 }
 
 const untold: Part = { filter: true, exact: false }
 
 /**
- * A directory filter as a store understands it. `related` gives, for the value of a clause of membership, the entries
- * that it holds for by their own names; undefined where they are too many to be named.
+ * A directory filter for a store. `related` returns, for the value of a membership clause, the names of the
+ * matching entries; undefined if they are too many.
  */
 export function narrowFilter(
   filter: Filter,
@@ -58,7 +61,7 @@ export function narrowFilter(
   return { filter: narrowed, exact }
 }
 
-/** Every clause of membership that asks for one value. */
+/** Every membership clause that compares with one value. */
 export function membershipClauses(filter: Filter, words: EntryWords): readonly CompareFilter[] {
   switch (filter.kind) {
     case 'and':

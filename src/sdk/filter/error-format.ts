@@ -4,7 +4,7 @@ import type { GatewayResponse } from '#sdk/filter/http.ts'
 /** How an API reports a failure. Status, Retry-After and the error's own headers are added by the pipeline. */
 export type ErrorFormat = (error: GatewayError, requestId: string) => Pick<GatewayResponse, 'headers' | 'body'>
 
-/** The format of every API without one of its own. */
+/** The format of every API without its own. */
 export const jsonErrors: ErrorFormat = ({ publicText, problems, code }, requestId) => ({
   headers: { 'content-type': 'application/json; charset=utf-8' },
   body: JSON.stringify({

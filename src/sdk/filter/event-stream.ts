@@ -1,6 +1,6 @@
 import type { JsonObject } from '#kernel/json.ts'
 
-/** Something that happened to one subject, to be told as one Security Event Token (RFC 8417). */
+/** Something that happened to one subject, reported as one Security Event Token (RFC 8417). */
 export interface SecurityEvent {
   /** The transaction it belongs to. */
   readonly transaction: string
@@ -11,18 +11,18 @@ export interface SecurityEvent {
 }
 
 export interface EventStreamOptions {
-  /** Those who open the same name share one stream. */
+  /** Streams opened with the same name are one stream. */
   readonly name: string
   readonly issuer: string
   readonly audience: string
   /** The signing key of the installation. */
   readonly key: string
-  /** Where events are pushed to (RFC 8935); without it they wait until they are polled. */
+  /** Where events are pushed (RFC 8935); without it they wait for polls. */
   readonly push?: { readonly url: URL; readonly token?: string }
 }
 
 export interface EventStream {
-  /** Settles when the events are durable, in this order and behind all before them. */
+  /** Resolves when the events are durable, in this order and after all earlier ones. */
   append(events: readonly SecurityEvent[]): Promise<void>
   close(): Promise<void>
 }
@@ -31,11 +31,11 @@ export interface EventStream {
 export interface EventPoll {
   /** None: only acknowledges. */
   readonly max: number
-  /** Ids of tokens that were received; they are not given again. */
+  /** Ids of received tokens, which are not returned again. */
   readonly acknowledged: readonly string[]
-  /** Ids of tokens that the receiver cannot use, and why; they are not given again. */
+  /** Ids of tokens that the receiver can't use, and why; they are not returned again. */
   readonly refused: ReadonlyMap<string, { readonly error: string; readonly description: string }>
-  /** How long to wait for an event where there is none. */
+  /** How long to wait for an event. */
   readonly waitMillis: number
   /** Ends the wait. */
   readonly signal: AbortSignal
@@ -47,5 +47,5 @@ export interface PolledEvents {
   readonly more: boolean
 }
 
-/** Throws TOO_MANY_REQUESTS when too many wait for the stream. */
+/** Throws TOO_MANY_REQUESTS if too many wait for the stream. */
 export type PollEvents = (stream: string, poll: EventPoll) => Promise<PolledEvents>

@@ -2,10 +2,10 @@ import type { Subject } from '#identity/subject.ts'
 import type { SessionHandle } from '#sdk/auth/session.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
-/** Who a request turned out to come from, for the access log. Holds no credential. */
+/** The caller of a request, for the access log. Has no credential. */
 export interface LoggedCaller {
   readonly subject: string
-  /** The endpoint of the token service that was asked. */
+  /** The called endpoint of the token service. */
   readonly endpoint: string
   readonly workload: Readonly<Record<string, string | undefined>>
 }
@@ -20,14 +20,14 @@ export interface Exchange {
   /** What follows the mount: empty, or starting with a slash. */
   readonly pathInfo: string
   readonly subject: Subject
-  /** Set where the caller is known by a session of the application. */
+  /** Set if a session of the application authenticates the caller. */
   readonly session?: SessionHandle
-  /** Names the caller in the access log, where only the filter finds out who it is. */
+  /** Names the caller in the access log, if only the filter knows it. */
   identify?(caller: LoggedCaller): void
   /**
-   * Makes sure that the session was authenticated at the chain's level or above, and not longer ago than asked. Gives the
-   * answer to return when it was not: a browser is sent to log in and comes back to this address, others get a 401.
-   * Absent where the application keeps no sessions.
+   * Requires that the session was authenticated at the chain's level or above, and not longer ago than requested.
+   * Otherwise returns the response: a browser is sent to log in and returns to this URL, others get a 401. Absent
+   * if the application keeps no sessions.
    */
   requireLogin?(chain: string, options?: { readonly maxAgeSeconds?: number }): Promise<GatewayResponse | undefined>
 }

@@ -30,7 +30,7 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   /** The virtual directory. */
   readonly directory: Directory
   readonly keys: KeySource
-  /** Any rule passes; none denies. */
+  /** One passing rule is enough; no rule denies. */
   authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   readonly workflows: WorkflowStarter
   /** Stored runs. */
@@ -50,9 +50,9 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly issuers?: IssuerAccess
   /** The token endpoints; absent if none are configured. */
   readonly tokens?: TokenService
-  /** The endpoints of the token service that have an injector. None when absent. */
+  /** The endpoints of the token service that have an injector. None if absent. */
   readonly stsPodEndpoints?: readonly PodEndpoint[]
-  /** Writes a decision of the injector to the audit, within a second or so. Never rejects. */
+  /** Writes a decision of the injector to the audit, within about a second. Never rejects. */
   recordAdmission?(admission: PodAdmission): Promise<void>
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
@@ -67,10 +67,10 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
 
 /** What the configuration shows about a workflow and those it calls. */
 export interface WorkflowFacts {
-  /** The request parameters that they take; undefined when there is no workflow of that name. */
+  /** The request parameters that they accept; undefined for an unknown workflow. */
   workflowParameters(name: string): ReadonlySet<string> | undefined
-  /** The attributes that they, or any target, make logins of; `any` if a mapper may read anything for one. */
+  /** The attributes from which they, or any target, make logins; `any` if a mapper may read any attribute. */
   loginAttributes(workflow: string): ReadonlySet<string> | 'any'
-  /** What they write of what they are started with. */
+  /** What they write of their input. */
   workflowWrites(workflow: string): WorkflowWrites
 }

@@ -13,14 +13,14 @@ import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
 
 export type Next = () => Promise<GatewayResponse>
 
-/** A link of a URL's filter chain. It answers by returning a response, or passes on with `next()`. */
+/** A link of a URL's filter chain. It returns a response, or calls `next()`. */
 export interface Filter extends Closable {
   handle(exchange: Exchange, next: Next): Promise<GatewayResponse>
 }
 
-/** A form that people can be invited to, also from the command line. */
+/** A form that users can be invited to, also from the command line. */
 export interface InvitationForm {
-  /** Under which name its invitations are kept. */
+  /** The name under which its invitations are stored. */
   name(application: string): string
   /** What is wrong with an invitation that sets these attributes. */
   problems(email: string, attributes: Readonly<Record<string, string>>): readonly string[]
@@ -29,28 +29,28 @@ export interface InvitationForm {
 
 export interface PreparedFilter {
   readonly className: string
-  /** True: the filter answers every request itself, so nothing behind it is reached. `sometimes`: only it can tell. */
+  /** True: the filter answers every request itself, so no later one is reached. `sometimes`: only the filter knows. */
   readonly answers: boolean | 'sometimes'
   readonly errors: ErrorFormat
-  /** Changes may come as HTML forms, since each brings a proof of its own that no other site can have. */
+  /** Changes may be HTML forms, since each has a proof that no other site can have. */
   readonly takesForms: boolean
-  /** A request to it is no use of the caller's session, which expires as if there had been none. */
+  /** A request to it does not count as use of the caller's session. */
   readonly leavesSession?: boolean
   /**
-   * Beginnings of `pathInfo`, such as `/assets/`, below which there is no secret: everybody may read there, without a login
-   * and without a rule, so that a page can load its files when its session has ended. Only a URL's first filter has them,
-   * since one before it may be there to refuse.
+   * Prefixes of `pathInfo`, such as `/assets/`, with public content: everyone may read there, without a login and
+   * without a rule, so that a page can load its files after its session has ended. Only a URL's first filter has
+   * them, since one before it may refuse.
    */
   readonly openPaths?: readonly string[]
-  /** Chains that it may ask for by `Exchange.requireLogin`. */
+  /** Chains that it may request by `Exchange.requireLogin`. */
   readonly chains?: readonly string[]
-  /** Where the links of approval mails are to lead, if this filter answers them. */
+  /** The URL for links of approval mails, if this filter handles them. */
   readonly approvalLinks: ApprovalLinkPage | undefined
-  /** The form that invitations are for, if this filter has one. */
+  /** The form for invitations, if this filter has one. */
   readonly invitations?: InvitationForm | undefined
   /** What `explain` prints about it: workflows, targets. */
   readonly summary: readonly { readonly label: string; readonly value: string }[]
-  /** How attributes travel through it, for the data-flow check. */
+  /** How attributes pass through it, for the data-flow check. */
   readonly flow: AttributeFlow | undefined
   /** For the check of what callers can make workflows write. */
   readonly callable?: CallableWorkflows | undefined
@@ -70,7 +70,7 @@ export interface FilterDefinition<C> {
   readonly parameters: ParameterTable
   readonly answers: PreparedFilter['answers']
   readonly errors?: ErrorFormat
-  /** See PreparedFilter; no form is taken when absent. */
+  /** See PreparedFilter; no forms if absent. */
   readonly takesForms?: boolean
   /** See PreparedFilter. */
   readonly leavesSession?: boolean

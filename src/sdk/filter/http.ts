@@ -2,10 +2,10 @@ import type { Readable } from 'node:stream'
 
 /** One HTTP request, checked for host, path and size limits before any module sees it. */
 export interface GatewayRequest {
-  /** Stands in the log, in X-Request-Id and in error bodies. */
+  /** In the log, in X-Request-Id and in error bodies. */
   readonly id: string
   readonly method: string
-  /** `https://host[:port]` as the client named it, for absolute addresses in answers. */
+  /** `https://host[:port]` as the client named it, for absolute URLs in responses. */
   readonly origin: string
   /** Lower case, without port. */
   readonly host: string
@@ -14,11 +14,11 @@ export interface GatewayRequest {
   readonly query: URLSearchParams
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly remoteAddress: string
-  /** Whether it came from this machine itself, and was not forwarded for another. Absent counts as no. */
+  /** Whether it came from this machine, and was not forwarded for another. Absent counts as no. */
   readonly isLocal?: boolean
-  /** Fires when the client is gone or the request's time is up. */
+  /** Fires when the client disconnects or the request times out. */
   readonly signal: AbortSignal
-  /** The whole body; throws BODY_TOO_LARGE past the limit (the server's own limit when none is given). Repeatable. */
+  /** The whole body; throws BODY_TOO_LARGE beyond the limit (by default the server's). Can be called repeatedly. */
   body(limit?: number): Promise<Buffer>
 }
 
@@ -28,7 +28,7 @@ export interface GatewayResponse {
   readonly body?: string | Buffer | Readable
 }
 
-/** A header's first value; undefined when it is absent. */
+/** A header's first value; undefined if it is absent. */
 export function header(request: Pick<GatewayRequest, 'headers'>, name: string): string | undefined {
   const value = request.headers[name.toLowerCase()]
   return Array.isArray(value) ? value[0] : value

@@ -48,12 +48,12 @@ describe('a page', () => {
     )
   })
 
-  test.each(['red', '#12', '#1234567', '#12345g', '', '#123; } *', 'url(x)'])('%j is no colour', (written) => {
+  test.each(['red', '#12', '#1234567', '#12345g', '', '#123; } *', 'url(x)'])('%j is not a colour', (written) => {
     expect(() => parseColour(written)).toThrow('must be #rgb or #rrggbb')
     expect(() => notice(200, 'T', 'x', { theme: { main: written, dark: '#000' } })).toThrow()
   })
 
-  test('tells a failure by its public text and the id of the request only', () => {
+  test('shows only the public text of a failure and the id of the request', () => {
     const { body } = htmlErrors(new GatewayError('INTERNAL', 'the database password is x'), 'request-7')
     expect(body).toContain('An internal error occurred. (request-7)')
     expect(body).not.toContain('password')

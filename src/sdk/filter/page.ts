@@ -11,7 +11,7 @@ export interface Theme {
 
 export const defaultTheme: Theme = { main: '#AC1622', dark: '#780f17' }
 
-/** Throws an Error for what is no colour, since it becomes part of a style sheet. */
+/** Throws an Error for anything but a colour, since it becomes part of a style sheet. */
 export function parseColour(written: string): string {
   if (!/^#(?:[0-9a-f]{3}|[0-9a-f]{6})$/i.test(written)) throw new Error(`must be #rgb or #rrggbb, not "${written}"`)
   return written
@@ -51,7 +51,7 @@ function sheetOf(theme: Theme): Sheet {
   return sheet
 }
 
-/** A piece of HTML, apart from text that has yet to be escaped. */
+/** A piece of HTML, as opposed to text that has to be escaped. */
 class Markup {
   readonly html: string
 
@@ -62,7 +62,7 @@ class Markup {
 
 export type { Markup }
 
-/** HTML in which every value is escaped, unless it is markup already. */
+/** HTML in which every value is escaped, unless it is already markup. */
 export function html(
   strings: TemplateStringsArray,
   ...values: readonly (string | Markup | readonly Markup[])[]
@@ -78,17 +78,17 @@ export interface PageOptions {
   readonly theme?: Theme
   /** For a page with little on it, such as a login form. */
   readonly narrow?: boolean
-  /** A script of this origin, by its path, for the few pages that cannot do without one. */
+  /** A script of this origin, by its path, for the few pages that need one. */
   readonly script?: string
-  /** Where the page leads by itself: a path of this host. */
+  /** Where the page redirects: a path of this host. */
   readonly refresh?: string
-  /** The answer to a form may in the end lead to another site, such as an application that people log in for. */
+  /** The response to a form may lead to another site, such as the application of a login. */
   readonly formsLeadAnywhere?: boolean
 }
 
 /**
- * A page for people. Nothing is loaded or run that is not named here, no other site may show it, and its address goes to
- * no other. To this one it may: with `no-referrer` browsers would not say either that a form is from here.
+ * A page for people. It loads and runs only what is named here, no other site may frame it, and other sites do not
+ * see its URL. This site does: with `no-referrer` browsers would not say that a form is from here either.
  */
 export function page(
   status: number,
@@ -120,7 +120,7 @@ ${content}
     "default-src 'none'",
     `style-src 'sha256-${hash}'`,
     ...(script === undefined ? [] : ["script-src 'self'", "connect-src 'self'"]),
-    // Browsers apply this to every redirect that follows, and every value on the page is escaped.
+    // Browsers apply this to every later redirect, and every value on the page is escaped.
     ...(formsLeadAnywhere ? [] : ["form-action 'self'"]),
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -135,10 +135,10 @@ ${content}
   return { status, headers, body: document.html }
 }
 
-/** A page that says one thing. */
+/** A page with one message. */
 export const notice = (status: number, title: string, text: string, options: PageOptions = {}) =>
   page(status, title, html`<p>${text}</p>`, options)
 
-/** Failures of the pipeline as a page, for filters that people meet in a browser. */
+/** Failures of the pipeline as a page, for filters that people use in a browser. */
 export const htmlErrors: ErrorFormat = (error, requestId) =>
   notice(error.status, 'Something went wrong', `${error.publicText} (${requestId})`)

@@ -6,30 +6,30 @@ import type { MailText } from '#sdk/notifier/mail.ts'
 
 /** How new passwords reach the system that checks them. */
 export interface PasswordWriter {
-  /** The target that they are written to; the entry's directory insert when undefined. */
+  /** The target that they are written to; undefined: the entry's directory insert. */
   readonly target: string | undefined
-  /** The attribute that holds a user's login, at the target as well. */
+  /** The attribute with a user's login, at the target as well. */
   readonly loginAttribute: string
   readonly mailAttribute: string
   /** The mail that confirms a change to its user; undefined: no one is notified. */
   confirmation(): MailText | undefined
-  /** Throws WEAK_PASSWORD. `values` are what is known of the user. */
+  /** Throws WEAK_PASSWORD. `values` are known values of the user. */
   check(password: string, values: Iterable<string>): Promise<void>
 }
 
 export interface ResetRequest {
-  /** Who takes the new password. */
+  /** Where the new password is written. */
   readonly form: string
-  /** Finds the user by what was typed. */
+  /** Finds the user by the typed text. */
   readonly filter: Filter
-  /** Where users are searched; the root of the directory when undefined. */
+  /** Where users are searched; undefined: the root of the directory. */
   readonly root: Dn | undefined
   readonly writer: PasswordWriter
   readonly validMillis: number
   /** Maximum number of links for one user per hour. */
   readonly perHour: number
   readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress'>
-  /** The mail with the link; the secret is in no other place. */
+  /** The mail with the link, the only place of the secret. */
   write(secret: string): MailText
 }
 
@@ -55,23 +55,24 @@ export interface OwnPasswordChange {
 /** Passwords that users set themselves. Every change ends sessions, and is audited, with the commit that reports it. */
 export interface PasswordAccess {
   /**
-   * Sends a link if exactly one active user with a mail address is found, and does not reveal whether it did. Throws only
-   * when the directory or the database doesn't answer.
+   * Sends a link if exactly one active user with a mail address is found, and does not reveal whether it did.
+   * Throws only if the directory or the database doesn't answer.
    */
   requestReset(request: ResetRequest): Promise<void>
   /** Whether the secret's link can be used now. */
   hasLink(form: string, secret: string): Promise<boolean>
   /**
-   * Sets the password and uses up the link; all sessions of the user end. `no link`: the link was used or replaced, has
-   * expired, or its user is gone or deactivated. `in use`: the link is being used right now. Throws WEAK_PASSWORD, and
-   * what the target throws; the link can then be used again.
+   * Sets the password and uses up the link; all sessions of the user end. `no link`: the link was used or replaced,
+   * has expired, or its user is gone or deactivated. `in use`: the link is being used right now. Throws
+   * WEAK_PASSWORD, and errors of the target; the link can then be used again.
    */
   reset(reset: PasswordReset): Promise<'changed' | 'no link' | 'in use'>
   /** Whether the subject has a password here that `change` can change. */
   canChange(subject: Subject, writer: PasswordWriter): boolean
   /**
-   * Sets the subject's own password; the other sessions of the user end, and their number is returned. Throws
-   * WRONG_PASSWORD, WEAK_PASSWORD, TOO_MANY_REQUESTS after failed attempts, and NOT_SUPPORTED where `canChange` is false.
+   * Sets the subject's own password; ends the other sessions of the user, and returns their number. Throws
+   * WRONG_PASSWORD, WEAK_PASSWORD, TOO_MANY_REQUESTS after failed attempts, and NOT_SUPPORTED if `canChange` is
+   * false.
    */
   change(change: OwnPasswordChange): Promise<number>
 }

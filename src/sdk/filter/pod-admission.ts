@@ -1,4 +1,4 @@
-/** What the injector decided about a pod that asks for tokens. */
+/** The injector's decision about a pod that requests tokens. */
 export interface PodAdmission {
   /** Of the call, as in the access log. */
   readonly requestId: string
@@ -6,12 +6,12 @@ export interface PodAdmission {
   readonly serviceAccount: string
   /** Its name, or the prefix that its name is made of. */
   readonly pod: string
-  /** Such as `ReplicaSet/cart-5d9c`; absent where no controller owns it. */
+  /** Such as `ReplicaSet/cart-5d9c`; absent if no controller owns it. */
   readonly owner?: string | undefined
   /** `admitted`: without any token. */
   readonly decision: 'injected' | 'admitted' | 'refused'
-  /** Whose tokens it gets. */
+  /** The endpoints whose tokens it gets. */
   readonly endpoints: readonly string[]
-  /** Why it does not get all that it asks for. */
+  /** Why it does not get all requested tokens. */
   readonly reasons: readonly string[]
 }

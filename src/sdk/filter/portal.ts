@@ -15,7 +15,7 @@ export interface PortalOrg {
   readonly showInPortal: boolean
   readonly showInRequest: boolean
   readonly showInReports: boolean
-  /** Any passes; none denies. Whoever may not see a branch sees nothing below it either. */
+  /** One passing rule is enough; no rule denies. A user who may not see a branch sees nothing below it either. */
   readonly rules: readonly Rule[]
 }
 
@@ -28,14 +28,14 @@ export interface PortalUrl {
   readonly org: string | undefined
   /** A PNG in base64, without white space. */
   readonly icon: string | undefined
-  /** Any passes; none denies. */
+  /** One passing rule is enough; no rule denies. */
   readonly rules: readonly Rule[]
 }
 
 export interface PortalReport {
-  /** As it is asked for. */
+  /** The name for requests. */
   readonly name: string
-  /** Undefined for one that nobody sees. */
+  /** Undefined for one that no one sees. */
   readonly org: string | undefined
   readonly spec: ReportSpec
 }
@@ -46,15 +46,15 @@ export interface PortalWorkflow {
   readonly description: string
   /** Undefined for one of every org. */
   readonly org: string | undefined
-  /** Only what is listed may be asked for. */
+  /** Only listed workflows may be requested. */
   readonly inList: boolean
   /** Present if the requester chooses an expiry date. */
   readonly accessEnds?: AccessEndOffer | undefined
-  /** Where it stands for one row per set of parameters. */
+  /** Present if it has one row per set of parameters. */
   readonly dynamic: DynamicWorkflows | undefined
 }
 
-/** What people mark or use. */
+/** Items that users mark or use. */
 export interface PortalItem {
   readonly kind: 'url' | 'workflow'
   readonly name: string
@@ -64,7 +64,7 @@ export interface MarkedPortalItem extends PortalItem {
   readonly at: Date
 }
 
-/** A set of parameters that somebody was shown. */
+/** A set of parameters that a user saw. */
 export interface OfferedParameters {
   readonly workflow: string
   readonly parameters: Readonly<Record<string, string>>
@@ -74,21 +74,21 @@ export interface OfferedParameters {
 export interface PortalMemory {
   /** In the order they were marked, at most 100. */
   favourites(user: UserRef): Promise<readonly MarkedPortalItem[]>
-  /** False when the user has 100 already. Marking again changes nothing. */
+  /** False if the user has 100 already. Marking again changes nothing. */
   addFavourite(user: UserRef, item: PortalItem): Promise<boolean>
   removeFavourite(user: UserRef, item: PortalItem): Promise<void>
   /** Latest first, at most 20. */
   recent(user: UserRef): Promise<readonly MarkedPortalItem[]>
   noteUse(user: UserRef, item: PortalItem): Promise<void>
-  /** One opaque reference for each, in their order: good for this user alone, and for an hour. */
+  /** One opaque reference for each, in order: valid for this user only, and for an hour. */
   offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]>
-  /** What was offered; undefined for a reference that is unknown, another's or too old. */
+  /** What was offered; undefined for a reference that is unknown, another user's or expired. */
   offered(user: UserRef, reference: string): Promise<OfferedParameters | undefined>
 }
 
-/** What a portal shows, as the configuration has it. Whoever asks finds out who may see what. */
+/** What a portal shows, as configured. The caller checks who may see what. */
 export interface PortalAccess {
-  /** Those above stand before those below. */
+  /** Parents before children. */
   readonly orgs: readonly PortalOrg[]
   readonly urls: readonly PortalUrl[]
   readonly reports: readonly PortalReport[]

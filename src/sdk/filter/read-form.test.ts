@@ -14,7 +14,7 @@ test('a form is read', async () => {
   await expect(read('{}', 'application/json')).rejects.toMatchObject({ code: 'UNSUPPORTED_MEDIA_TYPE' })
 })
 
-test('a form of more than 100 fields is refused', async () => {
+test('a form of more than 100 fields is rejected', async () => {
   expect([...(await read('a=1&'.repeat(99)))]).toHaveLength(99)
   await expect(read('a=1&'.repeat(100))).rejects.toMatchObject({
     code: 'BAD_REQUEST',

@@ -5,7 +5,7 @@ const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 const maxFields = 100
 const ampersand = 0x26
 
-/** What an HTML form sent. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, and BAD_REQUEST for too many fields. */
+/** The fields of an HTML form. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE, and BAD_REQUEST for too many fields. */
 export async function readForm(request: GatewayRequest, limit: number): Promise<URLSearchParams> {
   const type = header(request, 'content-type') ?? ''
   if (!formContent.test(type)) throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type}"`)

@@ -37,18 +37,18 @@ export interface InvitationsPage {
  */
 export interface RegistrationAccess {
   /**
-   * Starts the run of one registration and reserves the values for it: others can't get them until the run ends. Calls
-   * `check` once they are reserved. The same id starts one run, however often it is called.
+   * Starts the run of one registration and reserves the values for it: others can't get them until the run ends.
+   * Calls `check` once they are reserved. The same id starts only one run.
    */
   start(registration: RegistrationStart): Promise<RegistrationOutcome>
   /** True only for the first use of a token, such as the solution of a puzzle. */
   useOnce(token: string, forMillis: number): Promise<boolean>
   /** Stores an encrypted registration until its mail address is confirmed, in one transaction with the mail. */
   keep(form: string, id: string, data: JsonObject, mail: SecretMail, validMillis: number): Promise<void>
-  /** Undefined when the secret does not belong to the form, or the registration has expired. */
+  /** Undefined if the secret does not belong to the form, or the registration has expired. */
   open(form: string, secret: string): Promise<OpenRegistration | undefined>
   forget(id: string): Promise<void>
-  /** For the metrics. */
+  /** For metrics. */
   counted(form: string, event: RegistrationEvent): void
   readonly invitations: InvitationAccess
 }
@@ -73,7 +73,7 @@ export interface RegistrationStart {
   readonly id: string
   readonly unique: readonly UniqueValue[]
   readonly call: WorkflowCall
-  /** Returns the unique values that another user has already. */
+  /** Returns the unique values that another user already has. */
   check(): Promise<readonly UniqueValue[]>
   /** The invitation that it accepts. */
   readonly invitation?: string

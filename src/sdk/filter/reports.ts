@@ -6,17 +6,17 @@ export type { ReportList, ReportParameter, ReportReference } from '#contract/mai
 /** A request to the reports of a portal. */
 export interface ReportCall {
   readonly exchange: Exchange
-  /** Behind `reports`: empty, or starting with a slash, as received. */
+  /** After `reports`: empty, or starting with a slash, as received. */
   readonly path: string
   /** The ids of the orgs that the caller may see. A report without one of them does not exist for the caller. */
   readonly orgs: ReadonlySet<string>
-  /** The caller, by the attribute that the portal knows people by; for the log. */
+  /** The caller, by the attribute that identifies users in the portal; for the log. */
   readonly login: string
-  /** The login, for `currentUser`. Throws ACCESS_DENIED where it belongs to another user. */
+  /** The login, for `currentUser`. Throws ACCESS_DENIED if it belongs to another user. */
   ownLogin(): Promise<string>
 }
 
-/** Answers every address of the reports, and throws NOT_FOUND for any other. */
+/** Answers every path of the reports, and throws NOT_FOUND for any other. */
 export interface ReportEndpoint {
   answer(call: ReportCall): Promise<GatewayResponse>
 }

@@ -7,11 +7,11 @@ export interface TokenCounts {
 
 export interface StatisticsPart {
   readonly from: Date
-  /** By the time they began, with their present phase. */
+  /** By the time they began, with their current phase. */
   readonly requests: RunCounts
   readonly approvals: {
     readonly opened: number
-    /** Of those opened, how many were since passed to others because no one decided. */
+    /** How many of the opened ones were passed to others because no one decided. */
     readonly escalated: number
     readonly approved: number
     readonly denied: number
@@ -23,7 +23,7 @@ export interface StatisticsPart {
 }
 
 export interface Statistics {
-  /** Every part of the time span, oldest first. */
+  /** Every interval of the time span, oldest first. */
   readonly parts: readonly StatisticsPart[]
   /** The median of the whole time span. */
   readonly decisionMillis?: number
@@ -32,5 +32,5 @@ export interface Statistics {
   readonly callers: readonly { readonly journal: string; readonly caller: string; readonly calls: CallCounts }[]
 }
 
-/** Throws BAD_REQUEST for a time span that ends before it begins, or that has more than 400 parts. */
+/** Throws BAD_REQUEST for a time span that ends before it begins, or that has more than 400 intervals. */
 export type ReadStatistics = (query: StatisticsQuery) => Promise<Statistics>

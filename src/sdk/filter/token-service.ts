@@ -1,17 +1,17 @@
 import type { IssuerDocuments } from '#sdk/sts/token-keys.ts'
 
-/** One call for a token, from wherever the credential is read. */
+/** One request for a token. */
 export interface TokenCall {
   /** The name of the endpoint. */
   readonly endpoint: string
   readonly requestId: string
   readonly remoteAddress: string
   /**
-   * The workload's own token, read once; `audience` is that of the endpoint's tokens. What it throws is a refusal like
-   * any other, and is audited.
+   * The workload's own token, read once; `audience` is that of the endpoint's tokens. Its errors are refusals like
+   * any other, and are audited.
    */
   subjectToken(audience: string): Promise<string>
-  /** Called when the signature of that token is verified, whether or not anything is issued then. */
+  /** Called when the signature of that token is verified, even if nothing is issued then. */
   identified?(workload: CallingWorkload): void
 }
 
@@ -28,7 +28,7 @@ export interface IssuedToken {
   readonly token: string
   readonly expires: Date
   readonly expiresInSeconds: number
-  /** When to come again, so that the token never runs out; each caller still has to spread its own calls. */
+  /** When to return, so that the token never expires; each caller has to spread its own calls. */
   readonly refreshAfterSeconds: number
   /** `system:serviceaccount:<namespace>:<name>` */
   readonly workload: string
@@ -37,11 +37,12 @@ export interface IssuedToken {
 /** The token endpoints of the configuration. */
 export interface TokenService {
   /**
-   * Decides, signs and writes the decision down; nothing is issued that could not be audited. Throws a GatewayError whose
-   * keyword is that of `oauth-errors.ts`: `invalid_grant` for a credential that is not accepted, ACCESS_DENIED with
-   * `access_denied` where no rule allows the workload, TOO_MANY_REQUESTS and TARGET_UNREACHABLE with a time to come again.
+   * Decides, signs and audits the decision; nothing is issued that could not be audited. Throws a GatewayError
+   * whose keyword is that of `oauth-errors.ts`: `invalid_grant` for a credential that is not accepted,
+   * ACCESS_DENIED with `access_denied` if no rule allows the workload, TOO_MANY_REQUESTS and TARGET_UNREACHABLE
+   * with Retry-After.
    */
   exchange(call: TokenCall): Promise<IssuedToken>
-  /** Throws NOT_FOUND for an endpoint that there is not. */
+  /** Throws NOT_FOUND for an unknown endpoint. */
   documents(endpoint: string): Promise<IssuerDocuments>
 }

@@ -1,41 +1,41 @@
 export interface Reminder {
-  /** Approvals that have been open for at least so many days. */
+  /** Approvals that have been open for at least this many days. */
   readonly days: number
-  /** Nobody is reminded of the same approval twice under one key. */
+  /** No user gets two reminders of the same approval under one key. */
   readonly key: string
   /** `%L` is the approval's label, `%D` the number of days it has been open. */
   readonly message: string
-  /** The attribute that holds approvers' addresses, for approvals that name none. */
+  /** The attribute with approvers' addresses, for approvals that name none. */
   readonly mailAttribute: string | undefined
   /** At most this many approvals. */
   readonly limit: number
 }
 
-/** How long what has ended is kept, in days; absent: for ever. */
+/** How long ended items are stored, in days; absent: forever. */
 export interface Retention {
   readonly runs?: number
   readonly mails?: number
   readonly idempotencyKeys?: number
   readonly jobRuns?: number
-  /** All records but those of tokens. */
+  /** All records except those of tokens. */
   readonly audit?: AuditRetention
   /** Decisions about tokens. */
   readonly tokens?: AuditRetention
 }
 
-/** Whichever ends first. */
+/** The first limit that is reached applies. */
 export interface AuditRetention {
   readonly days?: number
   /** The most records. */
   readonly records?: number
 }
 
-/** What jobs can do for the installation. Each may be done again, and by several at a time. */
+/** Maintenance tasks that jobs can run. Each can be repeated, and run concurrently. */
 export interface Chores {
-  /** Mails to the approvers of what has been open for long, oldest first; how many approvals they were reminded of. */
+  /** Mails the approvers of approvals that have been open for long, oldest first; returns the number of approvals. */
   remindApprovers(reminder: Reminder): Promise<number>
-  /** Forgets what has been kept long enough, and sessions that have expired; how much of each. */
+  /** Deletes items after their retention, and expired sessions; returns how many of each. */
   cleanUp(retention: Retention, signal: AbortSignal): Promise<Readonly<Record<string, number>>>
-  /** Takes back access whose time has passed, as is done every few seconds anyway; how many grants. */
+  /** Removes expired access, as happens every few seconds anyway; returns how many grants. */
   revokeExpired(signal: AbortSignal): Promise<number>
 }

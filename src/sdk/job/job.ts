@@ -6,18 +6,18 @@ import { defineModule, type Module, type ModuleDefinition, type Prepared } from 
 import type { RunAccess } from '#sdk/workflow/runs.ts'
 
 export interface JobContext {
-  /** The time that the run is for; of all processes one runs it. */
+  /** The due time; only one process runs it. */
   readonly due: Date
-  /** More than 1 when whoever ran it before died, so that part of the work may be done already. */
+  /** More than 1 if an earlier process died, so that part of the work may be done already. */
   readonly attempt: number
   readonly log: Logger
-  /** Aborted when the run has taken too long, when another process has taken it over, and at the end of the process. */
+  /** Aborted when the run takes too long, when another process has claimed it, and at the end of the process. */
   readonly signal: AbortSignal
 }
 
-/** Work that is done at times. What it throws is logged and counted, and the next due time is another try. */
+/** Scheduled work. Errors are logged and counted, and the next due time is another try. */
 export interface Job extends Closable {
-  /** Bears being run again for the same due time. */
+  /** Must tolerate being run again for the same due time. */
   run(context: JobContext): Promise<JobOutcome>
 }
 

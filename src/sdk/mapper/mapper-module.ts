@@ -7,7 +7,7 @@ import type { LookupHost } from '#sdk/target/target.ts'
 export interface MapperModule {
   readonly className: string
   readonly aliases: readonly string[]
-  /** `parameters` are the comma-separated texts behind the `|` of the expression. Pure. */
+  /** `parameters` are the comma-separated texts after the `|` of the expression. Pure. */
   prepare(parameters: readonly string[], path: Path, issues: Issues, context: ParseContext): MapperInstance | undefined
 }
 

@@ -5,7 +5,7 @@ import type { LookupHost } from '#sdk/target/target.ts'
 
 /** A mapper with its parameters, before it has a host. */
 export interface MapperInstance {
-  /** Attributes it reads, for the data-flow check; undefined when they are not known before it runs. */
+  /** Attributes it reads, for the data-flow check; undefined if they are not known before it runs. */
   readonly reads: readonly string[] | undefined
   create(host: LookupHost): Mapper | Promise<Mapper>
 }
@@ -16,14 +16,14 @@ export interface Mapper {
   close?(): Promise<void> | void
 }
 
-/** A value that may be chosen, and the text that is shown for it. */
+/** A value to choose, and its display text. */
 export interface SourceItem {
   readonly name: string
   readonly value: string
 }
 
 export interface SourceQuery {
-  /** Absent for the whole list. Otherwise plain text, not empty and bounded in length. */
+  /** Absent for the whole list. Otherwise plain text, not empty and of bounded length. */
   readonly search?: string
   /** The maximum number of items. */
   readonly limit: number
@@ -31,14 +31,14 @@ export interface SourceQuery {
   readonly subject: Subject
 }
 
-/** Provides the choices of a form field. Every answer is bounded in size and time. */
+/** Provides the choices of a form field. Every result is bounded in size and time. */
 export interface ValueSource extends Closable {
   list(query: SourceQuery): Promise<readonly SourceItem[]>
-  /** Undefined when the value may be used; otherwise what is wrong with it, for people. */
+  /** Undefined if the value may be used; otherwise what is wrong with it, for people. */
   check(value: string, subject: Subject): Promise<string | undefined>
 }
 
-/** A value source whose configuration was read, ready to be created. */
+/** A value source with a parsed configuration, ready to be created. */
 export interface PreparedValueSource {
   readonly className: string
   create(host: LookupHost): Promise<ValueSource>

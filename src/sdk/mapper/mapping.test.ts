@@ -50,7 +50,7 @@ async function apply(
 }
 
 describe('a mapping', () => {
-  it('tells what may be made of an attribute', async () => {
+  it('returns what may be made from an attribute', async () => {
     const mappers = [mapperOf('anything', undefined, { map: () => [] }), mapperOf('nothing', [], { map: () => [] })]
     const rules = [
       rule('copy', 'user', 'mail'),
@@ -65,7 +65,7 @@ describe('a mapping', () => {
     expect(mapping.dependents([])).toEqual([])
   })
 
-  it('yields what its rules say, in their order, without what has no value', async () => {
+  it('yields the results of its rules, in order, without attributes that have no value', async () => {
     const mapped = await apply(
       [
         rule('z', 'user', 'mail'),
@@ -97,7 +97,7 @@ describe('a mapping', () => {
     ])
   })
 
-  it('passes a complex value on whole, and a simple one as text', async () => {
+  it('passes a complex value on unchanged, and a simple one as text', async () => {
     const held: Record<string, JsonValue> = { name: { first: 'A' }, emails: [{ value: 'a' }], tags: ['x', 'y'] }
     const complex: MappingSource = {
       ...source,
@@ -116,7 +116,7 @@ describe('a mapping', () => {
     ])
   })
 
-  it('fails as a whole when a mapper fails, and lets no other failure escape', async () => {
+  it('fails as a whole if a mapper fails, and lets no other failure escape', async () => {
     const mappers: Record<string, Mapper> = {
       slow: { map: () => Promise.reject(new Error('slow failed')) },
       broken: {
@@ -131,7 +131,7 @@ describe('a mapping', () => {
     await expect(apply([rule('b', 'custom', 'broken')], source, mappers)).rejects.toThrow('broken')
   })
 
-  it('closes its mappers, also those made before one that cannot be made', async () => {
+  it('closes its mappers, including those created before one that fails', async () => {
     const closed: string[] = []
     const first = mapperOf('first', [], { map: () => [], close: () => void closed.push('first') })
     const second = defineMapper({
@@ -160,7 +160,7 @@ describe('a mapping', () => {
 })
 
 describe('prepareMapping', () => {
-  it('tells what is read and produced, and where', () => {
+  it('returns what is read and produced, and where', () => {
     const told = mapperOf('told', ['x'], { map: () => [] })
     const secretive = mapperOf('secretive', undefined, { map: () => [] })
     const context = contextOf([told, secretive])
@@ -182,7 +182,7 @@ describe('prepareMapping', () => {
     expect(prepareMapping([rule('a', 'custom', 'secretive')], new Issues(), context).opaque).toBe(true)
   })
 
-  it('reports every rule that cannot be used, at its place', () => {
+  it('reports every invalid rule, at its place', () => {
     const issues = new Issues()
     const rules = [
       rule('a', 'composite', '{"v": '),
@@ -198,7 +198,7 @@ describe('prepareMapping', () => {
     ])
   })
 
-  it('warns of an attribute mapped twice, and lets the last rule count', async () => {
+  it('warns of an attribute mapped twice, and uses the last rule', async () => {
     const issues = new Issues()
     const rules = [rule('Mail', 'static', 'one'), { ...rule('mail', 'static', 'two'), path: ['rules', 1] }]
     const prepared = prepareMapping(rules, issues, contextOf())

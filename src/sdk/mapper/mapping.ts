@@ -16,25 +16,28 @@ import type { AttributePlace, AttributeSources } from '#sdk/workflow/flow.ts'
 export const sourceTypes = ['user', 'static', 'composite', 'custom'] as const
 export type SourceType = (typeof sourceTypes)[number]
 
-/** One rule as it is written: where the attribute's value comes from. */
+/** One rule as written: the source of the attribute's value. */
 export interface MappingRule {
   readonly attribute: string
   readonly sourceType: SourceType
   /** An attribute name, a constant, a template, or a mapper expression, by the source type. */
   readonly source: string
-  /** Where the source text stands. */
+  /** The place of the source text. */
   readonly path: Path
 }
 
-/** A list of mapping rules, parsed: which attributes it reads and produces, and how to make it work. */
+/** A parsed list of mapping rules: the attributes it reads and produces, and how to create it. */
 export interface PreparedMapping {
   readonly produces: readonly AttributePlace[]
   readonly reads: readonly AttributePlace[]
   /** A custom mapper may read anything. */
   readonly opaque: boolean
-  /** The attributes that `TREMOLO_USER_ID`, the login, is made of; undefined when a mapper may read anything for it. */
+  /**
+   * The attributes from which `TREMOLO_USER_ID`, the login, is made; undefined if a mapper may read any attribute
+   * for it.
+   */
   readonly loginReads: readonly string[] | undefined
-  /** What each attribute is made of. */
+  /** The sources of each attribute. */
   readonly sources: AttributeSources
   create(host: LookupHost): Promise<Mapping>
 }
@@ -42,21 +45,21 @@ export interface PreparedMapping {
 export interface Mapping extends Closable {
   /** In the order of the rules; attributes without a value are left out. */
   apply(source: MappingSource): Promise<ReadonlyMap<string, MappedValue>>
-  /** The attributes that may be made of any of these; those of a mapper that may read anything are among them. */
+  /** The attributes that may be made from any of these, including those of a mapper that may read any attribute. */
   dependents(attributes: readonly string[]): readonly string[]
 }
 
 type Evaluate = (source: MappingSource) => MappedValue | Promise<MappedValue>
 
 interface PreparedRule {
-  /** Undefined when that cannot be told. */
+  /** Undefined if that is unknown. */
   readonly reads: readonly string[] | undefined
   create(host: LookupHost): Promise<{ readonly evaluate: Evaluate; readonly mapper?: Closable }>
 }
 
 /**
- * Parses the rules once, so that applying them costs no parsing. `TREMOLO_USER_ID` as a source is the login. A rule
- * that cannot be used is reported and left out; of two rules for one attribute the last counts.
+ * Parses the rules once, so that applying them costs no parsing. `TREMOLO_USER_ID` as a source is the login. An
+ * invalid rule is reported and left out; of two rules for one attribute the last counts.
  */
 export function prepareMapping(rules: readonly MappingRule[], issues: Issues, context: ParseContext): PreparedMapping {
   const last = new Map(rules.map((rule) => [rule.attribute.toLowerCase(), rule]))
@@ -127,7 +130,7 @@ const pure = (reads: readonly string[], evaluate: Evaluate): PreparedRule => ({
   create: async () => ({ evaluate }),
 })
 
-/** Where the source holds a complex value it is passed on whole. */
+/** A complex value of the source is passed on unchanged. */
 const copyOf =
   (name: string): Evaluate =>
   (source) => {
@@ -172,7 +175,7 @@ async function createMapping(
   }
 }
 
-/** A failure becomes a rejection, so that mappers already under way are waited for with it. */
+/** A failure becomes a rejection, so that running mappers are waited for with it. */
 function attempt(evaluate: Evaluate, source: MappingSource): MappedValue | Promise<MappedValue> {
   try {
     return evaluate(source)

@@ -11,7 +11,7 @@ import type { TargetModule } from '#sdk/target/target-module.ts'
 import type { DynamicWorkflowModule } from '#sdk/workflow/dynamic-workflow.ts'
 import type { CustomTaskModule, TaskModule } from '#sdk/workflow/workflow-task.ts'
 
-/** Every module there is, by slot. Configuration and engine receive it; only `catalog/` imports implementations. */
+/** All modules, by slot. Configuration and engine receive it; only `catalog/` imports implementations. */
 export interface Catalog {
   readonly auditSinks: Registry<AuditSinkModule>
   readonly authMechanisms: Registry<AuthMechanismModule>

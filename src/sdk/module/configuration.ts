@@ -24,26 +24,26 @@ import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
 import type { PreparedDynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
-/** Where an object stands, for people: `applications/scim.yaml:12:3`. */
+/** The place of an object, for people: `applications/scim.yaml:12:3`. */
 export interface Placed {
   readonly name: string
   readonly namespace: string | undefined
   readonly at: string
 }
 
-/** Everything the YAML says, parsed, checked and ready to be created. Immutable. */
+/** The whole configuration, parsed, checked and ready to be created. Immutable. */
 export interface Configuration {
   /** Changes when, and only when, the content does. */
   readonly hash: string
   readonly folder: string
-  /** What `#[GATEHOUSE_URL]` stands for; absent where nothing says it. */
+  /** The value of `#[GATEHOUSE_URL]`; absent if nothing sets it. */
   readonly publicUrl?: string
   readonly applications: readonly ApplicationConfig[]
   readonly chains: ReadonlyMap<string, ChainConfig>
   readonly targets: ReadonlyMap<string, TargetConfig>
   /** The root of the virtual directory. */
   readonly directoryRoot: Dn
-  /** In their order. Without any, every target with look-ups is a branch of its own. */
+  /** In order. Without any, every target with lookups is a separate branch. */
   readonly inserts: readonly InsertConfig[]
   readonly workflows: ReadonlyMap<string, WorkflowConfig>
   readonly resultGroups: ReadonlyMap<string, ResultGroupConfig>
@@ -55,25 +55,25 @@ export interface Configuration {
   readonly reports: ReadonlyMap<string, Described<ReportSpec>>
   readonly jobs: ReadonlyMap<string, JobConfig>
   readonly notifiers: ReadonlyMap<string, NotifierConfig>
-  /** What gets a copy of the audit. */
+  /** The receivers of a copy of the audit. */
   readonly auditSinks: ReadonlyMap<string, AuditSinkConfig>
-  /** Where the signed head of the audit is kept outside the database, beside the log. */
+  /** Where the signed head of the audit is stored outside the database, besides the log. */
   readonly auditAnchors: ReadonlyMap<string, AuditAnchorConfig>
   readonly stsEndpoints: readonly StsEndpointConfig[]
-  /** Undefined where API servers ask the injector at no listener of its own. */
+  /** Undefined if the injector has no separate listener. */
   readonly stsWebhook?: StsWebhookConfig | undefined
   /** Our own OpenID Connect issuers. */
   readonly issuers: readonly IssuerConfig[]
-  /** Reads a definition of an earlier configuration against this one. Pure, but for files that its tasks name. */
+  /** Reads a definition of an earlier configuration with this one. Pure, except for files that its tasks name. */
   restoreWorkflow(stored: StoredWorkflow): RestoredWorkflow
 }
 
-/** An object that is read and checked as it is written, for features that take it from here. */
+/** An object that is read and checked unchanged, for features that use it. */
 export interface Described<S> extends Placed {
   readonly spec: S
 }
 
-/** One that is shown to whoever passes one of its rules; without any, to nobody. */
+/** One that users see who pass one of its rules; without any, no one does. */
 export interface Guarded<S> extends Described<S> {
   readonly rules: readonly Rule[]
 }
@@ -86,18 +86,18 @@ export interface StsEndpointConfig {
   readonly issuer: TokenIssuer
   /** The additional claims. */
   readonly claims: PreparedMapping
-  /** Undefined where pods are not injected. */
+  /** Undefined if pods are not injected. */
   readonly pods: PodEndpoint | undefined
 }
 
 export interface ApplicationConfig extends Placed {
-  /** How long an authorization decision is remembered per subject and URL. */
+  /** How long an authorization decision is cached per subject and URL. */
   readonly azTimeoutMillis: number
   readonly cookies: CookieConfig | undefined
   readonly urls: readonly UrlConfig[]
 }
 
-/** Only where the application keeps sessions. */
+/** Only if the application keeps sessions. */
 export interface CookieConfig {
   readonly name: string
   /** Undefined binds the cookie to the host that set it. */
@@ -114,7 +114,7 @@ export interface UrlConfig {
   /** Lower case; `*` is every host. */
   readonly hosts: readonly string[]
   readonly uri: string
-  /** Set where `regex: true`; the uri is then not a prefix. */
+  /** Set with `regex: true`; the URI is then not a prefix. */
   readonly pattern: SafePattern | undefined
   /** Undefined for a URL that needs no login: the caller is anonymous, and rules still decide. */
   readonly chain: string | undefined
@@ -128,7 +128,7 @@ export interface UrlConfig {
   }
 }
 
-/** From how many failed tries on an account is locked, and for how long each time. */
+/** After how many failed tries an account is locked, and for how long each time. */
 export interface LoginLimits {
   readonly maxFailedAttempts: number
   readonly lockoutMillis: number
@@ -138,11 +138,11 @@ export interface ChainConfig extends Placed {
   readonly level: number
   readonly root: string | undefined
   readonly finishOnRequiredSuccess: boolean
-  /** Absent where the chain sets none of its own. */
+  /** Absent if the chain sets none of its own. */
   readonly limits?: LoginLimits | undefined
   readonly mechanisms: readonly {
     readonly name: string
-    /** Where the mechanism's own requests come in. */
+    /** The path of the mechanism's own requests. */
     readonly uri?: string
     readonly required: boolean
     readonly at: string
@@ -152,7 +152,7 @@ export interface ChainConfig extends Placed {
 
 export interface TargetConfig extends Placed {
   readonly target: PreparedTarget
-  /** `targetAttributes`: what is written under which name; undefined when everything passes unmapped. */
+  /** `targetAttributes`: what is written under which name; undefined if everything passes unmapped. */
   readonly mapping: PreparedMapping | undefined
 }
 
@@ -160,7 +160,7 @@ export interface InsertConfig extends Placed {
   readonly insert: PreparedInsert
   readonly suffix: Dn
   readonly order: number
-  /** Names of attributes in the directory, and what the insert's system calls them; one to one. */
+  /** Attribute names of the directory, and their names in the insert's system; one to one. */
   readonly mapping: ReadonlyMap<string, string>
 }
 
@@ -169,32 +169,32 @@ export interface WorkflowConfig extends Placed {
   readonly description: string
   readonly inList: boolean
   readonly orgId: string | undefined
-  /** Present where it stands for one row per set of parameters. */
+  /** Present if it has one row per set of parameters. */
   readonly dynamic?: {
     readonly source: PreparedDynamicWorkflowSource
     readonly annotations: readonly { readonly name: string; readonly parameter: string }[]
   }
-  /** Present where whoever asks for it chooses when the access ends. */
+  /** Present if the requester chooses the expiry date. */
   readonly accessEnds?: AccessEndOffer
-  /** How long a run may take; for as long as it likes when absent. */
+  /** The maximum duration of a run; unlimited if absent. */
   readonly deadline?: TimeSpan
-  /** Of the definition as it was read, so that a run can be pinned to it. */
+  /** The hash of the definition, to which runs are pinned. */
   readonly hash: string
   readonly tasks: readonly PreparedTask[]
   /** Request parameters that it declares, and those that its tasks use as `$name$`. */
   readonly parameters: readonly string[]
-  /** The definition as text, from which it can be read again when the configuration has another by then. */
+  /** The definition as text, from which it can be read again after the configuration has changed. */
   readonly source: string
 }
 
-/** A definition that a run was started with. */
+/** The definition of a stored run. */
 export interface StoredWorkflow {
   readonly name: string
   readonly hash: string
   readonly source: string
 }
 
-/** `problems` where it cannot be read any more, such as when it names a target that is gone. */
+/** `problems` if it can't be read any more, for example because it names a target that is gone. */
 export type RestoredWorkflow = { readonly config: WorkflowConfig } | { readonly problems: readonly string[] }
 
 export interface NotifierConfig extends Placed {
@@ -221,7 +221,7 @@ export interface AuthorizationConfig extends Placed {
 export interface JobConfig extends Placed {
   readonly group: string | undefined
   readonly schedule: Schedule
-  /** How long one run may take. */
+  /** The maximum duration of one run. */
   readonly timeoutMillis: number
   readonly job: PreparedJob
 }
@@ -230,7 +230,7 @@ export interface ResultGroupConfig extends Placed {
   readonly results: readonly {
     readonly type: 'header' | 'cookie' | 'redirect'
     readonly source: 'static' | 'user'
-    /** For header and cookie `name=value`; for redirect the address. */
+    /** For header and cookie `name=value`; for redirect the URL. */
     readonly value: string
   }[]
 }

@@ -4,12 +4,12 @@ import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** A module whose configuration was read, ready to be created. */
+/** A module with a parsed configuration, ready to be created. */
 export interface Prepared<T, H = ModuleHost> {
   readonly className: string
-  /** Of a target: whether it can be asked who it holds; undefined where that isn't known before it's created. */
+  /** For a target: whether it has lookups; undefined if that isn't known before it's created. */
   readonly lookups?: boolean | undefined
-  /** May do I/O; throws when it cannot be used at all. A system that cannot be reached is not such a case. */
+  /** May do I/O; throws if it can't be used at all. An unreachable system is not such a case. */
   create(host: H): Promise<T>
 }
 

@@ -1,16 +1,17 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 
-/** Where the gateway keeps its own files. */
+/** The gateway's own folder. */
 export interface OwnPlaces {
   readonly dataFolder: string
-  /** Of an embedded database that is elsewhere than in the data folder. */
+  /** The file of an embedded database outside of the data folder. */
   readonly databaseFile?: string | undefined
 }
 
 /**
- * The gateway's own file or folder that a path leads to, also through symbolic links; undefined where it leads elsewhere.
- * Relative paths start at the data folder. Names that begin with the database's belong to SQLite and to the instance lock.
+ * The gateway's own file or folder that a path leads to, also through symbolic links; undefined if it leads
+ * elsewhere. Relative paths start at the data folder. Names that begin with the database's belong to SQLite and to
+ * the instance lock.
  */
 export function ownFile(path: string, { dataFolder, databaseFile }: OwnPlaces): string | undefined {
   const file = realPath(resolve(dataFolder, path))
@@ -19,13 +20,13 @@ export function ownFile(path: string, { dataFolder, databaseFile }: OwnPlaces): 
   if (file === folder) return folder
   if (file === keys || file.startsWith(keys + sep)) return keys
   const databases = [join(folder, 'gatehouse.db'), ...(databaseFile === undefined ? [] : [resolve(databaseFile)])]
-  // SQLite names the files beside a database by the name that it was opened by.
+  // SQLite derives the names of the files beside a database from the name with which it was opened.
   return databases.flatMap((name) => [name, realPath(name)]).find((name) => file.startsWith(name))
 }
 
 const mostLinks = 40
 
-/** The path without symbolic links, also of a file that is yet to be created. */
+/** The path without symbolic links, even of a file that does not exist yet. */
 function realPath(path: string, links = 0): string {
   try {
     return realpathSync(path)

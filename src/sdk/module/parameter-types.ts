@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 
 export interface ParameterOptions {
-  /** What it means, for the reference page. */
+  /** Its meaning, for the reference page. */
   readonly about: string
   readonly required?: boolean
   /** The column "Required" of the reference page where `required` and the fallback do not say it, such as "with `events`". */
@@ -11,22 +11,23 @@ export interface ParameterOptions {
   readonly secret?: boolean
   /** The value names an object of this kind, which must exist. */
   readonly reference?: ReferenceKind
-  /** How a reference to a missing object is reported; an error when absent. */
+  /** How a reference to a missing object is reported; an error if absent. */
   readonly absentReference?: 'error' | 'warning'
 }
 
 /**
- * A parameter of a module, or a field of a task: a Zod schema for a value that is present. What the reference page shows,
- * and the value of an absent one, is in `parameterDescriptions`, since existing YAML also writes `""` for "none".
+ * A parameter of a module, or a field of a task: a Zod schema for a value that is present. The text of the
+ * reference page, and the value of an absent one, are in `parameterDescriptions`, since existing YAML also writes
+ * `""` for "none".
  */
 export type Parameter<T> = z.ZodType<T>
 
 export interface ParameterDescription extends ParameterOptions {
-  /** As the reference page names it: text, flag, number, list, one of a, b. */
+  /** Its type on the reference page: text, flag, number, list, one of a, b. */
   readonly type: string
   /** The schema reads a list. */
   readonly many: boolean
-  /** The value when the parameter is absent or invalid. */
+  /** The value if the parameter is absent or invalid. */
   readonly fallback: unknown
 }
 
@@ -110,7 +111,7 @@ export function choice<const T extends string>(
 
 type Parse<T> = (value: string) => T
 
-/** A text with a syntax of its own; `parse` throws an Error whose message says what is wrong with it. */
+/** A text with its own syntax; `parse` throws an Error whose message says what is wrong with it. */
 export function parsed<T>(type: string, parse: Parse<T>, options: Defaulted<T>): Parameter<T>
 export function parsed<T>(type: string, parse: Parse<T>, options: ParameterOptions): Parameter<T | undefined>
 export function parsed<T>(
@@ -129,7 +130,7 @@ export const parsedList = <T>(
 ): Parameter<readonly T[]> =>
   describe(z.array(converted(parse), 'must be a list'), type, options.fallback ?? [], options, true)
 
-/** Any value of YAML, which the module reads itself; undefined when absent. */
+/** Any YAML value, which the module reads itself; undefined if absent. */
 export const anything = (options: ParameterOptions): Parameter<unknown> =>
   describe(z.unknown(), 'any', undefined, options)
 

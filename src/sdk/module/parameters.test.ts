@@ -55,7 +55,7 @@ describe('readParameters', () => {
     })
   })
 
-  it('gives fallbacks for what is absent or empty', () => {
+  it('returns fallbacks for absent or empty parameters', () => {
     const { parameters, messages } = read({ realm: '', scope: [''], audience: ['', 'x'] })
     expect(messages).toEqual([])
     expect(parameters).toMatchObject({ scope: 'auth', audience: ['x'], strict: true, timeout: 30, mode: 'read' })
@@ -68,7 +68,7 @@ describe('readParameters', () => {
     expect(read({ issuer: '' }).messages).toEqual(['error params.issuer: parameter "issuer" is required'])
   })
 
-  it('reports an unknown name, with the nearest known one', () => {
+  it('reports an unknown name, with the closest known one', () => {
     expect(read({ audiance: 'x', somethingElse: 'y' }).messages).toEqual([
       'error params.audiance: unknown parameter "audiance" (did you mean "audience"?)',
       'error params.somethingElse: unknown parameter "somethingElse"',
@@ -86,17 +86,17 @@ describe('readParameters', () => {
     expect(parameters).toMatchObject({ strict: true, timeout: 30, mode: 'read' })
   })
 
-  it('reports what a parse of its own refuses, with its reason', () => {
+  it('reports what its own parser rejects, with its reason', () => {
     expect(read({ pattern: '{' }).messages[0]).toMatch(/^error params\.pattern\.0: "pattern": .*JSON/)
   })
 
-  it('reports several values where one is meant', () => {
+  it('reports several values where one is expected', () => {
     const { parameters, messages } = read({ realm: ['a', 'b'] })
     expect(messages).toEqual(['error params.realm: parameter "realm" takes one value, not 2'])
     expect(parameters.realm).toBeUndefined()
   })
 
-  it('makes references, as strict as the row says', () => {
+  it('creates references, as strict as the row says', () => {
     expect(read({ target: 't', chains: ['c1', 'c2'] }).references).toEqual([
       'error params.target.0: target t',
       'warning params.chains.0: chain c1',
@@ -105,7 +105,7 @@ describe('readParameters', () => {
     expect(read({ target: '' }).references).toEqual([])
   })
 
-  it('gathers the parameters of a form under what varies', () => {
+  it('collects the parameters of a pattern by their variable part', () => {
     const { parameters, messages } = read({ 'map.mail.source': 'm', 'map.a.b.source': 'n', 'map.mail.type': 'static' })
     expect(messages).toEqual([])
     expect([...parameters['map.<attribute>.source']]).toEqual([
@@ -115,19 +115,19 @@ describe('readParameters', () => {
     expect([...parameters['map.<attribute>.type']]).toEqual([['mail', 'static']])
   })
 
-  it('keeps forms apart from names that only look alike', () => {
+  it('distinguishes patterns from similar names', () => {
     expect(read({ 'map..source': 'x' }).messages).toHaveLength(1)
     expect(read({ mapXmailXsource: 'x' }).messages).toHaveLength(1)
   })
 
-  it('does not take names of JavaScript itself for rows', () => {
+  it('does not treat names of JavaScript itself as rows', () => {
     expect(read({ constructor: 'x', toString: 'y' }).messages).toEqual([
       'error params.constructor: unknown parameter "constructor"',
       'error params.toString: unknown parameter "toString"',
     ])
   })
 
-  it('never shows a secret, whatever is wrong with it', () => {
+  it('never shows a secret, whatever the problem', () => {
     const given = { strict: 'hunter2', timeout: 'hunter2', mode: 'hunter2', pattern: 'hunter2', target: 'hunter2' }
     const { messages, references } = read(given, Object.keys(given))
     expect(messages).toHaveLength(5)

@@ -5,7 +5,7 @@ import { descriptionOf, type Parameter } from '#sdk/module/parameter-types.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** Keys are parameter names; a name such as `map.<attribute>.source` stands for every parameter of that form. */
+/** Keys are parameter names; a name such as `map.<attribute>.source` matches every parameter of that form. */
 export type ParameterTable = Readonly<Record<string, Parameter<unknown>>>
 
 type IsForm<K> = K extends `${string}<${string}>${string}` ? true : false
@@ -15,9 +15,9 @@ export type ParsedParameters<T extends ParameterTable> = {
 }
 
 /**
- * Reads a module's parameters by its table: unknown names, missing required ones, several values where one is meant,
- * invalid values, and references to missing objects are all reported. An invalid parameter has its fallback, an invalid list is empty.
- * An empty text counts as absent, since existing YAML writes `""` for "none".
+ * Reads a module's parameters by its table and reports unknown names, missing required ones, several values where
+ * one is expected, invalid values, and references to missing objects. An invalid parameter has its fallback, an
+ * invalid list is empty. An empty text counts as absent, since existing YAML writes `""` for "none".
  */
 export function readParameters<T extends ParameterTable>(
   table: T,

@@ -19,20 +19,20 @@ export type ReferenceKind =
   | 'identity provider'
   | 'trust of an identity provider'
 
-/** What a pure parse may ask of the configuration around it. */
+/** What a pure parse may use of the configuration around it. */
 export interface ParseContext {
   /**
-   * Says that the value at `path` names another object. Names that do not exist are reported once everything is read:
-   * as an error, or as a warning where the feature is optional.
+   * Records that the value at `path` names another object. Missing names are reported after everything is read: as
+   * an error, or as a warning if the feature is optional.
    */
   refer(kind: ReferenceKind, name: string, path: Path, absent?: 'error' | 'warning'): void
-  /** A mapper from its expression `class|p1,p2`; undefined, with an issue filed, when it cannot be made. */
+  /** A mapper from its expression `class|p1,p2`; undefined, with an issue filed, if it is invalid. */
   mapper(expression: string, path: Path, issues: Issues): MapperInstance | undefined
-  /** A value source by its class name; undefined, with an issue filed, when it cannot be made. */
+  /** A value source by its class name; undefined, with an issue filed, if it is invalid. */
   valueSource?(className: string, params: Params, path: Path, issues: Issues): PreparedValueSource | undefined
-  /** The configuration folder, against which module paths are resolved. */
+  /** The configuration folder, the base of module paths. */
   readonly folder: string
-  /** The text of a file that the configuration names, where there are files; throws when it cannot be read. */
+  /** The text of a file that the configuration names, if there are files; throws if it can't be read. */
   readFile?(file: string): string
   /** The gateway's own file or folder that a path leads to, relative to the data folder; undefined for all others. */
   ownFile?(path: string): string | undefined

@@ -1,6 +1,6 @@
 import { escapeHtml } from '#kernel/html.ts'
 
-/** The text as HTML, line by line as it was written, with nothing in it read as markup. */
+/** The text as HTML, line by line, with nothing in it read as markup. */
 export const htmlOfText = (text: string): string => `<div style="white-space: pre-wrap">${escapeHtml(text)}</div>`
 
 const lineEnds = new Set(['br', 'p', 'div', 'li', 'tr', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'table', 'ul', 'ol'])
@@ -15,7 +15,7 @@ const entities: Readonly<Record<string, string>> = {
   nbsp: ' ',
 }
 
-/** What HTML says, for whoever reads mail as text: tags are dropped, an address that a link leads to is kept. */
+/** The text of HTML, for readers of plain-text mail: drops tags, keeps the addresses of links. */
 export function textOfHtml(html: string): string {
   let text = ''
   let at = 0

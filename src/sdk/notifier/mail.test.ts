@@ -30,7 +30,7 @@ describe('an address', () => {
   })
 })
 
-test('no address or subject that is accepted holds a line break or control character', () => {
+test('no accepted address or subject has a line break or control character', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const accepted = isMailAddress(text) || isMailAddress(`a${text}@b`) || isMailSubject(text)
@@ -39,7 +39,7 @@ test('no address or subject that is accepted holds a line break or control chara
   )
 })
 
-test('a mail that cannot be sent as it is is refused', () => {
+test('an invalid mail is rejected', () => {
   const mail: StepMail = { recipient: 'a@b', subject: 's', text: 't' }
   expect(() => checkMail(mail)).not.toThrow()
   const wrong: readonly Partial<StepMail>[] = [
@@ -55,7 +55,7 @@ test('a mail that cannot be sent as it is is refused', () => {
 })
 
 describe('the two forms of a mail', () => {
-  test('text as HTML holds no markup of its own', () => {
+  test('text as HTML has no markup of its own', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const inner = htmlOfText(text).replace(/^<div style="white-space: pre-wrap">|<\/div>$/g, '')
@@ -73,7 +73,7 @@ describe('the two forms of a mail', () => {
     expect(textOfHtml('a < b and no end')).toBe('a < b and no end')
   })
 
-  test('HTML of any kind is turned into text without hanging', () => {
+  test('any HTML is turned into text without hanging', () => {
     const hostile = '<'.repeat(200_000)
     expect(textOfHtml(hostile)).toBe(hostile)
     fc.assert(fc.property(fc.string(), (text) => typeof textOfHtml(text) === 'string'))

@@ -1,15 +1,18 @@
 import { GatewayError } from '#kernel/errors.ts'
 
-/** What a mail says. The HTML is made of the text, escaped, unless it is given. */
+/** The content of a mail. The HTML is made from the text, escaped, unless it is given. */
 export interface MailText {
   readonly subject: string
   readonly text: string
   readonly html?: string
-  /** The Notifier that sends it; the default one when absent. */
+  /** The Notifier that sends it; absent for the default one. */
   readonly notifier?: string
 }
 
-/** A mail of a step. It is sent after the step was committed, and once for each step and recipient, however often tried. */
+/**
+ * A mail of a step. It is sent after the step has committed, and once for each step and recipient, even if the step
+ * is retried.
+ */
 export interface StepMail extends MailText {
   readonly recipient: string
 }
@@ -18,15 +21,18 @@ const maxSubjectLength = 500
 const maxBodyLength = 1_000_000
 const maxAddressLength = 254
 
-/** A bare address: no name, no list, nothing that could end a header or a command of SMTP. */
+/** A bare address: no name, no list, nothing that could end a header or an SMTP command. */
 const address = /^[^\s\p{Cc}<>()[\],;:\\"@]{1,64}@[^\s\p{Cc}<>()[\],;:\\"@]{1,253}$/u
 
 export const isMailAddress = (text: string): boolean => text.length <= maxAddressLength && address.test(text)
 
-/** One line, so that it cannot become another header. */
+/** One line, so that it can't become another header. */
 export const isMailSubject = (text: string): boolean => text.length <= maxSubjectLength && !/\p{Cc}/u.test(text)
 
-/** Throws BAD_REQUEST for what cannot be sent as it is: an address that is none, a subject of several lines, a mail too long. */
+/**
+ * Throws BAD_REQUEST for a mail that can't be sent: an invalid address, a subject of several lines, a mail that is
+ * too long.
+ */
 export function checkMail({ recipient, subject, text, html }: StepMail): void {
   const refuse = (detail: string) => new GatewayError('BAD_REQUEST', `a mail cannot be sent: ${detail}`)
   if (!isMailAddress(recipient)) throw refuse('the recipient is not an address')

@@ -3,15 +3,15 @@ import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
-/** A mail as it goes out, both of its forms made. */
+/** A mail ready to be sent, in both forms. */
 export interface OutgoingMail {
-  /** The same for every attempt, unique among all mails; the notifier puts its own domain behind it. */
+  /** The same for every attempt, unique among all mails; the notifier adds its own domain. */
   readonly id: string
   readonly recipient: string
   readonly subject: string
   readonly text: string
   readonly html: string
-  /** When it is handed over, for its Date. */
+  /** The time of the hand-over, for its Date. */
   readonly date: Date
 }
 
@@ -21,29 +21,29 @@ export type SendOutcome =
   | { readonly kind: 'failed'; readonly reason: string }
   /** No attempt will. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** It was handed over, and nobody said whether it was taken. It is not sent again unless an administrator says so. */
+  /** It was handed over, and the server did not say whether it accepted it. Only an administrator can send it again. */
   | { readonly kind: 'unknown'; readonly reason: string }
 
 /**
- * Notes that the mail is about to be given out of hand. To be awaited just before what cannot be taken back, such as the
- * end of the data; after a rejection the mail must not go out.
+ * Records that the mail is about to be handed over. Await it just before the irreversible part, such as the end of
+ * the data; after a rejection the mail must not be sent.
  */
 export type HandOver = () => Promise<void>
 
-/** What carries mails to people. */
+/** Delivers mails. */
 export interface Notifier extends Closable {
-  /** Settles when the mail was handed over, or not; never takes longer than its time limits allow. Does not throw. */
+  /** Resolves when the mail was handed over, or not; never takes longer than its time limits. Does not throw. */
   send(mail: OutgoingMail, handOver: HandOver): Promise<SendOutcome>
 }
 
-/** Of the Notifiers with these names, this one sends mails that name none: the only one, or the one called `default`. */
+/** Of the Notifiers with these names, the one for mails that name none: the only one, or the one called `default`. */
 export const standsForDefault = (name: string, names: readonly string[]): boolean =>
   names.length === 1 || name === 'default'
 
 /** The name by which a task refers to the default Notifier. */
 export const defaultNotifier = ''
 
-/** To be called by whatever mails: says which Notifier it needs, with an empty name the default one. */
+/** Everything that sends mail calls it to declare its Notifier; an empty name is the default one. */
 export function referNotifier(name: string, path: Path, context: Pick<ParseContext, 'refer'>): void {
   context.refer('notifier', name, path, name === defaultNotifier ? 'warning' : 'error')
 }

@@ -1,9 +1,9 @@
 /**
- * What the functions of plug-ins are given and what they answer: plain data, since it travels between the gateway and
- * the plug-in's process. `gatehouse plugin new` puts a copy of this file beside the code, so it imports nothing.
+ * The arguments and results of plug-in functions: plain data, since it travels between the gateway and the
+ * plug-in's process. `gatehouse plugin new` copies this file beside the code, so it imports nothing.
  */
 
-/** Parameters of the YAML by name. All values are texts in lists, also single ones. */
+/** Parameters of the YAML by name. All values are lists of texts, even single ones. */
 export type PluginConfig = Record<string, string[]>
 
 export type PluginAttributes = Record<string, string[]>
@@ -17,21 +17,21 @@ export type PluginLog = {
   error(message: string, fields?: object): void
 }
 
-/** Throw it as an Error with this `code`; any other error is one that a retry does not mend. */
+/** Throw it as an Error with this `code`; any other error is not retried. */
 export type PluginErrorCode = 'unreachable' | 'conflict' | 'badRequest'
 
 export type PluginUser = {
   userID: string
   attributes: PluginAttributes
   groups: string[]
-  /** Where the system has an identifier of its own beside the login. */
+  /** If the system has its own identifier besides the login. */
   id?: string
-  /** Where the system keeps one. */
+  /** If the system has one. */
   version?: string
   /** ISO 8601, in UTC unless the text has an offset; shown by SCIM as `meta.created` and `meta.lastModified`. */
   created?: string
   modified?: string
-  /** Given to `setUserPassword` only. */
+  /** Passed to `setUserPassword` only. */
   password?: string
 }
 
@@ -48,7 +48,7 @@ export type PluginGroup = {
 }
 
 export type PluginAuditEntry = {
-  /** `attribute` when absent. */
+  /** Default: `attribute`. */
   subject?: 'entry' | 'attribute' | 'group'
   action: 'add' | 'replace' | 'delete'
   attribute: string
@@ -68,7 +68,7 @@ export type PluginFilter =
     }
   | { kind: 'substring'; attribute: string; initial?: string; any: string[]; final?: string; caseExact?: boolean }
 
-/** What a function of a target is given last. */
+/** The last argument of a target's functions. */
 export type PluginTargetRequest = {
   workflow: { id: string; name: string }
   requestor: string
@@ -79,7 +79,7 @@ export type PluginTargetRequest = {
   audit(entry: PluginAuditEntry): void
 }
 
-/** What a task may change: `doTask` answers true to go on, or false to stop the workflow. */
+/** What a task may change: `doTask` returns true to continue, or false to stop the workflow. */
 export type PluginTaskUser = {
   userID: string
   attributes: PluginAttributes
@@ -96,7 +96,7 @@ export type PluginTaskContext = {
   audit(entry: PluginAuditEntry): void
 }
 
-/** What a mapper reads. `json` holds the attributes that are more than texts, such as those of a SCIM resource. */
+/** What a mapper reads. `json` has the attributes that are more than texts, such as those of a SCIM resource. */
 export type PluginMappedUser = {
   userID: string
   attributes: PluginAttributes
@@ -108,7 +108,7 @@ export type PluginMappedUser = {
 export type PluginMapperAnswer = string | string[] | { values: string[] } | null | undefined
 
 export type PluginRequest = {
-  /** Stands in the log and in X-Request-Id. */
+  /** In the log and in X-Request-Id. */
   id: string
   method: string
   /** `https://host[:port]` as the client named it. */
@@ -120,13 +120,13 @@ export type PluginRequest = {
   /** Names in lower case. */
   headers: Record<string, string[]>
   remoteAddress: string
-  /** Null when it was not asked for (`maxBodyKilobytes`), or is not UTF-8. */
+  /** Null if it was not requested (`maxBodyKilobytes`), or is not UTF-8. */
   body: string | null
   /** A body that is not UTF-8; else null. */
   bodyBase64: string | null
 }
 
-/** Who calls. */
+/** The caller. */
 export type PluginSubject = {
   dn: string
   uid: string
@@ -137,7 +137,7 @@ export type PluginSubject = {
 
 export type PluginFilterContext = {
   application: string
-  /** Where the filter is mounted: the URL's uri without a trailing slash. */
+  /** The mount of the filter: the URL's URI without a trailing slash. */
   mount: string
   /** What follows the mount: empty, or starting with a slash. */
   pathInfo: string
@@ -148,13 +148,13 @@ export type PluginFilterContext = {
 export type PluginHeaders = Record<string, string | string[]>
 
 export type PluginFilterAnswer =
-  /** The answer. At most one of `body`, `json` and `bodyBase64`. */
+  /** The response. At most one of `body`, `json` and `bodyBase64`. */
   | { status: number; headers?: PluginHeaders; body?: string; json?: unknown; bodyBase64?: string }
-  /** The next filter answers; these headers are put on its answer. */
+  /** The next filter answers; these headers are added to its response. */
   | { next: true; headers?: PluginHeaders }
 
 export type PluginMechanismContext = {
-  /** Whom earlier mechanisms of the chain established. */
+  /** The user that earlier mechanisms of the chain established. */
   subject: PluginSubject | null
   log: PluginLog
 }
@@ -162,13 +162,13 @@ export type PluginMechanismContext = {
 export type PluginMechanismAnswer =
   /** The caller is this. */
   | { subject: { uid: string; attributes?: PluginAttributes } }
-  /** Refused, for a reason that stands in the log. */
+  /** Refused, with a reason for the log. */
   | {
       refused: string
-      /** 403 where the caller is known but may not pass; 401 when absent. */
+      /** 403 if the caller is known but may not pass; default 401. */
       status?: 401 | 403
       /** Such as WWW-Authenticate. */
       headers?: Record<string, string>
-      /** Nothing was sent that could have been accepted. */
+      /** The request had no credential that could have been accepted. */
       noCredential?: true
     }

@@ -2,15 +2,15 @@ import { insteadOf, reportViews } from './report-views.ts'
 import type { SqlToken } from './sql-tokens.ts'
 
 export interface ReadStatement {
-  /** The names of the columns, where they have one; undefined where the statement does not say them all. */
+  /** The names of the columns, if they have one; undefined if the statement does not name them all. */
   readonly columns: readonly (string | undefined)[] | undefined
-  /** Tables that are read and that no report may read, each with what to do about it. */
+  /** Tables that the statement reads and reports may not, each with advice. */
   readonly problems: readonly string[]
 }
 
 /**
- * Follows one `select` from its first word to its last, so that every table it reads is seen, wherever it stands. What is
- * not followed is refused. Throws an Error that says what is wrong.
+ * Reads one `select` from its first word to its last, so that it sees every table, at any place. Rejects what it
+ * does not understand. Throws an Error that says what is wrong.
  */
 export function readStatement(tokens: readonly SqlToken[]): ReadStatement {
   const reading = new Reading(tokens)
@@ -24,7 +24,7 @@ class Reading {
   readonly problems: string[] = []
   columns: (string | undefined)[] | undefined = []
   readonly #tokens: readonly SqlToken[]
-  /** Tables that the statement makes itself, as far as it was read. */
+  /** Tables that the statement defines, as far as it was read. */
   readonly #made = new Set<string>()
   #at = 0
   #depth = 0
@@ -62,7 +62,7 @@ class Reading {
       first = false
       if (this.#take('from')) {
         this.#tables()
-        // Whatever else a database lets follow a table could hide the next one.
+        // Other syntax that a database allows after a table could hide the next one.
         if (this.#now !== undefined && !this.#is(')') && !this.#isWord(clauses)) throw this.#unexpected()
       }
       while (this.#now !== undefined && !this.#is(')') && !this.#isWord(setOperators)) {
@@ -82,7 +82,7 @@ class Reading {
     return true
   }
 
-  /** What is selected, up to the `from`. */
+  /** The selected columns, up to the `from`. */
   #list(named: boolean): void {
     let start = this.#at
     const end = (): void => {
@@ -111,7 +111,7 @@ class Reading {
     this.columns?.push(isName ? (last.kind === 'name' ? last.value : last.sql) : undefined)
   }
 
-  /** One token of an expression, or all that stands in parentheses. */
+  /** One token of an expression, or everything in parentheses. */
   #piece(): void {
     const token = this.#now
     if (token === undefined) throw this.#unexpected()
@@ -129,7 +129,7 @@ class Reading {
     }
     const next = this.#tokens[this.#at + 1]
     const opens = next?.kind === 'sign' && next.value === '('
-    // SQLite reads a table where a name follows, instead of a list.
+    // SQLite reads a table if a name follows instead of a list.
     if (word === 'in' && !opens) throw new Error('must have parentheses behind "in"')
     if (word === 'as' && next?.kind === 'text') {
       throw new Error(`must have the name of a column in double quotes: as "${next.value.slice(1, -1)}"`)
@@ -138,7 +138,10 @@ class Reading {
     if (opens && (qualified || !(pureFunctions.has(word) || beforeParenthesis.has(word)))) throw unknownFunction(word)
   }
 
-  /** Behind an opening parenthesis, of a function where there is one. What holds no query holds no `from` of one. */
+  /**
+   * After an opening parenthesis, of a function if there is one. Without a query inside, no `from` of one is
+   * inside.
+   */
   #group(callee: string): void {
     if (this.#is('select')) {
       this.#query(false)
@@ -153,7 +156,7 @@ class Reading {
     this.#expect(')')
   }
 
-  /** Behind `from`, and behind a parenthesis among tables. */
+  /** After `from`, and after a parenthesis among tables. */
   #tables(): void {
     if (++this.#depth > maxDepth) throw new Error('is nested too deep')
     do {
@@ -228,7 +231,7 @@ class Reading {
     return this.#now?.kind === 'word' && words.has(this.#now.value)
   }
 
-  /** `left` and `right` are functions, too. */
+  /** `left` and `right` are also functions. */
   #isJoin(): boolean {
     const called = (this.#is('left') || this.#is('right')) && this.#tokens[this.#at + 1]?.value === '('
     return this.#isWord(joinWords) && !called
@@ -270,7 +273,7 @@ class Reading {
 
 const unknownFunction = (name: string): Error => new Error(`calls "${name}", which is not open to reports`)
 
-/** Functions of SQLite and PostgreSQL that compute something from their arguments, and do and reveal nothing else. */
+/** Functions of SQLite and PostgreSQL that only compute something from their arguments, and reveal nothing else. */
 export const pureFunctions: ReadonlySet<string> = new Set(
   `abs age avg cast ceil ceiling char_length coalesce concat concat_ws count cume_dist date date_part date_trunc datetime
   dense_rank extract first_value floor greatest group_concat ifnull iif initcap instr julianday lag last_value lead least
@@ -282,13 +285,13 @@ export const pureFunctions: ReadonlySet<string> = new Set(
 /** Functions with a `from` among their arguments. */
 const fromWithin: ReadonlySet<string> = new Set(['extract', 'substring', 'trim'])
 
-/** Words that may stand before a parenthesis without calling a function. */
+/** Words that may precede a parenthesis without calling a function. */
 const beforeParenthesis: ReadonlySet<string> = new Set(
   `all and any as between by case char decimal distinct else exists filter having ilike in like limit not numeric offset on
   or over select some then using varchar when where escape`.split(/\s+/),
 )
 
-/** Words that are no part of a statement that only reads views, or that read something that is not named in a `from`. */
+/** Words that a statement which only reads views does not need, or that read something not named in a `from`. */
 const refusedWords: ReadonlySet<string> = new Set(
   'into values table recursive lateral tablesample insert update delete returning pragma attach'.split(' '),
 )

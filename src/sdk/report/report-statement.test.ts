@@ -8,7 +8,7 @@ const all = { beginDate: true, endDate: true, userKey: true, currentUser: true }
 const read = (sql: string, more: Partial<ReportSpec> = {}) => readReport({ name: 'r', sql, parameters: all, ...more })
 const problems = (sql: string): readonly string[] => read(sql).problems
 
-describe('what is understood', () => {
+describe('accepted statements', () => {
   test.each([
     'select 1',
     'select * from report_requests',
@@ -30,7 +30,7 @@ describe('what is understood', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('rejected statements', () => {
   test.each([
     ['', 'must be a select'],
     ['delete from report_requests', 'must be a select'],
@@ -85,7 +85,7 @@ describe('what is refused', () => {
     expect(read(sql).statement).toBeUndefined()
   })
 
-  test('whatever stands in it, a table that is not a view is found', () => {
+  test('a table that is not a view is found at any place', () => {
     const word = fc.constantFrom(
       ...`select from where and or in ( ) , . * = as on join left natural union all with distinct is not exists a report_requests
       report_people "x" 'text' 1 order by group limit case when then else end using lateral only for`.split(/\s+/),
@@ -101,16 +101,16 @@ describe('what is refused', () => {
     fc.assert(property, { numRuns: 3000 })
   })
 
-  /** Only where the last `from` before it is one of `is distinct from` is the name that of a column. */
+  /** Only if the last `from` before it belongs to `is distinct from` is the name that of a column. */
   const readsSessions = (sql: string): boolean => !/is (?:not )?distinct from sessions/.test(sql)
 })
 
-describe('the predecessor’s reports', () => {
+describe('OpenUnison’s reports', () => {
   const former = `select approvals.id,approvals.label AS Approval, workflows.name AS "Workflow Name", users.mail
     from approvals inner join workflows on approvals.workflow=workflows.id inner join users on workflows.userid=users.id
     inner join allowedApprovers on approvals.id=allowedApprovers.approval where users.userKey=? AND approvedTS is null`
 
-  test('each of its tables is named, with the view to use', () => {
+  test('each of its tables is reported, with the view to use', () => {
     expect(problems(former)).toEqual([
       'reads "approvals", which is not open to reports: use report_approvals',
       'reads "workflows", which is not open to reports: use report_requests',
@@ -127,7 +127,7 @@ describe('the predecessor’s reports', () => {
     ])
   })
 
-  test('question marks are the declared parameters in the predecessor’s order', () => {
+  test('question marks are the declared parameters in OpenUnison’s order', () => {
     const sql = 'select id from report_requests where subject = ? and started > ?'
     expect(read(sql, { parameters: { currentUser: true, beginDate: true } }).statement?.places).toEqual([
       'beginDate',
@@ -142,8 +142,8 @@ describe('the predecessor’s reports', () => {
   })
 })
 
-describe('places and fields', () => {
-  test('what goes to the database has no comments, and no values', () => {
+describe('placeholders and fields', () => {
+  test('the database gets no comments and no values', () => {
     const sql = `select id -- ;\n from report_requests /* x */ where subject = :userKey\nand ':userKey' <> requestor`
     expect(read(sql).statement).toEqual({
       parts: ['select id from report_requests where subject =', "and ':userKey' <> requestor"],
@@ -152,7 +152,7 @@ describe('places and fields', () => {
     expect(read('select 1 - -1').statement?.parts).toEqual(['select 1 - - 1'])
   })
 
-  test('a parameter is declared where it is used, and used where it is declared', () => {
+  test('a parameter is declared if it is used, and used if it is declared', () => {
     const sql = 'select id from report_requests where subject = :userKey'
     expect(read(sql, { parameters: { endDate: true } }).problems).toEqual([
       'has :userKey, which needs parameters.userKey: true',
@@ -180,6 +180,6 @@ describe('places and fields', () => {
   })
 })
 
-test('the views have names that no table has', () => {
+test('no table has the name of a view', () => {
   expect(Object.keys(reportViews).every((name) => name.startsWith('report_'))).toBe(true)
 })

@@ -2,39 +2,39 @@ import type { ReportSpec } from '#model/portal.ts'
 import { readStatement } from './read-statement.ts'
 import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 
-/** In the order in which the predecessor binds them to question marks. */
+/** In the order in which OpenUnison binds them to question marks. */
 export const reportParameters = ['beginDate', 'endDate', 'userKey', 'currentUser'] as const
 export type BoundParameter = (typeof reportParameters)[number]
 
-/** A `select` on the views for reports, with places for values. */
+/** A `select` on the report views, with placeholders for values. */
 export interface ReportStatement {
-  /** What stands before, between and behind the places. */
+  /** The texts before, between and after the placeholders. */
   readonly parts: readonly string[]
-  /** What is bound to each place. */
+  /** The value of each placeholder. */
   readonly places: readonly BoundParameter[]
 }
 
 export interface ReadReport {
-  /** Undefined when there are problems. */
+  /** Undefined if there are problems. */
   readonly statement: ReportStatement | undefined
-  /** About `sql`, each to stand behind its name. */
+  /** Messages about `sql`, to be printed after its name. */
   readonly problems: readonly string[]
-  /** Declared, and not used by the statement. */
+  /** Declared, but not used by the statement. */
   readonly unused: readonly BoundParameter[]
-  /** Those of headerFields, dataFields and groupBy that the statement does not select. */
+  /** Fields of headerFields, dataFields and groupBy that the statement does not select. */
   readonly missing: readonly string[]
 }
 
 export const declaredParameters = ({ parameters }: Pick<ReportSpec, 'parameters'>): readonly BoundParameter[] =>
   reportParameters.filter((name) => parameters?.[name] === true)
 
-/** The fields that are shown, and the one that rows are grouped by. */
+/** The shown fields, and the one that groups rows. */
 export const fieldsOf = ({ headerFields, dataFields, groupings, groupBy }: ReportSpec): readonly string[] => [
   ...(groupings === true ? [...(headerFields ?? []), ...(groupBy === undefined ? [] : [groupBy])] : []),
   ...(dataFields ?? []),
 ]
 
-/** What goes to the database is written anew from what was understood, without comments. */
+/** The statement for the database, written again from its tokens, without comments. */
 export function readReport(spec: ReportSpec): ReadReport {
   const declared = declaredParameters(spec)
   const refused = (problems: readonly string[]): ReadReport => ({
@@ -88,6 +88,6 @@ function partsOf(tokens: readonly SqlToken[]): string[] {
   return parts.map((words) => words.join(' '))
 }
 
-/** Databases do not agree about the letter case of names without quotes. */
+/** Databases differ in the letter case of unquoted names. */
 const hasColumn = (columns: readonly (string | undefined)[], field: string): boolean =>
   columns.some((column) => column?.toLowerCase() === field.toLowerCase())

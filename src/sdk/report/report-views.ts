@@ -1,4 +1,4 @@
-/** All that a report can read, with the columns in their order; the migrations make them. */
+/** All views that a report can read, with their columns in order; the migrations create them. */
 export const reportViews: Readonly<Record<string, readonly string[]>> = {
   report_requests: [
     'id',
@@ -57,7 +57,7 @@ export const reportViews: Readonly<Record<string, readonly string[]>> = {
   report_memberships: ['directory', 'group_name', 'login'],
 }
 
-/** Where what the predecessor's tables held is found, by table in lower case. */
+/** The replacements of OpenUnison's tables, by table in lower case. */
 const formerTables: Readonly<Record<string, string>> = {
   workflows: 'report_requests',
   workflowparameters: 'report_requests',
@@ -75,7 +75,7 @@ const formerTables: Readonly<Record<string, string>> = {
   escalation: '"escalation" of report_approvals',
 }
 
-/** What to read instead of a table that reports do not see; undefined when there is nothing alike. */
+/** What to read instead of a table that reports can't see; undefined if there is nothing similar. */
 export const insteadOf = (table: string): string | undefined => {
   const name = table.toLowerCase()
   if (Object.hasOwn(formerTables, name)) return formerTables[name]

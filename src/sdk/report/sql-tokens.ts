@@ -1,20 +1,20 @@
 export interface SqlToken {
   /**
-   * `word`: a keyword or a name without quotes; `name`: one in double quotes; `text`: a string; `place`: where a value
-   * goes; `sign`: everything else.
+   * `word`: a keyword or a name without quotes; `name`: one in double quotes; `text`: a string; `place`: a
+   * placeholder; `sign`: everything else.
    */
   readonly kind: 'word' | 'name' | 'text' | 'number' | 'place' | 'sign'
-  /** As written; of a word in lower case, of a name without its quotes, of a place without its colon. */
+  /** As written; a word in lower case, a name without its quotes, a placeholder without its colon. */
   readonly value: string
-  /** What goes to the database. Empty for a place. */
+  /** The text for the database. Empty for a placeholder. */
   readonly sql: string
 }
 
 const maxLength = 20_000
 
 /**
- * Only what SQLite and PostgreSQL read alike: a text that one of them took for a comment or a string, and the other did
- * not, could not be checked.
+ * Only syntax that SQLite and PostgreSQL read alike: a text that only one of them treats as a comment or a string
+ * could not be checked.
  */
 const patterns = [
   ['blank', /\s+|--[^\n]*|\/\*(?:(?!\/\*|\*\/)[\s\S])*\*\//y],
@@ -26,7 +26,7 @@ const patterns = [
   ['word', /[A-Za-z_]\w*(?![\w$'"])/y],
 ] as const
 
-/** Throws an Error that says what is wrong, to stand behind the name of the field. */
+/** Throws an Error that says what is wrong, to be printed after the name of the field. */
 export function sqlTokens(text: string): SqlToken[] {
   if (text.length > maxLength) throw new Error(`is longer than ${maxLength} characters`)
   const statement = text.trimEnd().replace(/;$/, '')

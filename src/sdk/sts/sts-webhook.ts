@@ -4,23 +4,23 @@ export interface CertificateWithKey {
   readonly privateKey: string
 }
 
-/** The listener at which API servers ask the injector. */
+/** The listener at which API servers call the injector. */
 export interface StsWebhookConfig {
   readonly at: string
   readonly listen: { readonly host: string; readonly port: number }
-  /** PEM; only callers with a certificate of these authorities are heard. Undefined: every caller is. */
+  /** PEM; only callers with a certificate of these CAs are accepted. Undefined: every caller is. */
   readonly clientAuthorities: string | undefined
   readonly tls: GivenWebhookTls | MadeWebhookTls
 }
 
-/** The certificate is the operator's, and so is the MutatingWebhookConfiguration. */
+/** The operator provides the certificate and the MutatingWebhookConfiguration. */
 export interface GivenWebhookTls extends CertificateWithKey {
   readonly kind: 'given'
-  /** Where it is read again while the gateway runs; undefined where a change of it is a change of the configuration. */
+  /** Where it is read again while the gateway runs; undefined if a change of it is a change of the configuration. */
   readonly files?: { readonly certFile: string; readonly keyFile: string } | undefined
 }
 
-/** The certificate is made and renewed here, and its authorities are told to the API server. */
+/** The gateway creates and renews the certificate, and registers its CAs at the API server. */
 export interface MadeWebhookTls {
   readonly kind: 'made'
   /** The name of the Kubernetes target. */
@@ -39,11 +39,14 @@ export interface WebhookUrl {
 }
 
 /**
- * Stands in the place of a host for what only the webhook's listener answers. No request can have it, since it is no
- * name of a host.
+ * Replaces the host for URLs that only the webhook's listener answers. No request can have it, since it isn't a
+ * valid host name.
  */
 export const webhookHost = '(webhook)'
 export const webhookPath = '/sts/inject'
 
-/** Under this name the webhook's certificates are kept among the keys of endpoints, so no endpoint may have it. */
+/**
+ * The name under which the webhook's certificates are stored among the keys of endpoints, so no endpoint may have
+ * it.
+ */
 export const webhookKeys = 'sts.injector'

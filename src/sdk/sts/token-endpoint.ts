@@ -2,7 +2,7 @@ import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { Template } from '#kernel/template.ts'
 import type { StsPreset } from '#model/sts.ts'
 
-/** An endpoint of the token service with every default put in. */
+/** An endpoint of the token service with all defaults filled in. */
 export interface TokenEndpoint {
   readonly name: string
   /** Of the tokens it issues. */
@@ -17,13 +17,13 @@ export interface TokenEndpoint {
   readonly subject: Template
   /** Names of Kubernetes targets. */
   readonly clusters: readonly string[]
-  /** Beside the clusters, or instead of them. */
+  /** Besides the clusters, or instead of them. */
   readonly subjectIssuers: readonly SubjectIssuer[]
-  /** Of the service-account tokens it takes. */
+  /** Of the service-account tokens it accepts. */
   readonly incomingAudience: string
   readonly acceptApiServerAudience: boolean
   readonly acceptTokensWithoutPod: boolean
-  /** For how many seconds after its last answer an API server may be away; 0: not at all. */
+  /** For how many seconds after its last answer an API server may be unavailable; 0: not at all. */
   readonly offlineSeconds: number
   readonly rateLimit: { readonly burst: number; readonly perMinute: number }
   readonly awsTags: AwsTags | undefined
@@ -39,10 +39,10 @@ export interface SubjectIssuer {
   readonly audience: string
   /** Undefined: found by its discovery document. */
   readonly jwksUri: string | undefined
-  /** PEM of the only authorities of its certificate; undefined: the usual ones. */
+  /** PEM of the only CAs of its certificate; undefined: the default ones. */
   readonly authorities: string | undefined
   readonly algorithms: readonly string[]
-  /** Claims that are attributes, beside `sub`. */
+  /** Claims that are attributes, besides `sub`. */
   readonly claims: readonly string[]
   /** Its tokens are those of service accounts of a cluster, which has its name. */
   readonly kubernetes: boolean

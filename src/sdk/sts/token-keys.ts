@@ -1,87 +1,99 @@
 import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 
-/** The key that signs now. `kid` is its RFC 7638 thumbprint. The private part may be in another process. */
+/** The current signing key. `kid` is its RFC 7638 thumbprint. The private part may be in another process. */
 export interface TokenKey {
   readonly kid: string
   readonly alg: TokenAlgorithm
-  /** The signature as RFC 7518 wants it. Rejects with TARGET_UNREACHABLE where the key is kept elsewhere, and that is away. */
+  /**
+   * The signature in the form of RFC 7518. Rejects with TARGET_UNREACHABLE if another service stores the key and is
+   * unavailable.
+   */
   sign(content: Buffer): Promise<Buffer>
 }
 
-/** Exactly `kty`, `use`, `alg`, `kid` and the numbers of the key (`n`, `e`, or `crv`, `x`, `y`): some consumers refuse more. */
+/**
+ * Exactly `kty`, `use`, `alg`, `kid` and the numbers of the key (`n`, `e`, or `crv`, `x`, `y`): some consumers
+ * reject more.
+ */
 export type PublicTokenKey = Readonly<Record<string, string>>
 
-/** The two documents of an issuer, as they are published and served. */
+/** The two documents of an issuer, as published and served. */
 export interface IssuerDocuments {
   readonly discovery: Readonly<Record<string, unknown>>
   readonly keys: { readonly keys: readonly PublicTokenKey[] }
-  /** How long a reader may keep them, for the header `Cache-Control`; rotation waits for that long. */
+  /** How long a reader may cache them, for the header `Cache-Control`; rotation waits that long. */
   readonly maxAgeSeconds: number
 }
 
-/** The keys of token endpoints, by the name of the endpoint. Each has its own, and they change while it runs. */
+/** The keys of token endpoints, by the name of the endpoint. Each has its own, which change while it runs. */
 export interface TokenKeys {
   /**
-   * The key to sign with at this moment: asked for with each token, and not kept. Whoever verifies has had the time to
-   * know it. What it signs ends within the `ttlSeconds` of the endpoint, because it is forgotten that long after its
-   * last use. Rejects with NOT_FOUND for an endpoint that is not configured, and with TARGET_UNREACHABLE where it cannot
-   * be told which key that is.
+   * The current signing key: request it for each token, and don't keep it. Verifiers have had time to learn it. Its
+   * signatures must expire within the `ttlSeconds` of the endpoint, because it is deleted that long after its last
+   * use. Rejects with NOT_FOUND for an endpoint that is not configured, and with TARGET_UNREACHABLE if the current
+   * key is unknown.
    */
   active(endpoint: string): Promise<TokenKey>
-  /** The keys that verify, now or soon: the one that signs first. */
+  /** The keys that verify, now or soon: the signing key first. */
   published(endpoint: string): Promise<readonly PublicTokenKey[]>
-  /** What `issuer-docs`, `/.well-known/openid-configuration` and `/certs` answer, and what is published. */
+  /**
+   * The documents that `issuer-docs`, `/.well-known/openid-configuration` and `/certs` return, and that are
+   * published.
+   */
   documents(endpoint: string): Promise<IssuerDocuments>
 }
 
-/** What the configuration says of the keys and documents of one endpoint. */
+/** The configuration of the keys and documents of one endpoint. */
 export interface TokenIssuer {
   /** The name of the endpoint. */
   readonly endpoint: string
-  /** `https://host` or `https://host/path`, without a slash at the end: the `iss` of its tokens, byte for byte. */
+  /** `https://host` or `https://host/path`, without a trailing slash: the `iss` of its tokens, byte for byte. */
   readonly issuer: string
   readonly algorithm: TokenAlgorithm
-  /** Where the configuration's `keys/` folder or a secret has a private key of this name, that one is used. */
+  /** If the configuration's `keys/` folder or a secret has a private key of this name, it is used. */
   readonly keypair: string
-  /** The longest life of a token. */
+  /** The longest lifetime of a token. */
   readonly maxTokenSeconds: number
   /** Claims beyond those that every token has. */
   readonly claims: readonly string[]
-  /** A made key is replaced when it has signed this long. */
+  /** A generated key is replaced after it has signed for this long. */
   readonly rotateSeconds: number
-  /** How visibility is proven: `issuer` reads the documents back from the issuer URL; `written` trusts what was written. */
+  /**
+   * How visibility is proven: `issuer` reads the documents back from the issuer URL; `written` trusts what was
+   * written.
+   */
   readonly readBack: 'issuer' | 'written'
-  /** How long caches between the issuer's host and its readers may keep the documents, where that is known. */
+  /** How long caches between the issuer's host and its readers may keep the documents, if known. */
   readonly cdnSeconds: number | undefined
   readonly destinations: readonly PublishDestination[]
-  /** The service that keeps the private keys; undefined: the gateway's own database. */
+  /** The service that stores the private keys; undefined: the gateway's own database. */
   readonly custody?: TransitCustody
 }
 
 /** A key in the Transit engine of OpenBao or Vault. */
 export interface TransitCustody {
-  /** `https://host:port`, without a slash at the end. */
+  /** `https://host:port`, without a trailing slash. */
   readonly address: string
   readonly namespace: string | undefined
   readonly mount: string
   readonly key: string
-  /** In PEM; undefined: the authorities that the runtime trusts. */
+  /** In PEM; undefined: the CAs that the runtime trusts. */
   readonly ca: string | undefined
   readonly login: TransitLogin
-  /** New keys are made by the gateway; the service signs only until one of them does. */
+  /** The gateway creates new keys; the service signs only until one of them does. */
   readonly leave: boolean
 }
 
-/** How the gateway proves who it is: by a token, or by a JWT that it exchanges for one. */
+/** How the gateway authenticates: by a token, or by a JWT that it exchanges for one. */
 export type TransitLogin =
   | { readonly type: 'token'; readonly token: string }
   | { readonly type: 'jwt'; readonly mount: string; readonly role: string; readonly jwtFile: string }
 
-/** Where both documents are put, besides being served by the gateway. */
+/** Where both documents are written, besides being served by the gateway. */
 export type PublishDestination = FolderDestination | S3Destination | ConfigMapDestination
 
 interface AnyDestination {
-  /** Called by POST after a change, to make caches forget. */
+  /** Called by POST after a change, to clear caches. */
   readonly invalidate?: { readonly url: string; readonly header?: string; readonly secret?: string }
 }
 
@@ -98,7 +110,7 @@ export interface S3Destination extends AnyDestination {
   /** Undefined: Amazon's own. */
   readonly endpoint: string | undefined
   readonly pathStyle: boolean
-  /** Undefined: found by the SDK in its usual places. */
+  /** Undefined: found by the SDK in its default places. */
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined
 }
 

@@ -14,7 +14,7 @@ describe('expiresAfter', () => {
     expect(expiry && expiryTime(expiry, now)).toEqual({ inMillis })
   })
 
-  test.each(['', '0d', 'P', 'soon', '-8h', '2026-01-01'])('"%s" is none', (text) => {
+  test.each(['', '0d', 'P', 'soon', '-8h', '2026-01-01'])('"%s" is not a length of time', (text) => {
     expect(parseExpiresAfter(text)).toBeUndefined()
   })
 
@@ -34,11 +34,11 @@ describe('expiresAt', () => {
     expect(expiry && expiryTime(expiry, now)).toEqual({ at: new Date(at) })
   })
 
-  test.each(['', '8h', 'tomorrow', '2026-13-01', '01.02.2026'])('"%s" is none', (text) => {
+  test.each(['', '8h', 'tomorrow', '2026-13-01', '01.02.2026'])('"%s" is not a time', (text) => {
     expect(parseExpiresAt(text)).toBeUndefined()
   })
 
-  test.each(['2026-01-31T12:00:00Z', '1999-01-01', '2226-01-01'])('%s is not one in the next 100 years', (text) => {
+  test.each(['2026-01-31T12:00:00Z', '1999-01-01', '2226-01-01'])('%s is not in the next 100 years', (text) => {
     const expiry = parseExpiresAt(text)
     expect(expiry && expiryTime(expiry, now)).toBeUndefined()
   })

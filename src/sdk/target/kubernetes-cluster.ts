@@ -7,11 +7,11 @@ export interface ClusterResource {
   readonly group: string
   readonly version: string
   readonly plural: string
-  /** Absent for what belongs to the whole cluster, and to list what is in any namespace. */
+  /** Absent for cluster-wide resources, and to list those of all namespaces. */
   readonly namespace?: string
 }
 
-/** An object as the API server tells it: untrusted, beyond its metadata. */
+/** An object from the API server: untrusted, beyond its metadata. */
 export interface ClusterObject {
   readonly metadata: {
     readonly name: string
@@ -23,37 +23,37 @@ export interface ClusterObject {
   readonly content: Readonly<Record<string, unknown>>
 }
 
-/** What an object must still be to be deleted. */
+/** The condition for deleting an object. */
 export interface DeletePreconditions {
   readonly uid: string
   readonly resourceVersion?: string
 }
 
 /**
- * Reads and writes objects, each call bounded in time and size. Throws TARGET_UNREACHABLE when the API server did not
- * answer or asks to come back, TARGET_FAILED when it refuses, BAD_REQUEST for what it cannot hold, CONFLICT for a name
- * that is taken and VERSION_MISMATCH when the object was changed since it was read. Names the target in each.
+ * Reads and writes objects, each call bounded in time and size. Throws TARGET_UNREACHABLE if the API server did not
+ * answer or asks to retry, TARGET_FAILED if it refuses, BAD_REQUEST for what it can't store, CONFLICT for a name
+ * that is taken and VERSION_MISMATCH if the object was changed since it was read. Each error names the target.
  */
 export interface ClusterObjects {
-  /** Undefined when there is none. */
+  /** Undefined if there is none. */
   get(resource: ClusterResource, name: string): Promise<ClusterObject | undefined>
-  /** All of them, up to `most`; TARGET_FAILED when there are more. */
+  /** All of them, up to `most`; TARGET_FAILED if there are more. */
   list(resource: ClusterResource, most: number): Promise<readonly ClusterObject[]>
   create(resource: ClusterResource, object: Readonly<Record<string, unknown>>): Promise<ClusterObject>
   /** Only while the stored object has the `metadata.resourceVersion` of this one. */
   replace(resource: ClusterResource, name: string, object: Readonly<Record<string, unknown>>): Promise<ClusterObject>
-  /** False when there was none. */
+  /** False if there was none. */
   remove(resource: ClusterResource, name: string, preconditions: DeletePreconditions): Promise<boolean>
 }
 
-/** Optional: the target is a cluster whose objects other targets keep their users in. */
+/** Optional: the target is a cluster in whose objects other targets store their users. */
 export interface KubernetesCluster extends Target {
   readonly objects: ClusterObjects
 }
 
 export const isCluster = (target: Target): target is KubernetesCluster => 'objects' in target
 
-/** The objects of the cluster that a target of this name stands for. INTERNAL where the target is something else. */
+/** The objects of the cluster of the target of this name. INTERNAL if the target is something else. */
 export function objectsOf(targets: { get(name: string): Target }, cluster: string): ClusterObjects {
   const target = targets.get(cluster)
   if (isCluster(target)) return target.objects

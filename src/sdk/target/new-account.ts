@@ -4,7 +4,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { StepMail } from '#sdk/notifier/mail.ts'
 
-/** A value, of any attribute, that no other user may have. Letter case does not make it another one. */
+/** A value, of any attribute, that no other user may have, without regard to letter case. */
 export interface UniqueValue {
   readonly attribute: string
   readonly value: string
@@ -13,20 +13,20 @@ export interface UniqueValue {
 export interface CreatedAccount {
   readonly target: string
   readonly userID: string
-  /** The target's own id of the account, where it has one: another account of the same login has another. */
+  /** The target's own id of the account, if it has one: another account of the same login has another. */
   readonly id?: string
 }
 
 /**
- * Binds a run, and the runs that it starts, to accounts that do not exist yet: every target creates them, and refuses
- * with ACCOUNT_EXISTS to change one that the run did not create. The run then fails and keeps no secrets.
+ * Binds a run, and the runs that it starts, to accounts that do not exist yet: every target creates them, and
+ * refuses with ACCOUNT_EXISTS to change one that the run did not create. The run then fails and keeps no secrets.
  */
 export interface NewAccount {
   /** Values that no account may have when the first one is created. */
   readonly unique: readonly UniqueValue[]
   /** What the run that started this one created before. */
   readonly created?: readonly CreatedAccount[]
-  /** Sent when the account turns out to exist. */
+  /** Sent if the account turns out to exist. */
   readonly refusal?: StepMail
 }
 
@@ -55,7 +55,7 @@ export function accountExists(what: string, created: readonly CreatedAccount[], 
   return new GatewayError('ACCOUNT_EXISTS', text, { publicText: text, ...(cause === undefined ? {} : { cause }) })
 }
 
-/** The login as people wrote it, short enough for a sentence. */
+/** The login as written, short enough for a sentence. */
 export const accountNamed = (login: string): string => `named "${login.slice(0, 100)}"`
 
 /** The login, and the spellings of it that a target may treat as the same. */

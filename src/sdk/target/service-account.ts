@@ -3,7 +3,7 @@ import type { TokenReview } from '#sdk/target/token-review.ts'
 
 export type ServiceAccount =
   | { readonly kind: 'service account'; readonly attributes: Attributes }
-  /** `reason` is for the log. `otherAudience`: the cluster confirms the token, but not for an audience that was asked for. */
+  /** `reason` is for the log. `otherAudience`: the cluster confirms the token, but not for a requested audience. */
   | { readonly kind: 'refused'; readonly reason: string; readonly otherAudience?: true }
 
 const accountName = /^system:serviceaccount:([^:]+):([^:]+)$/
@@ -12,9 +12,9 @@ const extraPrefix = 'authentication.kubernetes.io/'
 const extraNames = ['credential-id', 'node-name', 'node-uid', 'pod-name', 'pod-uid']
 
 /**
- * The service account that a review speaks of, as attributes. People, nodes and whatever else a cluster authenticates
- * are refused: a name that merely looks like a service account's is not one without its group. Where audiences were
- * asked for, one of them must be confirmed, since a cluster may ignore the question.
+ * The service account of a review, as attributes. Users, nodes and other identities of a cluster are refused: a
+ * name that only looks like a service account's is not one without its group. If audiences were requested, one of
+ * them must be confirmed, since a cluster may ignore the request.
  */
 export function serviceAccountOf(review: TokenReview, audiences: readonly string[]): ServiceAccount {
   if (review.error !== undefined) return refused(`the token was not accepted: ${review.error}`)
@@ -39,7 +39,7 @@ export function serviceAccountOf(review: TokenReview, audiences: readonly string
 
 const refused = (reason: string) => ({ kind: 'refused', reason }) as const
 
-/** The attributes of a service account together with those that rules of token endpoints are written with. */
+/** The attributes of a service account together with those that rules of token endpoints use. */
 export function workloadAttributes(cluster: string, namespace: string, account: string, more: Attributes): Attributes {
   const attributes = more.clone()
   attributes.setClaim('token_sub', [`${cluster}:${namespace}:${account}`])

@@ -4,7 +4,7 @@ import { defineModule, type Module, type ModuleDefinition, type Prepared } from 
 import type { Target, TargetSource } from '#sdk/target/target.ts'
 
 export interface TargetHost extends ModuleHost {
-  /** The other targets. They are created in any order, so a target may ask for one only when it is called. */
+  /** The other targets. They are created in any order, so a target may use one only when it is called. */
   readonly targets: TargetSource
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>

@@ -11,18 +11,18 @@ import type { CreatedAccount, UniqueValue } from '#sdk/target/new-account.ts'
 
 /** One change that a target made, for the audit. */
 export interface TargetChange {
-  /** `entry` when a whole user or group came or went. */
+  /** `entry` if a whole user or group was created or deleted. */
   readonly subject: 'entry' | 'attribute' | 'group'
   readonly action: 'add' | 'replace' | 'delete'
   /** The attribute's name; the key attribute for an entry. */
   readonly attribute: string
   /** Left out for secrets. */
   readonly value?: string
-  /** The group that an attribute belongs to, where it is not the user's. */
+  /** The group of an attribute that is not the user's. */
   readonly group?: string
 }
 
-/** On whose behalf and in which workflow a target is called. */
+/** The requester and the workflow of a call to a target. */
 export interface TargetRequest {
   readonly workflow: { readonly id: string; readonly name: string }
   /** The same for every attempt of the same step, and for no other step. */
@@ -34,17 +34,18 @@ export interface TargetRequest {
   /** Call it for each change after it was made; with `written` if `auditWithin` wrote the audit entry. */
   audit(change: TargetChange, written?: boolean): void
   /**
-   * For targets that keep their users by `openUserDirectory`: writes the audit entries in the transaction of the changes.
-   * False if the transaction belongs to another database. After the commit, call `audit` for each change as well.
+   * For targets that store their users by `openUserDirectory`: writes the audit entries in the transaction of the
+   * changes. False if the transaction belongs to another database. After the commit, call `audit` for each change
+   * as well.
    */
   readonly auditWithin?: (transaction: object, changes: readonly TargetChange[]) => Promise<boolean>
   /**
-   * Told what is about to be asked of the target, before it is: when nobody learns what came of the call, since the process
-   * died or the answer was lost, the audit still gets its rows once the change is found to be there.
+   * Called with planned changes before the target is called: if the outcome stays unknown, because the process died
+   * or the response was lost, the audit still gets its rows once the change is found.
    */
   readonly intend?: (changes: readonly TargetChange[]) => Promise<void>
   readonly signal?: AbortSignal
-  /** Present where the run may only write accounts that it created. The engine enforces it; targets need not look. */
+  /** Present if the run may only write accounts that it created. The engine enforces it; targets need not check. */
   readonly newAccount?: AccountOrigin
 }
 
@@ -57,8 +58,8 @@ export interface AccountOrigin {
   /** The account that the run created here under this login; `id` where the target gave it one. */
   own(userID: string): { readonly id?: string } | undefined
   /**
-   * Whether an attempt whose end was not recorded created the account: `yes` where the audit says so, `maybe` where it was
-   * about to, with an unknown outcome.
+   * Whether an attempt whose end was not recorded created the account: `yes` if the audit says so, `maybe` if it
+   * was planned, with an unknown outcome.
    */
   earlierAttempt(userID: string): Promise<'yes' | 'maybe' | 'no'>
   noteCreated(userID: string, id: string | undefined): void
@@ -71,34 +72,35 @@ export interface CreateOptions {
 }
 
 export interface SyncOptions {
-  /** Only add what is missing; otherwise the target is made equal to the user, groups included. */
+  /** Only add what is missing; otherwise the target is made equal to the user, including groups. */
   readonly addOnly: boolean
-  /** The attributes that may be touched; all others, present or absent, stay as they are. */
+  /** The attributes that may change; all others, present or absent, stay unchanged. */
   readonly attributes: readonly string[]
-  /** Memberships stay as they are, whatever the user's groups say. */
+  /** Memberships stay unchanged, independent of the user's groups. */
   readonly keepGroups: boolean
-  /** Where given, the change happens only while the stored version is this one; else VERSION_MISMATCH. */
+  /** If given, the change happens only while the stored version is this one; else VERSION_MISMATCH. */
   readonly expectedVersion?: string
   /**
-   * The group that the user joins or leaves. A target whose groups keep their ids changes memberships only while this
-   * one has this name, else VERSION_MISMATCH: one that was renamed or deleted meanwhile must not come back to life.
+   * The group that the user joins or leaves. A target whose groups have ids changes memberships only while this one
+   * has this name, else VERSION_MISMATCH: a renamed or deleted group must not be re-created.
    */
   readonly expectedGroup?: NamedGroup
-  /** The login the user is to have from now on; only targets that say `renamesUsers` are asked. CONFLICT when taken. */
+  /** The new login; only for targets with `renamesUsers`. CONFLICT if it is taken. */
   readonly newUserID?: string
 }
 
 /**
- * A system that accounts are written to. Every method is idempotent: creating what is there already as it should be, and
- * deleting what is gone, succeed and change nothing. Failures are thrown as GatewayError TARGET_UNREACHABLE (worth a retry) or TARGET_FAILED
- * (not), CONFLICT (a uniqueness rule) or BAD_REQUEST (a value the target cannot hold); nothing is half done.
+ * A system that accounts are written to. Every method is idempotent: creating what already exists with the same
+ * values, and deleting what is gone, succeed and change nothing. Failures are thrown as GatewayError
+ * TARGET_UNREACHABLE (worth a retry) or TARGET_FAILED (not), CONFLICT (a uniqueness rule) or BAD_REQUEST (a value
+ * the target can't store); nothing is half done.
  */
 export interface Target extends Closable {
-  /** Undefined when absent. Only the named attributes are owed, plus groups. */
+  /** Undefined if absent. Only the named attributes are required, plus groups. */
   findUser(userID: string, attributes: readonly string[], request: TargetRequest): Promise<User | undefined>
   /**
-   * Throws CONFLICT when another user has a value that must be unique, and when there is such a user that is not as this
-   * one should be: someone else made it, and of two who make one user one must be told.
+   * Throws CONFLICT if another user has a value that must be unique, and if such a user exists with other values:
+   * someone else created it, and of two concurrent creators one must get an error.
    */
   createUser(user: User, attributes: readonly string[], request: TargetRequest, options?: CreateOptions): Promise<void>
   syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void>
@@ -106,17 +108,17 @@ export interface Target extends Closable {
   deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
   /** A user's login can be changed. */
   readonly renamesUsers?: boolean
-  /** Its changes are in the audit by the commit that makes them (see `auditWithin`), so none is written down before. */
+  /** The commit that makes its changes also audits them (see `auditWithin`), so planned changes need not be stored. */
   readonly auditsWithin?: boolean
-  /** Users and groups carry a version, and changes can be bound to it. */
+  /** Users and groups have a version, and changes can be bound to it. */
   readonly keepsVersions?: boolean
   /**
-   * Where the account is in the system behind the target, so that a directory insert on the same system recognizes it.
-   * Undefined when the account does not exist. Absent where the target can't report it.
+   * Where the account is in the system of the target, so that a directory insert on the same system recognizes it.
+   * Undefined if the account does not exist. Absent if the target can't report it.
    */
   storedAt?(userID: string): Promise<StoredAccount | undefined>
   /**
-   * The attributes that the target can store; absent where it stores whatever it's given. Throws TARGET_UNREACHABLE while
+   * The attributes that the target can store; absent if it stores any attribute. Throws TARGET_UNREACHABLE while
    * its system hasn't answered yet.
    */
   storable?(): Promise<StorableAttributes>
@@ -124,7 +126,7 @@ export interface Target extends Closable {
 
 /** Names are in lower case. */
 export interface StorableAttributes {
-  /** `any` where the names aren't limited. */
+  /** `any` if the names aren't limited. */
   readonly users: ReadonlySet<string> | 'any'
   readonly groups: ReadonlySet<string> | 'any'
 }
@@ -143,25 +145,25 @@ export interface PasswordTarget extends Target {
 }
 
 export interface SearchQuery {
-  /** Everything when absent. */
+  /** All if absent. */
   readonly filter?: Filter
-  /** How many to pass over. */
+  /** How many to skip. */
   readonly offset: number
   readonly limit: number
-  /** The attributes wanted; all when absent. */
+  /** The requested attributes; all if absent. */
   readonly attributes?: readonly string[]
-  /** The target's own order when absent. */
+  /** The target's own order if absent. */
   readonly sort?: SortOrder
-  /** The `next` of a page of the same filter and order, instead of an offset. BAD_REQUEST when no page gave it. */
+  /** The `next` of a page of the same filter and order, instead of an offset. Any other text is BAD_REQUEST. */
   readonly after?: string
 }
 
 export interface SearchPage<T> {
   /** In a stable order. */
   readonly items: readonly T[]
-  /** How many match in all. */
+  /** How many match in total. */
   readonly total: number
-  /** Where the following page starts; absent on the last one. */
+  /** Where the next page starts; absent on the last page. */
   readonly next?: string
 }
 
@@ -170,15 +172,15 @@ export interface ServedTimes {
   readonly groups: readonly TimeAttribute[]
 }
 
-/** Optional: the target can be asked who and what it holds. */
+/** Optional: the target has lookups. */
 export interface LookupTarget extends Target {
   lookupUserByLogin(login: string): Promise<User | undefined>
   lookupUserById(id: string): Promise<User | undefined>
   searchUsers(query: SearchQuery): Promise<SearchPage<User>>
-  /** Members may be many, so a target that can leaves them out where they are not asked for. */
+  /** Members may be many, so a target that can leaves them out if they are not requested. */
   lookupGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined>
   lookupGroupById(id: string, options?: GroupReadOptions): Promise<Group | undefined>
-  /** Members are not owed. */
+  /** Members are not required. */
   searchGroups(query: SearchQuery): Promise<SearchPage<Group>>
   /** Group members are ids rather than logins. */
   readonly groupMembersAreIds: boolean
@@ -187,36 +189,39 @@ export interface LookupTarget extends Target {
   /** A group's id is distinct from its name. */
   readonly groupHasOwnId: boolean
   /**
-   * Which times of users and groups searches can filter and sort by. Absent: none, so the names in `TimeAttribute` must not
-   * be used in a query.
+   * Which times of users and groups searches can filter and sort by. Absent: none, so the names in `TimeAttribute`
+   * must not be used in a query.
    */
   readonly servedTimes?: ServedTimes
-  /** No user has the id of a group. Where this isn't so, the SCIM gateway marks the ids of groups. */
+  /** No user has the id of a group. Otherwise the SCIM gateway marks the ids of groups. */
   readonly idsAreUnique?: boolean
   /**
-   * Only where groups nest: for each of these groups, by id, every group that contains it, directly or through other
-   * groups. Each is named once. A group that nothing contains may be left out.
+   * Only if groups nest: for each of these groups, by id, every group that contains it, directly or through other
+   * groups. Each is named once. A group that no other contains may be left out.
    */
   containingGroups?(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
 }
 
 export interface GroupReadOptions {
   readonly members: boolean
-  /** The attributes whose first value names a member to people. A target that can't read them along leaves them out. */
+  /**
+   * The attributes whose first value is the display name of a member. A target that can't read them leaves them
+   * out.
+   */
   readonly display?: { readonly users: string; readonly groups: string }
 }
 
 /** A group that contains another one. */
 export interface ContainingGroup extends NamedGroup {
-  /** The other group is a direct member of it, too. */
+  /** The other group is also a direct member of it. */
   readonly direct: boolean
 }
 
 /** Optional: the target owns groups. Membership changes are sets, never a rewritten list. */
 export interface GroupTarget extends Target {
-  /** Undefined when absent. Without the members, which may be many. */
+  /** Undefined if absent. Without the members, which may be many. */
   findGroup(name: string): Promise<Group | undefined>
-  /** Throws CONFLICT when there is such a group with other attributes. */
+  /** Throws CONFLICT if there is such a group with other attributes. */
   createGroup(
     name: string,
     attributes: Readonly<Record<string, readonly string[]>>,
@@ -224,14 +229,14 @@ export interface GroupTarget extends Target {
     options?: CreateOptions,
   ): Promise<void>
   /**
-   * Without a change, only the version is compared, and a new one given, so that of two who expect the same one loses.
-   * Throws NOT_FOUND, CONFLICT when the new name is taken, VERSION_MISMATCH.
+   * Without a change, only the version is compared and renewed, so that of two callers that expect the same one
+   * fails. Throws NOT_FOUND, CONFLICT if the new name is taken, VERSION_MISMATCH.
    */
   updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void>
   deleteGroup(name: string, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void>
   /**
-   * Only where groups nest. Throws NOT_FOUND when one of the groups doesn't exist under this name and id, and CONFLICT
-   * when a group would contain itself. Removing a group that isn't a member changes nothing.
+   * Only if groups nest. Throws NOT_FOUND if one of the groups doesn't exist under this name and id, and CONFLICT
+   * if a group would contain itself. Removing a group that isn't a member changes nothing.
    */
   changeMemberGroups?(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void>
 }
@@ -239,7 +244,7 @@ export interface GroupTarget extends Target {
 export interface MemberGroupChange {
   readonly add: readonly NamedGroup[]
   readonly remove: readonly NamedGroup[]
-  /** The id of the group that changes, where the caller knows it. NOT_FOUND when the group of that name has another id. */
+  /** The id of the group that changes, if the caller knows it. NOT_FOUND if the group of that name has another id. */
   readonly groupId?: string
 }
 
@@ -258,7 +263,7 @@ export const nestsGroups = (
 export const hasPasswords = (target: Target): target is PasswordTarget => 'setUserPassword' in target
 
 export interface TargetSource {
-  /** Throws INTERNAL when there is none of that name; the configuration check makes sure that there is one. */
+  /** Throws INTERNAL for an unknown name; the configuration check ensures that it exists. */
   get(name: string): Target
 }
 

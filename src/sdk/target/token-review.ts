@@ -1,6 +1,6 @@
 import type { Target } from '#sdk/target/target.ts'
 
-/** What a cluster's API server says about a token. */
+/** The API server's review of a token. */
 export interface TokenReview {
   readonly authenticated: boolean
   /** Why the token could not be checked; for the log. */
@@ -9,22 +9,22 @@ export interface TokenReview {
   readonly uid: string
   readonly groups: readonly string[]
   readonly extra: ReadonlyMap<string, readonly string[]>
-  /** The audiences asked for that the token has. */
+  /** The requested audiences that the token has. */
   readonly audiences: readonly string[]
 }
 
-/** Optional: the target is a cluster that can tell whose token this is. */
+/** Optional: the target is a cluster that can review tokens. */
 export interface TokenReviewer extends Target {
   /**
-   * Asks for the cluster's own audiences when none are given. A token that is not accepted is an answer;
-   * throws TARGET_UNREACHABLE when there is none.
+   * Reviews for the cluster's own audiences if none are given. A rejected token is a result; throws
+   * TARGET_UNREACHABLE if there is none.
    */
   reviewToken(token: string, audiences: readonly string[]): Promise<TokenReview>
 }
 
 export const reviewsTokens = (target: Target): target is TokenReviewer => 'reviewToken' in target
 
-/** What a service-account token says of itself, with its signature, issuer and times checked by the cluster's keys. */
+/** The claims of a service-account token, with its signature, issuer and times verified by the cluster's keys. */
 export interface VerifiedAccountToken {
   readonly issuer: string
   /** `system:serviceaccount:<namespace>:<name>` */
@@ -32,7 +32,7 @@ export interface VerifiedAccountToken {
   readonly uid: string
   readonly audiences: readonly string[]
   readonly expires: Date
-  /** `pod-name`, `pod-uid`, `node-name`, `node-uid` and `credential-id`, where they are known. */
+  /** `pod-name`, `pod-uid`, `node-name`, `node-uid` and `credential-id`, if they are known. */
   readonly extras: ReadonlyMap<string, string>
 }
 
@@ -41,11 +41,11 @@ export type AccountTokenVerdict =
   /** `foreign`: signed by a key that is not the cluster's. `reason` is for the log. */
   | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string; readonly expired?: boolean }
 
-/** Optional: the target is a cluster whose tokens can be verified without asking it about each. */
+/** Optional: the target is a cluster whose tokens can be verified without a call for each. */
 export interface AccountTokenVerifier extends TokenReviewer {
-  /** The audience is left to the caller. Throws TARGET_UNREACHABLE when the cluster's keys cannot be had. */
+  /** The caller checks the audience. Throws TARGET_UNREACHABLE if the cluster's keys are not available. */
   verifyAccountToken(token: string): Promise<AccountTokenVerdict>
-  /** Whether the cluster's keys are known, so that most tokens are verified without asking it. */
+  /** Whether the cluster's keys are known, so that most tokens are verified without a call. */
   hasKeys?(): boolean
 }
 

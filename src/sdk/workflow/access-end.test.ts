@@ -6,7 +6,7 @@ const now = new Date('2026-01-31T12:00:00Z')
 const day = 86_400_000
 const offer: AccessEndOffer = { required: false, longest: { months: 0, millis: 30 * day } }
 
-describe('an end', () => {
+describe('an expiry date', () => {
   test.each([
     ['2026-02-01', '2026-02-01T23:59:59.000Z'],
     ['2026-02-01T10:00', '2026-02-01T10:00:00.000Z'],
@@ -27,7 +27,7 @@ describe('an end', () => {
     '2026-02-01T25:00Z',
     '2026-02-01 ',
     '+002026-02-01',
-  ])('"%s" is none', (text) => {
+  ])('"%s" is not a time', (text) => {
     expect(parseAccessEnd(text)).toBeUndefined()
   })
 })
@@ -38,13 +38,13 @@ describe('choosing', () => {
     return 'refusal' in chosen ? chosen.refusal : chosen.ends?.toISOString()
   }
 
-  test('takes what lies within the offer, to its last moment', () => {
+  test('accepts times within the offer, including its end', () => {
     expect(outcome(' 2026-02-01 ')).toBe('2026-02-01T23:59:59.000Z')
     expect(outcome('2026-03-02T12:00:00Z')).toBe('2026-03-02T12:00:00.000Z')
     expect(outcome('2026-03-02T12:00:01Z')).toBe('End date is later than allowed')
   })
 
-  test('months are those of the calendar', () => {
+  test('months follow the calendar', () => {
     const month = { required: false, longest: { months: 1, millis: 0 } }
     expect(outcome('2026-02-28T12:00:00Z', month)).toBe('2026-02-28T12:00:00.000Z')
     expect(outcome('2026-02-28T12:00:01Z', month)).toBe('End date is later than allowed')
@@ -55,20 +55,20 @@ describe('choosing', () => {
     expect(outcome('2127-01-01', { required: false })).toBe('End date is later than allowed')
   })
 
-  test('an empty one is for good, unless an end is required', () => {
+  test('an empty one never expires, unless an expiry date is required', () => {
     expect(outcome('  ')).toBeUndefined()
     expect(outcome('', { required: true })).toBe('End date is required')
     expect(chooseAccessEnd('', undefined, now)).toEqual({ ends: undefined })
   })
 
-  test('what is past, no time, or not on offer is refused', () => {
+  test('a past, invalid or unavailable expiry is rejected', () => {
     expect(outcome('2026-01-31T12:00:00Z')).toBe('End date is not in the future')
     expect(outcome('2026-01-30')).toBe('End date is not in the future')
     expect(outcome('soon')).toBe('End date is not a date or time')
     expect(chooseAccessEnd('2026-02-01', undefined, now)).toEqual({ refusal: 'End date cannot be chosen here' })
   })
 
-  test('nothing beyond the offer is ever taken', () => {
+  test('nothing beyond the offer is ever accepted', () => {
     fc.assert(
       fc.property(
         fc.oneof(

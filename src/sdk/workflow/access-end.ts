@@ -1,31 +1,31 @@
 import { addSpan, parseTime, type TimeSpan } from '#kernel/time.ts'
 import { expiryTime } from '#sdk/target/expiry.ts'
 
-/** A workflow's offer that whoever asks for access chooses when it ends. */
+/** A workflow's offer that the requester chooses the expiry date. */
 export interface AccessEndOffer {
-  /** Without an end nothing is given. */
+  /** An expiry date is required. */
   readonly required: boolean
-  /** From the request on; as long as they like when absent. */
+  /** The longest time from the request on; unlimited if absent. */
   readonly longest?: TimeSpan
 }
 
-/** The request parameter with the chosen end, an ISO 8601 time. Absent or empty, access is for good. */
+/** The request parameter with the expiry date, an ISO 8601 time. If absent or empty, access does not expire. */
 export const accessEndKey = 'accessEnds'
 
-/** An ISO 8601 time, of UTC where it names no zone; a date is good until the end of that day. */
+/** An ISO 8601 time, in UTC unless it has a zone; a date includes that whole day. */
 export function parseAccessEnd(text: string): Date | undefined {
   const [, date, time, zone] = /^(\d{4}-\d\d-\d\d)(?:T([\d:.]{5,16})(Z|[+-]\d\d:\d\d)?)?$/.exec(text) ?? []
   if (date === undefined || !isDay(date)) return undefined
   return parseTime(`${date}T${time ?? '23:59:59'}${zone ?? 'Z'}`, new Date(0))
 }
 
-/** Not 31 February, which Date takes for a day of March. */
+/** Rejects 31 February, which Date reads as a day of March. */
 function isDay(date: string): boolean {
   const midnight = new Date(`${date}T00:00:00Z`)
   return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date)
 }
 
-/** The end, undefined for access that is for good; or why it cannot be had, for people. */
+/** The expiry, undefined for access that does not expire; or why it is not available, for people. */
 export type ChosenEnd = { readonly ends: Date | undefined } | { readonly refusal: string }
 
 export function chooseAccessEnd(text: string, offer: AccessEndOffer | undefined, now: Date): ChosenEnd {

@@ -6,7 +6,7 @@ import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 
-/** What a link in a mail entitles to: one decision, on one approval as it stood then, by one approver. */
+/** What a link in a mail permits: one decision, on one version of one approval, by one approver. */
 export interface ApprovalLinkClaims {
   readonly approval: string
   readonly version: number
@@ -16,9 +16,9 @@ export interface ApprovalLinkClaims {
   readonly approve: boolean
 }
 
-/** A page that answers links. */
+/** A page that handles links. */
 export interface ApprovalLinkPage {
-  /** As people reach it, without a token. */
+  /** Its public URL, without a token. */
   readonly url: string
   readonly validMillis: number
 }
@@ -32,11 +32,11 @@ const purpose = 'gatehouse approval links'
 const type = 'approval-link+jwt'
 const maxTokenLength = 2048
 
-/** The installation's keys for links; whoever has one can decide every approval. */
+/** The installation's keys for links; anyone who has one can decide every approval. */
 export const approvalLinkKeys = (keys: Pick<KeySource, 'secretKeys'>): Promise<readonly KeyObject[]> =>
   keys.secretKeys(purpose)
 
-/** The one that new links are signed with. */
+/** Signs new links. */
 export async function approvalLinkKey(keys: Pick<KeySource, 'secretKeys'>): Promise<KeyObject> {
   const [first] = await approvalLinkKeys(keys)
   if (first === undefined) throw new GatewayError('INTERNAL', 'there is no key for approval links')
@@ -52,7 +52,7 @@ export function signApprovalLink(claims: ApprovalLinkClaims, expires: Date, key:
     .sign(key)
 }
 
-/** Says whether the token is ours and its time has not passed; whether the approval is still that, others must see. */
+/** Checks that the token is ours and has not expired; the caller checks the version of the approval. */
 export async function readApprovalLink(
   token: string,
   keys: readonly KeyObject[],

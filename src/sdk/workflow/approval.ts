@@ -2,37 +2,37 @@ import type { TimeSpan } from '#kernel/time.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 
-/** An approval that a task asks for. The engine finds the approvers, keeps the time and brings the decision back. */
+/** An approval that a task requests. The engine finds the approvers, handles the timers and returns the decision. */
 export interface ApprovalRequest {
   readonly label: string
-  /** Whoever passes one of them may decide; checked again when somebody does. */
+  /** Users who pass one of them may decide; checked again at the decision. */
   readonly approvers: readonly Rule[]
-  /** Requester and subject may decide as well. */
+  /** Requester and subject may also decide. */
   readonly allowSelf: boolean
-  /** In their order; each delay counts from the one before, the first from the opening. */
+  /** In order; each delay counts from the previous one, the first from the opening. */
   readonly escalations: readonly Escalation[]
   /**
-   * Whom it goes to where the rules find nobody, and when the last escalation has been left for as long as it had waited
-   * itself. Absent, it stays with those who have it.
+   * The approvers if the rules find no one, and after the last escalation has waited as long again. Absent: the
+   * approvers stay the same.
    */
   readonly failure?: readonly Rule[]
-  /** Told to every approver, now and at each escalation; `address` names the attribute that holds their addresses. */
+  /** The mail to every approver, now and at each escalation; `address` names the attribute with their addresses. */
   readonly mail?: MailText & { readonly address: string }
 }
 
 export interface Escalation {
   readonly after: TimeSpan
   readonly approvers: readonly Rule[]
-  /** It takes place only if the subject of the request passes this. */
+  /** It happens only if the subject of the request passes this. */
   readonly onlyIf?: Rule
 }
 
-/** How an approval ended; what the task that asked for it finds when it is run again. */
+/** How an approval ended; the task that requested it finds it when it runs again. */
 export interface ApprovalDecision {
   readonly kind: 'approval'
   readonly approval: string
   readonly approved: boolean
-  /** Absent where nobody decided in time. */
+  /** Absent if no one decided in time. */
   readonly by?: string
   readonly onBehalfOf?: string
   readonly comment?: string

@@ -4,7 +4,7 @@ import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 
-/** The user who decides or reads, and where their entry was when they logged in. */
+/** The user who decides or reads, and the place of their entry at login. */
 export interface ApprovalUser extends UserRef {
   readonly dn?: Dn
 }
@@ -14,18 +14,18 @@ export const approvalUser = (
   subject: Pick<Subject, 'identity' | 'uid' | 'dn' | 'attributes' | 'link'>,
 ): ApprovalUser => ({ ...callerRef(subject), dn: subject.dn })
 
-/** An approval as a user sees it who may decide it. */
+/** An approval as a user who may decide it sees it. */
 export interface ApprovalView extends Approval {
-  /** For whom the user would decide as a deputy. */
+  /** The approver for whom the user would decide as a deputy. */
   readonly onBehalfOf?: string
-  /** False for the requester and the subject, and when it is no longer open. */
+  /** False for the requester and the subject, and if it is no longer open. */
   readonly mayDecide: boolean
 }
 
-/** Which values of a registration another user has at the time of the look-up. */
+/** Which values of a registration another user has now. */
 export interface ExistingAccount {
   readonly login: boolean
-  /** The unique attributes, beside the login, that a user of the directory has with the same value. */
+  /** The unique attributes, besides the login, that a user of the directory has with the same value. */
   readonly attributes: readonly string[]
 }
 
@@ -55,30 +55,30 @@ export interface ApprovalAccess {
   ofRun(run: string): Promise<readonly Approval[]>
   /** Open ones that the user may decide, also as a deputy. A page may have fewer than `limit`. */
   list(user: ApprovalUser, page: ApprovalPageQuery): Promise<ApprovalPage>
-  /** Undefined when it does not exist or the user may not see it. */
+  /** Undefined if it does not exist or the user may not see it. */
   get(user: ApprovalUser, id: string): Promise<ApprovalView | undefined>
   /**
-   * A preview of the changes if the user approved it now; undefined where the user may not decide it. Throws
+   * A preview of the changes if the user approved it now; undefined if the user may not decide it. Throws
    * TOO_MANY_REQUESTS while the user, or all users together, preview too many.
    */
   preview(user: ApprovalUser, id: string): Promise<Preview | undefined>
   /**
-   * Whether the account that a registration is to create exists by now; undefined where the approval isn't for a
-   * registration, is not open, or the user may not see it. Throws what the directory throws.
+   * Whether the account that a registration should create already exists; undefined if the approval isn't for a
+   * registration, is not open, or the user may not see it. Throws errors of the directory.
    */
   existing(user: ApprovalUser, id: string): Promise<ExistingAccount | undefined>
   /**
-   * Decides, once. Throws NOT_FOUND if the user may not see the approval, ACCESS_DENIED if the user is its requester or
-   * subject, CONFLICT if another approver decided first, BAD_REQUEST for a comment that is too long, UNPROCESSABLE for
-   * approving access whose expiry date has passed, which can still be denied, and ACCOUNT_EXISTS for approving a
-   * registration whose account exists by now, which ends the registration.
+   * Decides, once. Throws NOT_FOUND if the user may not see the approval, ACCESS_DENIED if the user is its
+   * requester or subject, CONFLICT if another approver decided first, BAD_REQUEST for a comment that is too long,
+   * UNPROCESSABLE for approving access whose expiry date has passed, which can still be denied, and ACCOUNT_EXISTS
+   * for approving a registration whose account already exists, which ends the registration.
    */
   decide(user: ApprovalUser, vote: ApprovalVote): Promise<ApprovalView>
-  /** The user is out of office. BAD_REQUEST for a period or a deputy that is none. */
+  /** The user is out of office. BAD_REQUEST for an invalid period or deputy. */
   delegate(user: ApprovalUser, period: Omit<DeputyPeriod, 'id' | 'login'>): Promise<DeputyPeriod>
   /** The user's own periods that have not ended, at most 100. */
   delegations(user: ApprovalUser): Promise<readonly DeputyPeriod[]>
-  /** Throws NOT_FOUND when the user has none of that id. */
+  /** Throws NOT_FOUND if the user has none with that id. */
   endDelegation(user: ApprovalUser, id: string): Promise<void>
   /** The logins of the users for whom the user may decide now. */
   represents(user: ApprovalUser): Promise<readonly string[]>

@@ -3,9 +3,9 @@ import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 
-/** Finds the sets of parameters that one workflow can be asked for with, such as one for each group. */
+/** Finds the sets of parameters with which one workflow can be requested, such as one for each group. */
 export interface DynamicWorkflowSource extends Closable {
-  /** At most 1,000 of them; each is what the caller may ask for at this moment. */
+  /** At most 1,000 of them; each is what the caller may request now. */
   parameterSets(subject: Subject): Promise<readonly ParameterSet[]>
 }
 
@@ -19,9 +19,9 @@ export const defineDynamicWorkflow = <C>(
   definition: ModuleDefinition<C, DynamicWorkflowSource, LookupHost>,
 ): DynamicWorkflowModule => defineModule(definition)
 
-/** A workflow that stands for one row per set of parameters, ready to be asked. */
+/** A workflow with one row per set of parameters, ready to be read. */
 export interface DynamicWorkflows {
-  /** What a row is told apart by: the annotation's name, and the parameter it takes its value from. */
+  /** What distinguishes a row: the annotation's name, and the parameter of its value. */
   readonly annotations: readonly { readonly name: string; readonly parameter: string }[]
   parameterSets(subject: Subject): Promise<readonly ParameterSet[]>
 }

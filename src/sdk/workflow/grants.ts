@@ -5,6 +5,6 @@ import type { When } from '#domain/timer.ts'
 export interface GrantAccess {
   /** The active grants of a user, at most 500. */
   ofSubject(login: string): Promise<readonly Grant[]>
-  /** Undefined when it is not active any more. A grant is never shortened. */
+  /** Undefined if it is no longer active. A grant is never shortened. */
   extend(id: string, expires: When): Promise<Grant | undefined>
 }

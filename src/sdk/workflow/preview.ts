@@ -3,15 +3,15 @@ import type { Directory } from '#identity/directory.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { TaskContext, TaskOutcome, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
-/** What would be done, as in the contract, with times that are not yet text. */
+/** The planned steps, as in the contract, with times that are not yet text. */
 export type Preview = ChangePreview<Date>
 
 type Outcome = Promise<TaskOutcome> | TaskOutcome
 
-/** A task that works on nothing but its context, so its preview is to run it. */
+/** A task that only changes its context, so its preview runs it. */
 export const onContext = (run: (context: TaskContext) => Outcome): WorkflowTask => ({ run, preview: run })
 
-/** A task that works on a target: the real one, or that of the preview. */
+/** A task that uses a target: the real one, or that of the preview. */
 export const onTarget = (
   name: string,
   target: Target,

@@ -2,7 +2,7 @@ import type { Run, RunPage, RunQuery, RunState, StoredStep } from '#domain/run.t
 import { GatewayError } from '#kernel/errors.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 
-/** A call that may be repeated and gets the same answer as the first time. */
+/** A call that may be repeated and gets the same response as the first time. */
 export interface CallKey {
   /** Caller and workflow. Keys of different callers are independent. */
   readonly scope: string
@@ -44,7 +44,7 @@ export class AnotherSubject extends GatewayError {
 
 export interface RunIntervention {
   readonly id: string
-  /** The fence of the run as it was shown; VERSION_MISMATCH when the run has changed since. */
+  /** The fence of the run as it was shown; VERSION_MISMATCH if the run has changed since. */
   readonly fence: number
   /** The administrator; appears in the audit. */
   readonly by: string
@@ -55,7 +55,10 @@ export interface RunIntervention {
 export interface RunAccess {
   /** As `WorkflowStarter.run`, but once only for a key. If it throws, the key is free again. */
   start(call: WorkflowCall, key?: CallKey): Promise<RunStart>
-  /** Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused anyway. */
+  /**
+   * Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused
+   * anyway.
+   */
   refuse(call: RefusedCall): Promise<void>
   get(id: string): Promise<Run | undefined>
   /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */

@@ -18,38 +18,38 @@ import type { TaskFlow } from '#sdk/workflow/flow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import type { BoundSubject, GroupChanges, ReadVersion, WorkflowCall } from '#sdk/workflow/workflow.ts'
 
-/** The user a workflow works on. Tasks change it; nothing reaches a target before a provision task. */
+/** The user of a workflow. Tasks change it; nothing reaches a target before a provision task. */
 export interface WorkflowUser extends User {
   userID: string
   attributes: Attributes
   groups: string[]
-  /** Attributes that are to have no value from now on; what a task gave a value since then does not count. */
+  /** Attributes that will have no value; attributes that a task set since then do not count. */
   cleared?: readonly string[]
-  /** While true, `groups` says nothing: provisioning leaves memberships alone. A task that sets groups clears it. */
+  /** While true, `groups` is unknown: provisioning keeps memberships. A task that sets groups clears it. */
   keepGroups: boolean
-  /** While `keepGroups` is true: memberships to add to and take from those the target holds. */
+  /** While `keepGroups` is true: memberships to add to and remove from those at the target. */
   groupChanges?: GroupChanges
-  /** Memberships that a provision task gives for a time only. */
+  /** Temporary memberships of a provision task. */
   timedGroups?: readonly TimedGroup[]
   /** Set by the caller, used once by a task that sets it at a target, and never logged. */
   password?: string
   requestReason?: string
-  /** The login the user is to have from now on, at every target. */
+  /** The new login, at every target. */
   newUserID?: string
   /**
-   * By target, the version that what is known of the user was read at; the first write to that target must find it, and
-   * ends it. All copies of the user in a run share it.
+   * By target: the version at which the user was read. The first write to that target must find it, and removes it
+   * here. All copies of the user in a run share it.
    */
   basedOn?: Map<string, ReadVersion>
 }
 
-/** A membership that is to end by itself, from when it is written to a target. */
+/** A membership that expires, counted from its write to a target. */
 export interface TimedGroup {
   readonly name: string
   readonly expiry: Expiry
 }
 
-/** The request map: what the caller passed and tasks left for each other. Rendered by `$key$`. */
+/** The request map: what the caller passed and tasks stored for each other. Rendered by `$key$`. */
 export type RequestMap = Map<string, unknown>
 
 export interface TaskContext {
@@ -58,26 +58,26 @@ export interface TaskContext {
   readonly workflow: { readonly id: string; readonly name: string }
   readonly requestor: string
   readonly who: RunIdentities
-  /** The caller, where another user than the requestor submitted the request. */
+  /** The caller, if another user than the requestor submitted the request. */
   readonly caller?: string
-  /** Present where no task may make the user another one. The engine enforces it; tasks need not look. */
+  /** Present if no task may replace the user. The engine enforces it; tasks need not check. */
   readonly bound?: BoundSubject
   readonly log: Logger
-  /** What the task waited for; absent when it is run for the first time. */
+  /** The result of the task's wait; absent when it runs for the first time. */
   readonly signal?: TaskSignal
   readonly effects: StepEffects
-  /** What a target call of this step is made with; the audit rows name this target. */
+  /** The options for calling a target in this step; the audit rows name this target. */
   forTarget(name: string): TargetRequest
 }
 
-/** What a task gets for a preview. Its actions have no effect: user and request are copies, and effects are only shown. */
+/** The context of a preview. Its actions have no effect: user and request are copies, and effects are only shown. */
 export interface PreviewContext extends TaskContext {
   /** Reads come from the real target; writes are shown, and visible to later reads of the same preview only. */
   target(name: string): Target
   readonly directory: Pick<Directory, 'search' | 'entry'>
 }
 
-/** What the engine does next. A task says it; it does not run its subtasks itself, so that a run can be resumed. */
+/** What the engine does next. A task returns it and does not run its subtasks itself, so that a run can be resumed. */
 export type TaskOutcome =
   | { readonly kind: 'next' }
   /** Nothing more of this workflow runs. */
@@ -92,11 +92,11 @@ export type TaskOutcome =
     }
   /** Another workflow's tasks, on the same user and request. */
   | { readonly kind: 'call'; readonly workflow: string }
-  /** The run is put down. The same task is run again when the decision, or the time, has come, with `signal`. */
+  /** The run waits. The same task runs again after the decision, or at the time, with `signal`. */
   | { readonly kind: 'wait'; readonly approval: ApprovalRequest }
   | { readonly kind: 'wait'; readonly until: Date }
 
-/** What a task waited for. */
+/** The result of a wait. */
 export type TaskSignal = ApprovalDecision | { readonly kind: 'time' }
 
 export const next: TaskOutcome = { kind: 'next' }
@@ -105,8 +105,8 @@ export const stop: TaskOutcome = { kind: 'stop' }
 export interface WorkflowTask extends Closable {
   run(context: TaskContext): Promise<TaskOutcome> | TaskOutcome
   /**
-   * Does to the context what `run` would do, and nothing beyond it, so that approvers see what would follow. Absent for a
-   * task of which that cannot be said; see `onContext` and its kin.
+   * Does to the context what `run` would do, and nothing else, so that approvers see what would follow. Absent for
+   * a task without a preview; see `onContext` and similar.
    */
   preview?(context: PreviewContext): Promise<TaskOutcome> | TaskOutcome
 }
@@ -120,38 +120,38 @@ export interface TaskHost extends LookupHost {
 export interface TaskTargets extends TargetSource {
   /** The owners of the target's account; empty if no directory insert is known to show the account. */
   ownersOf?(name: string, userID: string): Promise<readonly Identity[]>
-  /** The target's `targetAttributes`, ready to use; undefined when everything passes unmapped. */
+  /** The target's `targetAttributes`, ready to use; undefined if everything passes unmapped. */
   mapping?(name: string): Mapping | undefined
 }
 
 /** A task of a workflow definition, parsed with its subtasks. */
 export interface PreparedTask {
   readonly taskType: string
-  /** Which one it is, where the task type alone does not say so. */
+  /** Which one it is, if the task type does not identify it. */
   readonly name?: string
-  /** Where it stands in its document. */
+  /** Its place in its document. */
   readonly path: Path
   readonly flow: TaskFlow
   /** Workflows it calls, for the check that none calls itself. */
   readonly calls: readonly string[]
   readonly onSuccess: readonly PreparedTask[]
   readonly onFailure: readonly PreparedTask[]
-  /** How long one execution of it may take, where the task says so. */
+  /** The maximum duration of one execution, if the task has one. */
   readonly timeoutMillis?: number
   create(host: TaskHost): Promise<WorkflowTask>
 }
 
-/** What a task's parse is given beside its own fields. */
+/** What a task's parse gets besides its own fields. */
 export interface TaskParseContext extends ParseContext {
   readonly customTasks: { find(className: string): CustomTaskModule | undefined; unknown(name: string): string }
-  /** `params` of a customTask as Params, whichever form it is written in. */
+  /** `params` of a customTask as Params, in either form. */
   params(value: unknown, path: Path, issues: Issues): Params
 }
 
-/** A built-in task type, known by its `taskType` word. The engine parses subtasks; the module parses its own fields. */
+/** A built-in task type, identified by its `taskType`. The engine parses subtasks; the module parses its own fields. */
 export interface TaskModule {
   readonly taskType: string
-  /** Fields of its own, beside taskType, onSuccess and onFailure. */
+  /** Its own fields, besides taskType, onSuccess and onFailure. */
   readonly fields: ParameterTable
   readonly branches: boolean
   prepare(
@@ -192,7 +192,7 @@ export function defineCustomTask<C>(definition: CustomTaskDefinition<C>): Custom
   }
 }
 
-/** Access that a step gave and that expires. */
+/** Access that a step granted and that expires. */
 export type GrantedAccess = Omit<NewGrant, 'id' | 'run'>
 
 /** A password that a step sets at a target. */
@@ -200,27 +200,27 @@ export interface SetPassword {
   readonly target: string
   /** The logins that the account's owner may have signed in with: at the target, and in the workflow. */
   readonly logins: readonly string[]
-  /** Who the account's owners are; empty where no directory insert is known to show the account. */
+  /** The account's owners; empty if no directory insert is known to show the account. */
   readonly owners: readonly Identity[]
 }
 
-/** A password that is about to be written. Whoever says neither does not know what came of it. */
+/** A password that is about to be written. Without either call the outcome is unknown. */
 export interface PasswordWrite {
   written(): void
-  /** The target has not taken it. */
+  /** The target did not accept it. */
   refused(): Promise<void>
 }
 
-/** What is to follow from a step. It is committed with the step's end, or not at all. */
+/** The effects of a step. They are committed with the step's end, or not at all. */
 export interface StepEffects {
   mail(mail: StepMail): void
   grant(access: GrantedAccess): void
   /**
-   * To be called before a password is written. Once it is, the sessions of the account's owner end with the step, except
-   * the one that requested the run. They end, too, where no one learns whether it was written: the process was killed, or
-   * the target did not answer. Sessions are found by identity, or by login where no owner is named.
+   * Call it before writing a password. After the write, the sessions of the account's owner end with the step,
+   * except the one that requested the run. They also end if the outcome is unknown: the process was killed, or the
+   * target did not answer. Sessions are found by identity, or by login if no owner is named.
    */
   beginPassword(password: SetPassword): Promise<PasswordWrite>
-  /** Another run, on its own from then on. */
+  /** Another, independent run. */
   start(call: WorkflowCall): void
 }

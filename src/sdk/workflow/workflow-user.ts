@@ -4,7 +4,7 @@ import type { Expiry } from '#sdk/target/expiry.ts'
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
-/** A user that can be changed without touching the other. */
+/** A copy of a user that can be changed independently. */
 export function copyUser(user: WorkflowUser): WorkflowUser {
   return { ...user, attributes: user.attributes.clone(), groups: [...user.groups] }
 }
@@ -14,12 +14,12 @@ export function userValues(user: User, name: string): readonly string[] {
   return name === userIdName ? [user.userID] : user.attributes.values(name)
 }
 
-/** By which name a store knows the user: the attribute's first value, or the login where the user has none. */
+/** The name by which a store knows the user: the attribute's first value, or the login if the user has none. */
 export function lookupName(user: User, attribute: string): string {
   return userValues(user, attribute)[0] ?? user.userID
 }
 
-/** Puts mapped values into the user. `TREMOLO_USER_ID` sets the login; a document becomes its JSON text. */
+/** Writes mapped values into the user. `TREMOLO_USER_ID` sets the login; a document becomes its JSON text. */
 export function assignMapped(
   user: Pick<WorkflowUser, 'userID' | 'attributes'>,
   mapped: Iterable<readonly [string, MappedValue]>,
@@ -31,7 +31,7 @@ export function assignMapped(
   }
 }
 
-/** Groups of `first`, then those of `second` that it lacks. Letter case does not make a group another one. */
+/** Groups of `first`, then those of `second` that it lacks, without regard to letter case. */
 export function unionOfGroups(first: readonly string[], second: readonly string[]): string[] {
   const seen = new Set<string>()
   return [...first, ...second].filter((name) => {
@@ -46,13 +46,16 @@ export function withoutGroups(first: readonly string[], second: readonly string[
   return first.filter((name) => !dropped.has(name.toLowerCase()))
 }
 
-/** The membership is to end by itself; without an expiry, one that was noted before is forgotten. */
+/** The membership expires; without an expiry, an earlier one is removed. */
 export function timeGroup(user: WorkflowUser, name: string, expiry: Expiry | undefined): void {
   const others = (user.timedGroups ?? []).filter((timed) => timed.name.toLowerCase() !== name.toLowerCase())
   user.timedGroups = expiry === undefined ? others : [...others, { name, expiry }]
 }
 
-/** While the memberships are unknown, only the change is noted, so that provisioning applies it to those of the target. */
+/**
+ * While the memberships are unknown, only the change is recorded, so that provisioning applies it to those of the
+ * target.
+ */
 export function changeGroups(user: WorkflowUser, add: readonly string[], remove: readonly string[]): void {
   if (!user.keepGroups) {
     user.groups = unionOfGroups(withoutGroups(user.groups, remove), add)
@@ -65,14 +68,14 @@ export function changeGroups(user: WorkflowUser, add: readonly string[], remove:
   }
 }
 
-/** From here on the memberships are known, and these. */
+/** Sets the memberships, which are known from here on. */
 export function setGroups(user: WorkflowUser, groups: readonly string[]): void {
   user.groups = [...groups]
   user.keepGroups = false
   delete user.groupChanges
 }
 
-/** The memberships the user is to have where `present` are those the target holds; undefined leaves them alone. */
+/** The user's future memberships, given those at the target; undefined keeps them. */
 export function wantedGroups(
   user: Pick<WorkflowUser, 'groups' | 'keepGroups' | 'groupChanges'>,
   present: readonly string[],
@@ -86,7 +89,7 @@ export function wantedGroups(
 export const isGroupIn = (names: readonly string[], group: string): boolean =>
   names.some((name) => name.toLowerCase() === group.toLowerCase())
 
-/** A copy of the user that has the same memberships of these groups, and leaves all others to the target. */
+/** A copy of the user with the same memberships of these groups; all others are left to the target. */
 export function limitGroups(user: WorkflowUser, names: readonly string[]): WorkflowUser {
   const listed = (groups: readonly string[]): string[] => groups.filter((group) => isGroupIn(names, group))
   const { groupChanges: noted, ...rest } = user
@@ -97,8 +100,8 @@ export function limitGroups(user: WorkflowUser, names: readonly string[]): Workf
 }
 
 /**
- * From here on the memberships are known: those the user named and those a store holds. With `inverse`, only those of
- * the store that the user did not name, which is how a removal is written.
+ * From here on the memberships are known: those of the user and those of a store. With `inverse`, only those of the
+ * store that the user does not have, which expresses a removal.
  */
 export function takeLoadedGroups(user: WorkflowUser, loaded: readonly string[], inverse: boolean): void {
   const named = user.keepGroups ? (user.groupChanges?.add ?? []) : user.groups
@@ -107,7 +110,7 @@ export function takeLoadedGroups(user: WorkflowUser, loaded: readonly string[], 
   else setGroups(user, withoutGroups(unionOfGroups(named, loaded), removed))
 }
 
-/** Renames or drops groups. While the memberships are unknown, this reaches the noted changes only. */
+/** Renames or drops groups. While the memberships are unknown, this affects only recorded changes. */
 export function rewriteGroups(user: WorkflowUser, rewrite: (groups: readonly string[]) => string[]): void {
   user.groups = rewrite(user.groups)
   const { groupChanges, timedGroups } = user
@@ -120,7 +123,7 @@ export function rewriteGroups(user: WorkflowUser, rewrite: (groups: readonly str
   user.groupChanges = { add: rewrite(groupChanges.add), remove: rewrite(groupChanges.remove) }
 }
 
-/** What a task read is the base of what is written there, unless something was read, or named by the caller, before. */
+/** What a task read is the base of writes to that target, unless a version was read, or named by the caller, before. */
 export function noteVersion(user: WorkflowUser, target: string, found: User | undefined): void {
   if (found?.version === undefined) return
   user.basedOn ??= new Map()
@@ -128,7 +131,7 @@ export function noteVersion(user: WorkflowUser, target: string, found: User | un
   user.basedOn.set(target, { target, version: found.version, userID: found.userID })
 }
 
-/** What the write which follows must find, for the first write to the target; the logins are those there. */
+/** The expected version of the first write to the target; the logins are those there. */
 export function takeVersion(user: WorkflowUser, target: string, logins: readonly string[]): ReadVersion | undefined {
   const read: ReadVersion | undefined = user.basedOn?.get(target)
   if (read === undefined) return undefined

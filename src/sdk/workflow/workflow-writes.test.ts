@@ -29,7 +29,7 @@ test('a provision task with a list writes the listed attributes, and one without
   expect(writesOf([provision()]).ofUser('active')).toEqual([{ target: 'people', attribute: 'active' }])
 })
 
-test('a target with a mapping of its own gets what the mapping reads, under other names', () => {
+test('a target with its own mapping gets what the mapping reads, under other names', () => {
   const writes = writesOf([provision({ target: 'mapped' })])
   expect(writes.ofUser('email')).toEqual([{ target: 'mapped', attribute: 'mail' }])
   expect(writes.ofUser('last')).toEqual([{ target: 'mapped', attribute: 'cn' }])
@@ -46,7 +46,7 @@ const rule = (targetAttributeName: string, targetAttributeSource: string, source
 test.each([
   [true, []],
   [false, [{ target: 'people', attribute: 'other' }]],
-])('a mapping task hands its subtasks what it makes, strict: %s', (strict, others) => {
+])('a mapping task passes its results to its subtasks, strict: %s', (strict, others) => {
   const map = [rule('mail', 'email'), rule('kind', 'person', 'static')]
   const writes = writesOf([{ taskType: 'mapping', strict, map, onSuccess: [provision()] }])
   expect(writes.ofUser('email')).toContainEqual({ target: 'people', attribute: 'mail' })
@@ -54,7 +54,7 @@ test.each([
   expect(writes.ofUser('other')).toEqual(others)
 })
 
-test('called workflows and both branches of a question count', () => {
+test('called workflows and both branches of a condition count', () => {
   const question = { taskType: 'ifAttrHasValue', name: 'kind', value: 'x' }
   const writes = writesOf(
     [
@@ -79,7 +79,7 @@ test('an attribute that decides what happens may have any effect', () => {
   }
 })
 
-test('a script, a workflow that runs by itself and a workflow that is absent may do anything', () => {
+test('a script, a separate run and a missing workflow may do anything', () => {
   const custom = (className: string, params: object) => ({ taskType: 'customTask', className, params })
   for (const tasks of [
     [custom('tasks.JavaScriptTask', { javaScript: 'function doTask() { return true }' })],

@@ -2,21 +2,21 @@ import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { AttributePlace, AttributeWrite, TaskFlow, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
-/** Workflows and targets, while they're checked or when they run. */
+/** Workflows and targets, during a check or at run time. */
 export interface WorkflowSource {
   tasks(workflow: string): readonly PreparedTask[] | undefined
-  /** The target's `targetAttributes`; undefined when everything passes unmapped. */
+  /** The target's `targetAttributes`; undefined if everything passes unmapped. */
   mapping(target: string): PreparedMapping | undefined
 }
 
-/** For a workflow of which nothing is known. */
+/** For an unknown workflow. */
 export const unknownWrites: WorkflowWrites = {
   ofUser: () => 'unknown',
   ofGroup: () => 'unknown',
   passwords: 'unknown',
 }
 
-/** More task visits than a real configuration has; beyond them, nothing is claimed. */
+/** More task visits than a real configuration has; beyond them, nothing is reported. */
 const maxVisits = 10_000
 
 export function workflowWrites(source: WorkflowSource, workflow: string): WorkflowWrites {
@@ -25,7 +25,7 @@ export function workflowWrites(source: WorkflowSource, workflow: string): Workfl
   return walk.isUnknown ? unknownWrites : walk
 }
 
-/** The names that a task sees, and which of the first attributes the value of each comes from. */
+/** The names that a task sees, and which of the initial attributes the value of each comes from. */
 interface Names {
   /** Every name that isn't in `made` is the attribute of that name. */
   readonly others: boolean
@@ -119,7 +119,7 @@ class Written {
   /** Attributes that a task uses without writing them. */
   readonly used = new Set<string>()
   readonly #writes = new Map<string, AttributeWrite[]>()
-  /** Targets that get every attribute that isn't replaced by one of the names. */
+  /** Targets that get every attribute except those replaced by one of the names. */
   readonly #all: { readonly target: string; readonly replaced: Names['made'] }[] = []
 
   add(target: string, listed: readonly string[] | undefined, names: Names): void {
@@ -143,7 +143,7 @@ function originsOf({ others, made }: Names, name: string): readonly string[] {
   return made.get(key) ?? (others ? [key] : [])
 }
 
-/** A value that is made of others comes from them; where a task sets it to something else, it may still be kept. */
+/** A derived value comes from its sources; if a task sets it to something else, it may still be kept. */
 function withMade(base: Names, names: Names, { produces, reads }: Pick<TaskFlow, 'produces' | 'reads'>): Names {
   const made = new Map(base.made)
   for (const place of produces) {

@@ -11,43 +11,43 @@ export interface WorkflowCall {
   /** The identities of the users that the call names by login. Users are compared by these; without them they are unknown. */
   readonly who?: RunIdentities
   readonly user: User
-  /** Runs about the same subject happen one at a time, in the order they were asked for; the user's login when absent. */
+  /** Runs about the same subject are executed one at a time, in order of the requests; default: the user's login. */
   readonly subject?: string
-  /** Attributes that the user had and is to have no more; a provision task that names no attributes clears them. */
+  /** Attributes to remove; a provision task that names no attributes clears them. */
   readonly cleared?: readonly string[]
-  /** The user's groups are not known here, so memberships stay as they are unless a task loads or changes them. */
+  /** The user's groups are unknown here, so memberships stay unchanged unless a task loads or changes them. */
   readonly keepGroups?: boolean
   /** With `keepGroups`: memberships to add to and remove from those at the target. */
   readonly groupChanges?: GroupChanges
   readonly reason?: string
-  /** Answered once the run is stored; otherwise once it ended, or had to wait. */
+  /** Returns once the run is stored; otherwise once it ended, or had to wait. */
   readonly asynchronous?: boolean
   /** A run that is stored and has not ended by then fails, before its next task. */
   readonly deadline?: Date
-  /** On whose behalf the requestor acts, or who called in the requestor's name; stands in the audit beside the requestor. */
+  /** On whose behalf the requestor acts, or who called for the requestor; the audit has it besides the requestor. */
   readonly caller?: string
-  /** The login the user is to have from now on; every provision task of the run asks its target for it. */
+  /** The new login; every provision task of the run renames the user at its target. */
   readonly newUserID?: string
   /**
-   * What the caller read the user from. The first write to that target happens only while it still has this version;
-   * otherwise the run is refused with VERSION_MISMATCH, and the caller may read and ask again.
+   * The target from which the caller read the user. The first write to that target happens only while it still has
+   * this version; otherwise the run is refused with VERSION_MISMATCH, and the caller may read and try again.
    */
   readonly basedOn?: ReadVersion
-  /** The caller was allowed to act for this user only, so no task may make it another. */
+  /** The caller may act for this user only, so no task may replace it. */
   readonly bound?: BoundSubject
   /** The run creates accounts and never changes one that it did not create; see NewAccount. */
   readonly newAccount?: NewAccount
   /** Set at a target by the first task that sets passwords; never logged or stored. */
   readonly password?: string
-  /** The HTTP request that asked for it, as in the access log; it stands in the audit. */
+  /** The HTTP request, as in the access log; it is in the audit. */
   readonly requestId?: string
   /** The public id of the caller's session, which stays when the run sets the caller's own password. */
   readonly session?: string
   /** How many runs started one another before this one; beyond 16 none is started. */
   readonly depth?: number
-  /** A run that ends within its call is stored all the same, so that it can be asked for later. */
+  /** Store the run even if it ends within its call, so that it can be read later. */
   readonly kept?: boolean
-  /** The request map. Engine keys in it are refused. */
+  /** The request map. Engine keys in it are rejected. */
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -57,9 +57,9 @@ export interface GroupChanges {
   readonly remove: readonly string[]
 }
 
-/** What a run that is about one user must not change about the user. */
+/** What a run about one user must not change of the user. */
 export interface BoundSubject {
-  /** The attributes that logins are made of. */
+  /** The attributes from which logins are made. */
   readonly attributes: readonly string[] | 'any'
 }
 
@@ -67,20 +67,20 @@ export interface ReadVersion {
   readonly target: string
   /** Or `noVersion`. */
   readonly version: string
-  /** Whose version it is there; when absent, that of the user whom the run is about. */
+  /** The user with this version there; default: the user of the run. */
   readonly userID?: string
-  /** The group that the user is to join or leave: it must still have this name then, or VERSION_MISMATCH. */
+  /** The group that the user will join or leave: it must still have this name then, or VERSION_MISMATCH. */
   readonly group?: NamedGroup
 }
 
-/** Stands for the version of a user who was not there: the write must make the user, else it is refused with CONFLICT. */
+/** The version of a user who did not exist: the write must create the user, else it is refused with CONFLICT. */
 export const noVersion = ''
 
 export type RunStatus = 'completed' | 'waiting' | 'accepted'
 
 export interface WorkflowResult {
   readonly id: string
-  /** `accepted`: stored and to be executed; `waiting`: stored, since it met an approval or a time. */
+  /** `accepted`: stored for execution; `waiting`: stored, since it met an approval or a time. */
   readonly status: RunStatus
   /** How many changes the run made to targets. */
   readonly changes: number
@@ -88,9 +88,9 @@ export interface WorkflowResult {
 
 export interface WorkflowStarter {
   /**
-   * A synchronous call settles when the last task ended, and rejects when one failed. Rejects with NOT_SUPPORTED when
-   * there is no workflow of that name, which only an optional reference can lead to. `started` gets the id of a
-   * synchronous run before its first task, so that a failed run can be named too.
+   * A synchronous call resolves when the last task ended, and rejects if one failed. Rejects with NOT_SUPPORTED for
+   * an unknown workflow, which only an optional reference can name. `started` gets the id of a synchronous run
+   * before its first task, so that a failed run can be named too.
    */
   run(call: WorkflowCall, started?: (id: string) => void): Promise<WorkflowResult>
 }
@@ -98,8 +98,8 @@ export interface WorkflowStarter {
 const engineKey = /^(?:approval[._]|unison[._](?!sendToSubject$)|workflow|tremolo_user_id$|com\.tremolosecurity\.)/i
 
 /**
- * True for request keys that steer the engine (approvals, execution, identity of the run). Nothing that comes from a
- * caller may become one, so they are refused wherever a key is named by input or by a task. `unison.sendToSubject`, which
- * only says who is mailed, is a key like any other.
+ * True for request keys that control the engine (approvals, execution, identity of the run). No input of a caller
+ * may become one, so they are rejected where input or a task names a key. `unison.sendToSubject`, which only says
+ * who gets mail, is a key like any other.
  */
 export const isEngineKey = (key: string): boolean => engineKey.test(key) || isForbiddenKey(key)

@@ -10,7 +10,7 @@ const maxProblems = 100
 const maxLineChars = 16 * 1024 * 1024
 
 export interface FileProblem extends AuditProblem {
-  /** The line of the file that cannot be read, counted from 1. */
+  /** The line that can't be read, counted from 1. */
   readonly line?: number
 }
 
@@ -20,12 +20,12 @@ export interface FileComparison extends AuditComparison {
 }
 
 interface LineFormat<T> {
-  /** What each line of the file is. */
+  /** The meaning of each line. */
   readonly what: string
-  /** Where such a file comes from. */
+  /** The origin of such a file. */
   readonly source: string
   readonly read: (line: JsonObject) => T | undefined
-  /** Lines that are not JSON and that such a file may have. */
+  /** Non-JSON lines that such a file may have. */
   readonly isOther: (line: string) => boolean
 }
 
@@ -45,14 +45,14 @@ const exportFormat: LineFormat<KeptRow> = {
 }
 
 /**
- * Compares the audit with a file of anchors: one JSON object in each line, bare or as `anchor` of a line of the gateway's
- * log. Other lines of a log are skipped. Throws an Error for a file that cannot be read, or that has no anchor.
+ * Compares the audit with a file of anchors: one JSON object per line, bare or as `anchor` of a line of the
+ * gateway's log. Skips other lines of a log. Throws an Error for a file that can't be read, or that has no anchor.
  */
 export function compareWithAnchors(store: AuditStore, file: string): Promise<FileComparison> {
   return compareLines(file, anchorFormat, (anchors) => store.compareAnchors(anchors))
 }
 
-/** Compares the audit with a file as `audit export` or an audit sink writes it. Throws an Error likewise. */
+/** Compares the audit with a file written by `audit export` or an audit sink. Throws an Error in the same cases. */
 export function compareWithExport(store: AuditStore, file: string): Promise<FileComparison> {
   return compareLines(file, exportFormat, (rows) => store.compareRecords(joinRows(rows)))
 }

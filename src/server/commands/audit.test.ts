@@ -56,7 +56,7 @@ async function run(...args: string[]) {
   return { code, output, errors, parsed: () => output.map((line) => JSON.parse(line)) }
 }
 
-test('an audit that is as it was written verifies; a changed row is named, and the exit code is 1', async () => {
+test('an unchanged audit verifies; a changed row is named, and the exit code is 1', async () => {
   const data = await dataFolder([row('a'), row('b'), row('c')])
   expect(await run('verify', '--data', data)).toMatchObject({
     code: 0,
@@ -105,7 +105,7 @@ test('tail prints the latest matching changes, oldest first', async () => {
   )
 })
 
-test('everything is exported, a line for each row, with its record', async () => {
+test('exports every row as a line, with its record', async () => {
   const many = Array.from({ length: 1203 }, (_, i) => row(`u${i}`))
   const data = await dataFolder([])
   const storage = await storageOf(data)
@@ -118,7 +118,7 @@ test('everything is exported, a line for each row, with its record', async () =>
   expect((await run('export', '--data', data, '--until', '1h')).output).toEqual([])
 })
 
-test('pruning needs a word of confirmation, and leaves an audit that verifies', async () => {
+test('pruning needs confirmation, and leaves an audit that verifies', async () => {
   const data = await dataFolder([row('a', { time: old }), row('b')])
   const unconfirmed = await run('prune', '--data', data, '--before', '30d')
   expect(unconfirmed).toMatchObject({ code: 2 })
@@ -170,7 +170,7 @@ test('without the key nothing is proven, and verify reports an audit that no gat
   })
 })
 
-test('a head that was put back is forged, until an operator accepts it', async () => {
+test('a head that was reset is forged, until an operator accepts it', async () => {
   const data = await dataFolder([row('a'), row('b'), row('c')])
   const database = new DatabaseSync(join(data, 'gatehouse.db'))
   database.exec(`delete from audit where chain_seq = 3;
@@ -242,12 +242,12 @@ test('the audit is compared with anchors and exports, which may be lines of a lo
   })
 })
 
-test('tail prints the workflow alone where a refused request has no run', async () => {
+test('tail prints only the workflow if a refused request has no run', async () => {
   const data = await dataFolder([row('a', { action: 'refuse', workflow: { id: '', name: 'join' }, reason: 'late' })])
   expect((await run('tail', '--data', data)).output).toEqual([expect.stringContaining('by boss, join, reason: late')])
 })
 
-test('without a database nothing is made, and it is said', async () => {
+test('a missing database is reported, and none is created', async () => {
   const { code, errors } = await run('verify', '--data', temporaryFolder())
   expect([code, errors]).toEqual([1, [expect.stringContaining('there is no database')]])
 })
@@ -266,7 +266,7 @@ test.each([
   expect(errors[0]).toMatch(problem)
 })
 
-test('a data folder and database that other users can read are closed to them, as by every command', async () => {
+test('every command closes a data folder and database that other users can read', async () => {
   const data = await dataFolder([row('a')])
   const database = join(data, 'gatehouse.db')
   chmodSync(data, 0o755)

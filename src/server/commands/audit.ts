@@ -158,10 +158,7 @@ function remember(known: Set<string>, rows: readonly AuditEntry[]): void {
   }
 }
 
-/**
- * The latest rows that are not known, oldest first. Rows that are written at the same time appear in any order, so each
- * page is read as a whole.
- */
+/** The latest unknown rows, oldest first. Concurrent rows appear in any order, so each page is read as a whole. */
 async function latest(
   store: AuditStore,
   filters: Omit<AuditQuery, 'limit'>,
@@ -311,7 +308,7 @@ function comparisonLines({ file, compared, pruned, problems }: FileComparison, w
 }
 
 const maxPrinted = 100
-/** Counts the lines that are printed. */
+/** Counts the printed lines. */
 function problemCount(problems: readonly FileProblem[]): string {
   const count = problemLines(problems).length
   if (problems.length >= maxPrinted) return `at least ${count} problem${count === 1 ? '' : 's'}`
@@ -327,7 +324,7 @@ const meanings: Readonly<Partial<Record<AuditProblem['kind'], string>>> = {
   resealed: 'it was pruned, and later sealed again by an operator',
 }
 
-/** A key that is missing concerns every chain, and is printed once. */
+/** A missing key affects every chain, and is printed once. */
 const problemLines = (problems: readonly FileProblem[]): string[] => [...new Set(problems.map(problemLine))]
 
 function problemLine({ kind, chain, number, id, key, line }: FileProblem): string {

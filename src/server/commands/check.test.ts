@@ -22,7 +22,7 @@ const org =
 const application =
   "apiVersion: gatehouse.dev/v1\nkind: Application\nmetadata: { name: a }\nspec: { urls: [{ hosts: ['*'], uri: / }] }\n"
 
-test('a folder in order: nothing is printed', async () => {
+test('a valid folder: nothing is printed', async () => {
   await writeFile(join(folder, 'org.yaml'), org)
   expect(await check('--config', folder)).toEqual({ code: 0, out: [], err: [] })
 })
@@ -45,7 +45,7 @@ test('warnings alone: exit 0, or 1 with --strict', async () => {
   expect((await check('--config', folder, '--strict')).code).toBe(1)
 })
 
-test('a folder without YAML is worth a warning', async () => {
+test('a folder without YAML gets a warning', async () => {
   expect(await check('--config', folder)).toEqual({
     code: 0,
     out: ['.:1:1: warning: there are no YAML files in this folder: nothing is served'],
@@ -101,7 +101,7 @@ test('wrong usage: exit 2', async () => {
   }
 })
 
-test('an audit sink or anchor that would write to the database is refused, wherever the data folder is', async () => {
+test('an audit sink or anchor that would write to the database is rejected, wherever the data folder is', async () => {
   const document = (kind: string, file: string) =>
     `apiVersion: gatehouse.dev/v1\nkind: ${kind}\nmetadata: { name: a }\nspec: { className: auditSinks.File, params: { file: "${file}" } }\n`
   await writeFile(join(folder, 'audit.yaml'), document('AuditSink', 'gatehouse.db-wal'))

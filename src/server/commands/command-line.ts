@@ -6,7 +6,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTime } from '#kernel/time.ts'
 
-/** Where a command writes; tests pass their own. */
+/** The output of a command; tests pass their own. */
 export interface CommandIo {
   stdout(line: string): void
   stderr(line: string): void
@@ -156,7 +156,7 @@ export function terminalLine(text: string, width: number): string {
   return safe.length <= most ? safe : `${safe.slice(0, most - 1)}…`
 }
 
-/** Node.js continues with advice about arguments that start with a dash, which no command takes. */
+/** Node.js adds advice about arguments that start with a dash, which no command accepts. */
 const firstSentence = (message: string): string => message.split('. ', 1)[0] ?? message
 
 function wrongCount(

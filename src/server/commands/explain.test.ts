@@ -47,7 +47,7 @@ test('a caller below the level of the chain would have to authenticate', async (
   expect(text).not.toMatch(/^decision +allowed/m)
 })
 
-test('an address that nothing serves is 404', async () => {
+test('a path that nothing serves is 404', async () => {
   const { code, text } = await explain('GET', 'http://elsewhere.test/scim/crm/Users')
   expect(code).toBe(1)
   expect(text).toContain('404')

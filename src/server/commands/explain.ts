@@ -72,9 +72,9 @@ export async function explainCommand(args: string[], io: CommandIo): Promise<num
 }
 
 /**
- * The caller that `--as NAME=VALUE` describes; anonymous without any. Without `dn=`, the name of the caller is made of
- * `uid=`, or of the first attribute, below the root of the directory. Without `dn=` and `uid=`, the attributes are claims
- * of a token, whose letter case counts. Throws an Error for a text that is not NAME=VALUE.
+ * The caller that `--as NAME=VALUE` describes; anonymous without any. Without `dn=`, the caller's name is derived
+ * from `uid=`, or from the first attribute, below the root of the directory. Without `dn=` and `uid=`, the
+ * attributes are claims of a token, whose letter case counts. Throws an Error for a text that is not NAME=VALUE.
  */
 function parseCaller(pairs: readonly string[], directoryRoot: Dn): Subject {
   if (pairs.length === 0) return anonymous

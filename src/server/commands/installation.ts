@@ -52,8 +52,8 @@ export async function loadOnce(
 }
 
 /**
- * Opens the database of a gateway, whether the gateway runs or not. Throws an Error if there is no database, unless
- * `absent` is `create`.
+ * Opens the database of a gateway, running or not. Throws an Error if there is no database, unless `absent` is
+ * `create`.
  */
 export async function withDatabase<T>(
   place: { readonly data: string; readonly database?: string | undefined },

@@ -40,7 +40,7 @@ interface Ended {
   readonly errors: string
 }
 
-/** A process of its own. */
+/** A separate process. */
 const gatehouse = (args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Ended> =>
   new Promise((resolve) => {
     const env = { ...process.env, ...environment }
@@ -50,7 +50,7 @@ const gatehouse = (args: readonly string[], environment: Readonly<Record<string,
   })
 
 onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
-  test('make one first key and one next key, and leave both documents whole', async () => {
+  test('create one first key and one next key, and leave both documents complete', async () => {
     const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
     await mkdir(join(config, 'targets'))
     await writeFile(join(config, 'values.yaml'), values)
@@ -74,7 +74,7 @@ onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
     expect(certs.keys.map(({ kid }) => kid)).toEqual(ring.keys.map(({ kid }) => kid))
   })
 
-  test('rotate at once and revoke while a gateway issues tokens: it follows, and none of its answers fails', async () => {
+  test('rotate at once and revoke while a gateway issues tokens: it follows, and none of its responses fails', async () => {
     const cluster = await SigningCluster.start()
     const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
     await writeFile(join(config, 'values.yaml'), values.replace('(namespace=apps)', '(namespace=shop)'))

@@ -95,7 +95,7 @@ describe('gatehouse keys', () => {
     expect(out.join()).not.toContain('sealed')
   })
 
-  test('rotate makes and publishes the next key, once', async () => {
+  test('rotate creates and publishes the next key, once', async () => {
     const { data, both } = await installation()
     await run(['publish', ...both], stsCommand)
     const rotated = await run(['rotate', '--endpoint', 'aws', ...both])
@@ -111,7 +111,7 @@ describe('gatehouse keys', () => {
     })
   })
 
-  test('rotate --now lets the next key sign at once, and says who may refuse it until when', async () => {
+  test('rotate --now lets the next key sign at once, and prints who may reject it until when', async () => {
     const { data, both } = await installation()
     await run(['publish', ...both])
     const before = await keysOf(data)
@@ -134,7 +134,7 @@ describe('gatehouse keys', () => {
     ).toEqual(['key activated', 'key created', 'key retired'])
   })
 
-  test('rotate --now lets a key that waits sign, and none that could not be published', async () => {
+  test('rotate --now lets a waiting key sign, and none that could not be published', async () => {
     const { data, both } = await installation()
     await run(['rotate', '--endpoint', 'aws', ...both])
     await run(['rotate', '--endpoint', 'aws', '--now', ...both])
@@ -147,7 +147,7 @@ describe('gatehouse keys', () => {
     expect((await keysOf(data)).map(({ state }) => state)).toEqual(['retiring', 'active', 'next'])
   })
 
-  test('revoke forgets a key at once, lets another sign, and never takes it again', async () => {
+  test('revoke deletes a key at once, lets another sign, and never accepts it again', async () => {
     const { config, data, both } = await installation()
     await run(['publish', ...both])
     const [leaked] = await keysOf(data)
@@ -174,7 +174,7 @@ describe('gatehouse keys', () => {
     expect((await run(['revoke', kid, '--yes', ...both])).errors).toEqual([
       `gatehouse keys: no endpoint has the key ${kid}; run "gatehouse keys list" to see the keys`,
     ])
-    // A given key comes back with every look, and stays out.
+    // A configured key comes back with every look, and stays out.
     const given = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
     await mkdir(join(config, 'keys'))
     await writeFile(join(config, 'keys', 'aws.key'), String(given.export({ type: 'pkcs8', format: 'pem' })))
@@ -191,7 +191,7 @@ describe('gatehouse keys', () => {
     expect((await keysOf(data)).map((key) => key.kid)).not.toContain(givenKid)
   })
 
-  test('revoke takes a key that issuers of two hosts share from both, and passes over the keys of the webhook', async () => {
+  test('revoke removes a key that issuers of two hosts share from both, and skips the keys of the webhook', async () => {
     const { config, data, both } = await installation()
     const one = values('site').replace('issuer.invalid', 'issuer.invalid, keypair: shared')
     const [, endpoint = ''] = one.split('endpoints:\n')
@@ -226,7 +226,7 @@ describe('gatehouse keys', () => {
     expect(await publishedIn(data)).not.toContain(kid)
   })
 
-  test('revoke drops a next or a retiring key, and the one that signs stays', async () => {
+  test('revoke drops a next or a retiring key, and the active one stays', async () => {
     const { data, both } = await installation()
     await run(['rotate', '--endpoint', 'aws', ...both])
     const [active, next] = await keysOf(data)

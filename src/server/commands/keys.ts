@@ -91,7 +91,7 @@ interface KeyCommand {
   readonly usage: string
 }
 
-/** A kid may start with a dash, so it is moved behind everything that could be an option. */
+/** A kid may start with a dash, so it is moved after everything that could be an option. */
 function read([first, second, ...rest]: string[], { command, usage, known = [] }: KeyCommand, io: CommandIo) {
   const isRevocation = first === 'revoke' && second !== undefined && !second.startsWith('--')
   const args = [first, second].flatMap((word) => (word === undefined ? [] : [word]))
@@ -185,7 +185,7 @@ const revoke =
   (storage, values, io) =>
     withKeyTools({ ...values, config }, storage, async ({ rings, keeper, issuers }) => {
       const stored = (await storage.keys.list()).filter(({ endpoint }) => endpoint !== webhookKeys)
-      // Issuers of different hosts may share a given key.
+      // Issuers of different hosts may share a configured key.
       const owners = stored
         .map(({ endpoint, ring }) => ({ endpoint, ring: readRing(endpoint, ring) }))
         .filter(({ endpoint, ring }) => endpoint === (values.endpoint ?? endpoint) && keyOf(ring, kid) !== undefined)

@@ -72,7 +72,7 @@ test('retry queues a mail again and audits it', async () => {
   ])
 })
 
-test('a queued mail cannot be retried, and wrong usage exits with 2', async () => {
+test("a queued mail can't be retried, and wrong usage exits with 2", async () => {
   const folder = await dataFolder()
   expect(await run(folder, 'retry', 'none')).toMatchObject({
     code: 1,

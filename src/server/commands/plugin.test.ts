@@ -26,7 +26,7 @@ const kinds = [
 ] as const
 
 test.each(kinds)(
-  'a new %s passes its own tests, its configuration is in order, and it is not overwritten',
+  'a new %s passes its own tests, its configuration is valid, and it is not overwritten',
   async (kind, title) => {
     const dir = join(emptyFolder(), "it's", 'made $& here')
     const made = await run('new', kind, 'my-own', '--dir', dir)
@@ -94,7 +94,7 @@ test.each([
   expect(errors[0]).toMatch(message)
 })
 
-test('what is in the way is left alone', async () => {
+test('existing files stay unchanged', async () => {
   const dir = emptyFolder()
   mkdirSync(join(dir, 'taken'))
   expect((await run('new', 'task', 'taken', '--dir', dir)).code).toBe(1)

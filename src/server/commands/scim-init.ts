@@ -7,9 +7,9 @@ import { readArguments, runAction, wrongUsage } from '#server/commands/command-l
 
 /** What to enter in a product, so that it calls the gateway. */
 interface ScimClientSetup {
-  /** The product, as people know it. */
+  /** The product's usual name. */
   readonly title: string
-  /** Where in the product the fields are, or what to configure in place of a product. */
+  /** Where in the product the fields are, or what to configure instead of a product. */
   readonly place: string
   readonly fields: readonly (readonly [label: string, value: string])[]
 }
@@ -143,7 +143,7 @@ export const scimInit: RunCommand = async (args, io) => {
   const url = readUrl(read.values.url)
   if (typeof url === 'string') return wrong(`--url: ${url}`)
 
-  // Letters and digits only, which every provider takes.
+  // Letters and digits only, which every provider accepts.
   const token = randomBytes(32).toString('hex')
   const secret = tokenSecret(client)
   const files = { yaml: join(out, `${client}.yaml`), token: join(out, 'secrets', secret.name, secret.key) }
@@ -155,7 +155,7 @@ export const scimInit: RunCommand = async (args, io) => {
   })
 }
 
-/** The address, or what is wrong with it. */
+/** The URL, or what is wrong with it. */
 function readUrl(text: string | undefined): URL | string {
   const example = 'use the address at which the client reaches the gateway, such as https://idm.example.com'
   if (text === undefined) return `required; ${example}`
@@ -175,7 +175,7 @@ interface Files {
   readonly token: string
 }
 
-/** Writes both files or none. Throws an Error where one of them exists, or the folder is a file. */
+/** Writes both files or none. Throws an Error if one of them exists, or the folder is a file. */
 async function write(files: Files, yaml: string, token: string): Promise<void> {
   const found = [files.yaml, files.token].find((file) => existsSync(file))
   if (found !== undefined) {
@@ -230,7 +230,7 @@ function print({ client, address, port, token, files, out }: Written, io: Comman
 
 interface TemplateValues {
   readonly client: ScimClientName
-  /** The name that the provider calls, without a port. */
+  /** The host name that the provider calls, without a port. */
   readonly host: string
   /** Scheme, name and port. */
   readonly origin: string

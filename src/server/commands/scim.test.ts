@@ -60,7 +60,7 @@ test('log prints the latest matching calls, oldest first', async () => {
   expect([many.length, many[0], many.at(-1)]).toEqual([650, '/many/50', '/many/699'])
 })
 
-test('a search without a result says so, beside the lines that a program reads', async () => {
+test('a search without a result says so on stderr', async () => {
   const data = await dataFolder()
   const { code, output, errors } = await run('log', '--data', data, '--gateway', 'peopel')
   expect([code, output]).toEqual([0, []])
@@ -74,7 +74,7 @@ test('for people, a line starts with time and status', async () => {
   expect(output[0]).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z 500 GET {4}\/d \(1 ms\)$/)
 })
 
-test('without a database nothing is made, and it is said', async () => {
+test('a missing database is reported, and none is created', async () => {
   const folder = temporaryFolder()
   const { code, errors } = await run('log', '--data', folder)
   expect([code, errors]).toEqual([1, [expect.stringContaining('there is no database')]])
@@ -120,7 +120,7 @@ describe('scim init', () => {
     },
   )
 
-  test('several clients may share a folder, and each has a token of its own', async () => {
+  test('several clients may share a folder, and each has its own token', async () => {
     const out = temporaryFolder()
     const tokens = new Set<string>()
     for (const client of scimClientNames) {
@@ -133,7 +133,7 @@ describe('scim init', () => {
     expect(issues.map(formatIssue)).toEqual([])
   })
 
-  test.each(['entra.yaml', 'secrets/scim-entra/token'])('changes nothing where %s exists', async (name) => {
+  test.each(['entra.yaml', 'secrets/scim-entra/token'])('changes nothing if %s exists', async (name) => {
     const out = temporaryFolder()
     const file = join(out, name)
     mkdirSync(join(file, '..'), { recursive: true })
@@ -146,7 +146,7 @@ describe('scim init', () => {
     expect(readdirSync(out, { recursive: true })).toEqual(before)
   })
 
-  test.each(['aardvark', 'strict', ''])('the client %j is refused with the known ones', async (client) => {
+  test.each(['aardvark', 'strict', ''])('the client %j is rejected with the known ones', async (client) => {
     const out = temporaryFolder()
     const { code, errors } = await init(out, client)
     expect(code).toBe(2)
@@ -164,7 +164,7 @@ describe('scim init', () => {
     ['https://user:secret@idm.example.test', /must not contain a user/],
     ['https://[::1]', /needs a host name/],
     ['https://a_b$', /needs a host name|is not a URL/],
-  ])('the URL %j is refused', async (at, problem) => {
+  ])('the URL %j is rejected', async (at, problem) => {
     const out = temporaryFolder()
     const { code, errors } = await init(out, 'okta', at)
     expect(code).toBe(2)
@@ -172,7 +172,7 @@ describe('scim init', () => {
     expect(readdirSync(out)).toEqual([])
   })
 
-  test('a file as --out is refused', async () => {
+  test('a file as --out is rejected', async () => {
     const file = join(temporaryFolder(), 'config')
     writeFileSync(file, 'mine')
     const { code, errors } = await init(file, 'okta')
@@ -180,7 +180,7 @@ describe('scim init', () => {
     expect(readFileSync(file, 'utf8')).toBe('mine')
   })
 
-  test('the port is part of the address and of --listen, not of the host', async () => {
+  test('the port is part of the URL and of --listen, not of the host', async () => {
     const out = temporaryFolder()
     const { output } = await init(out, 'okta', 'https://IDM.example.test:8443/')
     expect(output.join('\n')).toContain('https://idm.example.test:8443/scim/okta')
@@ -204,7 +204,7 @@ describe('scim init', () => {
     expect(documented.map(({ page }) => page)).toEqual(expect.arrayContaining(pages))
   })
 
-  test.each(documented)('$page: $line works as it is written', async ({ line }) => {
+  test.each(documented)('$page: $line works as written', async ({ line }) => {
     const { code, errors } = await run(...line.split(' '), '--out', temporaryFolder())
     expect([code, errors]).toEqual([0, []])
   })

@@ -58,7 +58,7 @@ export const scimCommand: RunCommand = (args, io) => {
   const [word = ''] = args
   if (word === 'init') return scimInit(args, io)
   return runAction('scim', io, async () => {
-    // Before the options, which are those of `log`.
+    // Before the options, which belong to `log`.
     if (word !== 'log' && word !== '-h' && word !== '--help') unknownAction(word, ['log', 'init'])
     const read = readArguments(args, { command: 'scim', usage, options, positionals: 1 }, io)
     return 'exit' in read ? read.exit : log(read.values, io)

@@ -232,7 +232,7 @@ function printWelcome(configFolder: string, values: Readonly<Record<string, stri
   try {
     text = readSmallFileSync(file).trimEnd()
   } catch {
-    // Absent, or of no use: a gateway that listens must not end because of it.
+    // Absent or unreadable: that must not stop a gateway that listens.
     return
   }
   io.stdout('')

@@ -90,7 +90,7 @@ tests:
     expect(code).toBe(0)
   })
 
-  test('that do not hold say what was expected, what came, and which clause decided', async () => {
+  test('that do not hold print the expected and the actual value, and the deciding clause', async () => {
     const { code, out } = await runTests(`
 tests:
   - name: other is allowed
@@ -125,7 +125,7 @@ tests:
   })
 })
 
-describe('a file that cannot be run', () => {
+describe('an invalid file', () => {
   test.each<[string, string, RegExp[]]>([
     ['is not YAML', 'tests: [', [/policy-tests\.yaml:1:\d+: /]],
     ['is empty', '', [/no tests/]],
@@ -243,7 +243,7 @@ describe('sts explain --as', () => {
     expect((await explain('cloud', '--as', 'namespace=a', '--as', 'podname=b')).err.join()).toMatch(/no "podname"/)
   })
 
-  test('a file with too many tests is refused by their number, in one short line', async () => {
+  test('a file with too many tests is rejected by their number, in one short line', async () => {
     const text = `tests:\n${'  - { endpoint: cloud, as: {}, allowed: false }\n'.repeat(10_001)}`
     const { code, err } = await run('test', '--config', folder, file(text))
     expect(code).toBe(1)

@@ -311,7 +311,7 @@ function readTest(
 const titleOf = ({ spec, workload }: PolicyTest): string =>
   spec.name ?? `${workload.username} ${spec.allowed ? 'gets a token' : 'gets no token'} of ${spec.endpoint}`
 
-/** What is not as expected; empty where everything is. */
+/** The differences; empty if there are none. */
 function problemsOf({ allowed, subject, claims = {} }: PolicyTestSpec, decision: TokenDecision): string[] {
   const { content, refusal, verdicts } = decision
   const said = verdicts.map((verdict) => `rule ${verdictText(verdict)}`)

@@ -43,7 +43,7 @@ test('mints a token that the development issuer’s key verifies', async () => {
   expect(decodeProtectedHeader(token)).toEqual({ alg: 'RS256', typ: 'JWT', kid: (await publishedKey(publicKey)).kid })
 })
 
-test('takes issuer, audience, lifetime and claims', async () => {
+test('accepts issuer, audience, lifetime and claims', async () => {
   const { out } = await run(
     ...['mint', '--data', data, '--subject', 's', '--issuer', 'http://127.0.0.1/i', '--audience', 'a', '--ttl', '60'],
     ...['--claim', 'groups=x', '--claim', 'groups=y=z', '--claim', 'mail=a@example.com'],
@@ -80,7 +80,7 @@ test('--help prints the usage and succeeds', async () => {
   expect(out.join('\n')).toContain('Usage:\n  gatehouse token mint')
 })
 
-test('signs with a private key of the operator’s own', async () => {
+test('signs with the operator’s private key', async () => {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const file = join(data, 'idp.key')
   await writeFile(file, privateKey.export({ type: 'pkcs8', format: 'pem' }))
@@ -98,7 +98,7 @@ test.each([
     () => generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
   ],
   ['garbage', () => 'no key'],
-])('refuses a key file that cannot sign: %s', async (_, content) => {
+])("rejects a key file that can't sign: %s", async (_, content) => {
   const file = join(data, 'bad.key')
   await writeFile(file, content())
   const { code, out, err } = await run('mint', '--key-file', file, '--subject', 'idp')
@@ -106,7 +106,7 @@ test.each([
   expect(err[0]).toContain('bad.key')
 })
 
-test('closes a data folder that other users can enter before it makes a key there', async () => {
+test('closes a data folder that other users can enter before it creates a key there', async () => {
   await chmod(data, 0o777)
   expect((await run('mint', '--data', data, '--subject', 'alice')).code).toBe(0)
   expect((await stat(data)).mode & 0o777).toBe(0o700)

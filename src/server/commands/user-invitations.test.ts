@@ -34,7 +34,7 @@ async function setUp(...forms: object[]) {
     const code = await command([...args, '--config', config, '--data', join(folder, 'data')], io)
     return { code, output: output.join('\n') }
   }
-  // The first person makes the database.
+  // The first user creates the database.
   expect(await run('add', 'grace', '--no-password')).toEqual({ code: 0, output: '' })
   return run
 }

@@ -91,7 +91,7 @@ test('users are added, listed, get a new password and are removed, with audit en
     Promise.all(owners.map(async (owner) => (await sessions.ofOwner(owner, new Date())).length)),
   )
   expect(left).toEqual([0, 1])
-  // A link from before would let its holder replace the password again; a device from before is known no longer.
+  // An earlier link would let its holder replace the password again; an earlier device is no longer known.
   const afterwards = await look(({ passwordChanges }) =>
     Promise.all(
       owners.map(async (owner, i) => ({
@@ -153,7 +153,7 @@ test('a failed add reports the problem and adds no user', async () => {
   expect(await run('long enough', 'add', 'Ada')).toMatchObject({ code: 1, errors: expect.stringContaining('already') })
 })
 
-test('wrong usage, and a choice that has to be made', async () => {
+test('wrong usage, and a missing choice', async () => {
   const two = setUp('people', 'guests')
   expect(await two.run('long enough', 'add', 'ada')).toMatchObject({
     code: 2,

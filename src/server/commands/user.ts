@@ -156,7 +156,7 @@ async function invite(word: string, argument: string, values: Values, io: Comman
 
 export const userCommand: RunCommand = (args, io) => userCommandReading(process.stdin)(args, io)
 
-/** Undefined when the insert has no such user. */
+/** Undefined if the insert has no such user. */
 async function identityOf(login: string, people: PeopleInsert, config: InsertConfig): Promise<Identity | undefined> {
   const filter = { kind: 'equal', attribute: 'uid', value: login } as const
   const { entries } = await people.search({ base: config.suffix, scope: 'sub', filter, limit: 1 })
@@ -292,7 +292,7 @@ async function replacePassword(
       claim = await store.begin({ id: newId(), form: '', owner, data: { login: cause.login } }, leaseMillis)
     })
   } catch (error) {
-    // Otherwise it isn't known whether the password was written.
+    // Otherwise it is unknown whether the password was written.
     if (claim !== undefined && error instanceof GatewayError && error.isRefusal)
       await store.release(claim, { audit: [] })
     throw error
@@ -339,7 +339,7 @@ export async function resetFactors(
   io.stdout(`Removed ${removed} second factor${removed === 1 ? '' : 's'}`)
 }
 
-/** Where a password comes from. */
+/** The source of a password. */
 export type PasswordInput = NodeJS.ReadableStream & { readonly isTTY?: boolean }
 
 /** Longer than any valid password. */

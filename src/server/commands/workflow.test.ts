@@ -64,7 +64,7 @@ test('list prints the matching runs, latest first', async () => {
   expect(output[1]).toBe('    join:0: TARGET_FAILED: no\ufffd[2J')
 })
 
-test('a run is shown with its timeline and approvals, and without what it works on', async () => {
+test('a run is shown with its timeline and approvals, and without its data', async () => {
   const folder = await dataFolder()
   const stuck = (await run(folder, 'show', 'stuck')).output.join('\n')
   expect(stuck).toContain('state      incident: retry')
@@ -79,7 +79,7 @@ test('a run is shown with its timeline and approvals, and without what it works 
   }
 })
 
-test('an incident is retried, and skipped, and the audit says by whom and why', async () => {
+test('an incident is retried, and skipped, and the audit has the operator and the reason', async () => {
   const folder = await dataFolder()
   expect(await run(folder, 'retry', 'stuck', '--by', 'root')).toMatchObject({ code: 0, output: ['stuck is ready'] })
   expect((await run(folder, 'retry', 'stuck')).code).toBe(1)
@@ -98,7 +98,7 @@ test('an incident is retried, and skipped, and the audit says by whom and why', 
   })
 })
 
-test('a run is cancelled with its approvals; what has ended stays', async () => {
+test('a run is cancelled with its approvals; an ended one stays unchanged', async () => {
   const folder = await dataFolder()
   const cancelled = await run(folder, 'cancel', 'waiting', '--reason', 'left')
   expect(cancelled).toMatchObject({ code: 0, output: ['waiting is cancelled'] })

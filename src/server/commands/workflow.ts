@@ -220,7 +220,7 @@ const hints: Readonly<Record<string, string>> = {
 const describe = (error: unknown): string =>
   (error instanceof GatewayError ? hints[error.code] : undefined) ?? messageOf(error)
 
-/** What administrators see of a run; not the data it works on. */
+/** What administrators see of a run; not its data. */
 interface RunStory {
   readonly run: Run
   readonly steps: readonly StoredStep[]

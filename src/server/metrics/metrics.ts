@@ -7,7 +7,7 @@ import type { Logger } from '#kernel/logger.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
-/** The process's numbers, in a registry of their own so that two servers in one process do not mix. */
+/** The metrics of the process, in a separate registry so that two servers in one process do not mix. */
 export function createMetrics() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -140,13 +140,14 @@ export function createMetrics() {
     help: 'Requests with X-Forwarded-For or Forwarded from a peer that is not a trusted proxy.',
     registers,
   })
-  // Labels are resolved once per combination: applications are configured, methods and statuses are HTTP's own.
+  // Labels are resolved once per combination: applications come from the configuration, methods and statuses from
+  // HTTP.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
   const timers = new Map<string, ReturnType<typeof seconds.labels>>()
   const exchangeCounters = new Map<string, ReturnType<typeof exchanges.labels>>()
   return {
     registry,
-    /** One request of an application (empty when none was found) was answered. */
+    /** One request of an application (empty if none was found) was answered. */
     answered(application: string, method: string, status: number, ms: number): void {
       const key = `${method} ${status} ${application}`
       let counter = counters.get(key)
@@ -314,7 +315,7 @@ function createAuditMetrics(registry: Registry): AuditMetrics {
   }
 }
 
-/** What people and their applications do here: own issuers, registration forms, reports. */
+/** Metrics of own issuers, registration forms and reports. */
 function createPeopleMetrics(registry: Registry) {
   const registers = [registry]
   const tokens = new Counter({

@@ -7,7 +7,7 @@ import type { GrantStore } from '#storage/grant-store.ts'
 import type { MailFigures, MailStore } from '#storage/mail-store.ts'
 import type { RunFigures, RunStore } from '#storage/runs/run-store.ts'
 
-/** Where figures come from that are the same for all processes. */
+/** The source of figures that are the same for all processes. */
 export interface FigureStores {
   readonly runs: Pick<RunStore, 'figures'>
   readonly approvals: Pick<ApprovalStore, 'figures'>
@@ -22,11 +22,11 @@ interface Figures {
   readonly grantsDue: number
 }
 
-/** Several scrapers, and the gauges of one scrape, share what was read. */
+/** Several scrapers, and the gauges of one scrape, share one read. */
 const keptMillis = 2000
-/** A scrape does not wait longer for a database that is down. */
+/** How long a scrape waits for a database that is down. */
 const readMillis = 5000
-/** More than these are not counted. */
+/** The maximum count. */
 const maxGrants = 500
 
 /** Metrics of workflows and jobs. Counts in the database are read at each scrape. */
@@ -71,7 +71,7 @@ export function createWorkflowMetrics(registry: Registry) {
   return {
     observer,
     jobs,
-    /** From now on a scrape returns these figures; NaN if they cannot be read. */
+    /** From now on a scrape returns these figures; NaN if they can't be read. */
     watch: (stores: FigureStores, log: Logger): void => watch(registry, new FigureReader(stores, log)),
   }
 }
@@ -154,7 +154,7 @@ class FigureReader {
     this.#log = log
   }
 
-  /** Undefined when they cannot be read now. */
+  /** Undefined if they can't be read now. */
   read(): Promise<Figures | undefined> {
     if (this.#kept !== undefined && performance.now() < this.#until) return this.#kept
     this.#until = performance.now() + keptMillis

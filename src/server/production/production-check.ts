@@ -31,7 +31,7 @@ export interface ProductionSetup {
 /** Something that is not ready for production. */
 export interface Finding {
   readonly level: 'fail' | 'warn'
-  /** `file:line:col: path`, the name of an option, or a path; what is not ready. */
+  /** `file:line:col: path`, the name of an option, or a path of what is not ready. */
   readonly at: string
   readonly message: string
 }
@@ -40,25 +40,25 @@ export interface ProductionCheck {
   readonly id: string
   /** The heading of its section in docs/guides/hardening.md. */
   readonly title: string
-  /** What to do where it fails; one sentence. */
+  /** What to do if it fails; one sentence. */
   readonly remedy: string
-  /** Nothing where everything is in order. */
+  /** Empty if everything is valid. */
   find(setup: ProductionSetup): readonly Finding[]
-  /** Printed behind the title where nothing was found. */
+  /** Printed after the title if nothing was found. */
   note?(setup: ProductionSetup): string | undefined
 }
 
-/** A module in the configuration: its class by our own name, its parameters, and where they are. */
+/** A module in the configuration: its class by our own name, its parameters, and their place. */
 export interface ConfiguredModule {
   readonly className: string
   readonly params: Params
-  /** The place of a parameter, or of the module where it has none of that name. */
+  /** The place of a parameter, or of the module if it has none of that name. */
   at(parameter?: string): string
 }
 
 export interface ConfiguredFilter extends ConfiguredModule {
   readonly application: string
-  /** Undefined where the URL needs no login. */
+  /** Undefined if the URL needs no login. */
   readonly chain: string | undefined
 }
 
@@ -69,7 +69,7 @@ export interface ConfiguredLink extends ConfiguredModule {
   readonly name: string
 }
 
-/** What the objects say, with places that a person can open. */
+/** The content of the objects, with places that a person can open. */
 export class ConfiguredObjects {
   readonly #objects: readonly LoadedObject[]
   readonly #catalog: Catalog

@@ -56,11 +56,11 @@ function findOpenCookies({ configuration, objects }: ProductionSetup): Finding[]
 }
 
 const secondFactors = new Set(['auth.Totp', 'auth.Passkey'])
-/** Another system authenticates the caller, and knows how. */
+/** Another system authenticates the caller, and decides how. */
 const outside = new Set(['auth.OpenIDConnect', 'auth.OAuth2JWT', 'auth.OAuth2K8sServiceAccount', 'auth.Plugin'])
 type Strength = 'second factor' | 'left to others' | 'none'
 
-/** Filters that let someone administer. */
+/** Filters for administration. */
 const administers = ({ className, params }: ConfiguredFilter): boolean =>
   (className === 'filters.Main' && params.values('administrators').length > 0) || className === 'filters.WorkflowAdmin'
 
@@ -84,7 +84,7 @@ function findWeakAdministrators(setup: ProductionSetup): Finding[] {
   })
 }
 
-/** A session is not asked again where its level is enough, so a weaker chain must have a lower one. */
+/** A session is accepted if its level is high enough, so a weaker chain must have a lower one. */
 function chainsThatReplace(name: string, setup: ChainSetup): string[] {
   const { configuration } = setup
   const level = configuration.chains.get(name)?.level ?? 0
@@ -105,7 +105,7 @@ function strengthOf(name: string, setup: ChainSetup, within: readonly string[] =
   const isPassed = (mechanism: string): boolean =>
     links.some((link) => link.name === mechanism && isOn(link.params.values('passWithoutFactor')[0]))
   const strengths = chain.mechanisms.flatMap(({ name: link, required, mechanism }): Strength[] => {
-    // A link that may fail counts only where it is alone.
+    // An optional link counts only if it is the only one.
     if (!required && chain.mechanisms.length > 1) return []
     if (secondFactors.has(mechanism.className)) return isPassed(link) ? [] : ['second factor']
     if (outside.has(mechanism.className)) return ['left to others']
@@ -146,7 +146,7 @@ function findOpenRegistration({ objects, configuration }: ProductionSetup): Find
   })
 }
 
-/** Walks a workflow on all its ways, and finds out whether one of them changes a target before someone approved. */
+/** Follows all paths of a workflow, and finds out whether one of them changes a target before an approval. */
 class ApprovalWalk {
   asks = false
   writesUnapproved = false
@@ -157,7 +157,7 @@ class ApprovalWalk {
     this.#workflows = workflows
   }
 
-  /** Whether every way through it to its end has been approved. */
+  /** Whether every path through it to its end has an approval. */
   run(name: string, approved = false): boolean {
     const workflow = this.#workflows.get(name)
     if (workflow === undefined || this.#running.has(name)) return approved
@@ -176,11 +176,11 @@ class ApprovalWalk {
     if (taskType === 'approval') {
       this.asks = true
       this.#list(onSuccess, true)
-      // Nothing follows a denial but these.
+      // Only these follow a denial.
       this.#list(onFailure, approved)
       return true
     }
-    // A workflow that runs apart does not wait for an approval of this one.
+    // A separate run does not wait for an approval of this one.
     const writes = flow.provisions !== undefined || taskType === 'delete' || task.name === 'tasks.AsyncCallWorkflow'
     if (writes && !approved) this.writesUnapproved = true
     // A mapping always continues with onSuccess; other tasks choose between two branches, one of which may be empty.
@@ -302,7 +302,7 @@ export const productionChecks: readonly ProductionCheck[] = [
   },
 ]
 
-/** One line of the answer: a check that found nothing, or one thing that it found. */
+/** One line of the result: a check without findings, or one finding. */
 export interface CheckedLine {
   readonly level: 'ok' | 'warn' | 'fail'
   readonly check: string

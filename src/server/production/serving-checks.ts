@@ -26,7 +26,7 @@ export function findPlainListener({ settings }: ProductionSetup): Finding[] {
 const soonDays = 14
 const dayMillis = 86_400_000
 
-/** The certificates that the gateway would start with. Those that it makes itself it also renews. */
+/** The certificates that the gateway would start with. It renews generated ones. */
 function givenCertificates({
   configuration,
   settings,
@@ -66,7 +66,7 @@ export function certificateNote(setup: ProductionSetup): string | undefined {
   return lines.length === 0 ? undefined : lines.join(', ')
 }
 
-/** `serve` takes the address of its listener where neither the environment nor a values document gives one. */
+/** `serve` uses the address of its listener if neither the environment nor a values document has one. */
 export function findWrongUrl({ configuration, settings }: ProductionSetup): Finding[] {
   const { listen, tls, environment } = settings
   const given = environment['GATEHOUSE_URL'] ?? configuration.publicUrl ?? ''
@@ -92,7 +92,7 @@ function urlProblem(url: string, { applications }: Configuration): string | unde
 }
 
 const otherUsers = 0o077
-/** What is in them is gone after a restart of the machine or the container. */
+/** Their content is lost when the machine or the container restarts. */
 export const temporaryFolders: readonly string[] = [tmpdir(), '/tmp', '/var/tmp', '/dev/shm', '/run', '/var/run']
 
 export function findUnsafeKeys({ configuration, settings }: ProductionSetup): Finding[] {

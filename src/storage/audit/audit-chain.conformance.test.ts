@@ -86,7 +86,7 @@ onEachDatabase('audit chains', (freshUrl) => {
     expect((await one.audit.verify()).problems).toEqual([{ kind: 'removed', chain, number: 1 }])
   })
 
-  test('inserted records are detected, before, behind and outside the chains', async () => {
+  test('inserted records are detected, before, after and outside the chains', async () => {
     const { one, sql, chain } = await filled()
     const columns =
       'time, requestor, requestor_key, subject, subject_key, workflow_id, workflow_name, target, request_id, changes'
@@ -131,7 +131,7 @@ onEachDatabase('audit chains', (freshUrl) => {
     expect(await two.audit.verify()).toMatchObject({ checked: 3, problems: [] })
   })
 
-  test('the export returns every record once, oldest first, with its place', async () => {
+  test('the export returns every record once, oldest first, with its position', async () => {
     const { one } = await open()
     await one.audit.append([
       ...records(7, (i) => ({ time: at(1 + i) })),

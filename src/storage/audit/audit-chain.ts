@@ -18,12 +18,12 @@ import { columnName, columns, RowInsert, statement } from '#storage/client/state
 const chains = 16
 const tokenChains = 4
 
-/** As the migration creates them. Decisions about tokens use the last ones, so that they can be pruned separately. */
+/** As created by the migration. Decisions about tokens use the last ones, so that they can be pruned separately. */
 export const auditChains: readonly number[] = Array.from({ length: chains + tokenChains }, (_, chain) => chain)
 
 export const isTokenChain = (chain: number): boolean => chain >= chains
 
-/** A record in its place. */
+/** A record with its position. */
 export type ChainedRecord = AuditRecordRow & {
   readonly chain: number
   readonly chainSeq: number
@@ -46,8 +46,8 @@ export const chainState = columns([
 ])
 
 /**
- * The hash of a record: over the hash before it, its place and every column, in an order that never changes. Each text
- * follows its length, so that no two records have the same text.
+ * The hash of a record: over the previous hash, its position and every column, in an order that never changes. Each
+ * text follows its length, so that no two records have the same text.
  */
 export function linkHash(before: string, chain: number, number: number, r: AuditRecordRow): string {
   const who = `${part(r.requestor)}${part(r.requestorKey)}${part(r.subject)}${part(r.subjectKey)}${part(r.caller)}`
@@ -59,10 +59,10 @@ export function linkHash(before: string, chain: number, number: number, r: Audit
 const part = (text: string | null): string => (text === null ? '-' : `${text.length}:${text}`)
 
 /**
- * Writes entries as the next records of a chain, and seals its new head. Call it last in a transaction, since others may
- * wait for the head. The new head does not hide a forged one: an entry before the others records the forgery, and the
- * chain keeps the mark. Throws INTERNAL where the chain is sealed with a key that is not here. `contexts` are those that
- * are stored, by the id of their entry; other entries are stored whole.
+ * Writes entries as the next records of a chain, and seals its new head. Call it last in a transaction, since
+ * others may wait for the head. The new head does not hide a forged one: an entry before the others records the
+ * forgery, and the chain keeps the mark. Throws INTERNAL if the chain is sealed with an unknown key. `contexts` are
+ * the stored ones, by the id of their entry; other entries are stored whole.
  */
 export async function appendToChain(
   tx: SqlTransaction,
@@ -132,8 +132,8 @@ async function takeHead(tx: SqlTransaction, forTokens: boolean): Promise<ChainSt
 }
 
 /**
- * A head stays locked until its transaction ends. On PostgreSQL one that no other transaction has is taken; SQLite has one
- * writer, for which one chain is enough.
+ * A head stays locked until its transaction ends. PostgreSQL takes one that no other transaction has; SQLite has
+ * one writer, for which one chain is enough.
  */
 const lockFreeChain = statement<{ first: number; last: number }, ChainState>(({ name, forUpdateSkipLocked }) =>
   name === 'sqlite'
@@ -154,7 +154,7 @@ const setHead = `update audit_chains
 const moveHead = statement<ChainState>(setHead)
 
 const numbers: ReadonlySet<string> = new Set(['time', 'chain', 'chainSeq'])
-/** Records and head in one statement, which saves PostgreSQL a round trip. */
+/** Writes records and head in one statement, which saves PostgreSQL a round trip. */
 const insertAndMoveHead = statement<ChainState & { readonly records: string }>(
   `with head as (${setHead})
    insert into audit (${stored.map(columnName).join(', ')})
@@ -193,8 +193,8 @@ export async function authenticateAudit(client: SqlClient, seal: AuditSeal | und
 }
 
 /**
- * How many existing records were sealed; undefined where there are seals. If only some chains have a seal, this isn't the
- * first start: the others are left for `verify` to report.
+ * How many existing records were sealed; undefined if there are seals. If only some chains have a seal, this isn't
+ * the first start: the others are left for `verify` to report.
  */
 async function sealMissing(tx: SqlTransaction, seal: AuditSeal): Promise<number | undefined> {
   const chains = await lockChains.all(tx, {})

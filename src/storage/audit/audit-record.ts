@@ -4,7 +4,7 @@ import type { SqlTransaction } from '#storage/client/sql-client.ts'
 import { type DialectText, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
 import { isStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 
-/** Entries that one record holds at most. */
+/** The maximum number of entries in one record. */
 const maxEntries = 100
 
 export const recordProperties = [
@@ -26,7 +26,10 @@ export const recordProperties = [
 
 type Optional = 'requestId' | 'caller' | 'approval' | 'reason'
 
-/** Entries that differ in their change only, kept as one: a user is mostly created with several attributes at once. */
+/**
+ * Entries that differ only in their change, stored as one: a user is mostly created with several attributes at
+ * once.
+ */
 export type AuditRecordRow = {
   readonly [K in (typeof recordProperties)[number]]: K extends 'time'
     ? number
@@ -118,9 +121,10 @@ export function toEntries(record: AuditRecordRow): AuditEntry[] {
 }
 
 /**
- * Most issuances of a day differ little. Their subject and the start of their reason, which names pod, key and rule, are
- * stored once a day as a context; the record refers to it and leaves out what follows from it. The view `audit_rows` has
- * all records whole. Hashes are over whole records, so a changed context is detected like any other change.
+ * Most issuances of a day differ little. Their subject and the start of their reason, which names pod, key and
+ * rule, are stored once a day as a context; the record refers to it and leaves out what follows from it. The view
+ * `audit_rows` has all records in full. Hashes are over full records, so a changed context is detected like any
+ * other change.
  */
 export interface AuditContext {
   readonly id: string
@@ -129,7 +133,7 @@ export interface AuditContext {
   readonly shared: string
 }
 
-/** A record as it is stored: with a context it is compact. */
+/** A stored record: with a context it is compact. */
 export type StoredRecord = AuditRecordRow & { readonly context: string | null }
 
 const dayMillis = 24 * 3600_000
@@ -138,12 +142,12 @@ const spareDays = 2
 
 /** 66 bits, for some hundred thousand contexts of a day. Two with the same id can be found with some effort. */
 const idLength = 11
-/** With its mark as long as fits into eight bytes of an index of PostgreSQL. */
+/** As long as fits with its mark into eight bytes of a PostgreSQL index. */
 const compactKeyLength = 6
 
 const dayOf = (millis: number): number => Math.floor(millis / dayMillis)
 
-/** The subject key of compact records of a subject. Other subjects may have the same, if rarely. */
+/** The subject key of compact records of a subject. Rarely, other subjects have the same. */
 export const compactKey = (subjectKey: string): string =>
   `#${hash('sha256', subjectKey, 'base64url').slice(0, compactKeyLength)}`
 
@@ -173,7 +177,7 @@ function isCompactable({ id, kind, action, attribute, value, requestId, workflow
   )
 }
 
-/** The record of one entry as it is stored: whole, unless its columns follow from each other and the context. */
+/** The stored record of one entry: whole, unless its columns follow from each other and the context. */
 export function storedRecord(record: AuditRecordRow, context: AuditContext | undefined): StoredRecord {
   const reason = record.reason ?? ''
   const follows = record.subject === context?.subject && record.subjectKey === record.subject
@@ -193,8 +197,8 @@ export function storedRecord(record: AuditRecordRow, context: AuditContext | und
 }
 
 /**
- * Returns the ids of the contexts that are stored now. Not of one whose id another context has: its records would be shown
- * with the other subject. Writes in an order that all writers share, so that no two wait for each other.
+ * Returns the ids of the contexts that are now stored, without ids that another context has: their records would be
+ * shown with the other subject. Writes in an order that all writers share, so that no two wait for each other.
  */
 export async function insertContexts(tx: SqlTransaction, contexts: readonly AuditContext[]): Promise<Set<string>> {
   const sorted = contexts.toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -207,7 +211,7 @@ export async function insertContexts(tx: SqlTransaction, contexts: readonly Audi
 export const isSame = (a: AuditContext, b: AuditContext | undefined): boolean =>
   a.day === b?.day && a.subject === b.subject && a.shared === b.shared
 
-/** Removes the contexts of days of which no compact record is left. Writers use those of the current day only. */
+/** Removes the contexts of days without compact records. Writers use only those of the current day. */
 export async function pruneContexts(tx: SqlTransaction, now: Date): Promise<void> {
   const oldest = await findOldestCompact.first(tx, {})
   const latest = dayOf(now.getTime()) - spareDays

@@ -15,15 +15,15 @@ import { findReceived, type SinkPositions } from '#storage/audit/audit-sink-stor
 import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
 
-/** Records that one transaction removes, so that writers do not wait long. */
+/** How many records one transaction removes, so that writers do not wait long. */
 const atOnce = 1000
 
 export interface AuditPruning {
   /** Who prunes, for the audit entry. */
   readonly by: string
-  /** Only these; all when absent. */
+  /** Only these; all if absent. */
   readonly part?: AuditPart
-  /** Removes also what a configured audit sink has not received. */
+  /** Also removes what a configured audit sink has not received. */
   readonly unsent?: boolean
 }
 
@@ -54,8 +54,8 @@ export async function keptSince(client: SqlClient, part: AuditPart, most: number
 }
 
 /**
- * From the start of each chain up to the first record that is kept: for its age, or for a sink that has not received it.
- * The first transaction that removes something writes the entry about it.
+ * From the start of each chain up to the first record that is kept because of its age or a sink that has not
+ * received it. The first transaction that removes something writes the entry about it.
  */
 export async function pruneAudit(
   client: SqlClient,
@@ -135,7 +135,7 @@ const deleteUntil = statement<{ chain: number; until: number }>(
 const moveBase = statement<ChainState>(
   `update audit_chains set base_seq = :baseSeq, base_hash = :baseHash, key_id = :keyId, mac = :mac where chain = :chain`,
 )
-/** The time of the record behind the oldest ones. */
+/** The time of the record after the oldest ones. */
 const findTimeBehind = statement<{ first: number; last: number; oldest: number }, { time: number }>(
   `select time from audit where chain >= :first and chain <= :last order by seq limit 1 offset :oldest`,
 )

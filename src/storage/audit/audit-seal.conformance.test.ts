@@ -31,7 +31,7 @@ const issuance = (id: string): AuditEntry => ({
 onEachDatabase('seals of the audit', (freshUrl) => {
   const fresh = async () => sealedDatabase(await freshUrl())
 
-  /** A gateway that has started, and 20 records in one chain. */
+  /** A started gateway, and 20 records in one chain. */
   const filled = async () => {
     const { open, sql } = await fresh()
     const { audit } = await open([key])
@@ -43,7 +43,7 @@ onEachDatabase('seals of the audit', (freshUrl) => {
     return { open, sql, audit, chain, kinds }
   }
 
-  /** Makes `number` the last record, as someone would who can write to the database. */
+  /** Makes `number` the last record, like someone who can write to the database. */
   const truncate = async (sql: SealedDatabase['sql'], chain: number, number: number) => {
     const [last] = await sql(`select hash from audit where chain = ${chain} and chain_seq = ${number}`)
     await sql(`delete from audit where chain = ${chain} and chain_seq > ${number}`)
@@ -80,7 +80,7 @@ onEachDatabase('seals of the audit', (freshUrl) => {
     expect(await kinds()).toEqual(['forged'])
   })
 
-  test('removed first records are detected, also where the base says that they were pruned', async () => {
+  test('removed first records are detected, even if the base says that they were pruned', async () => {
     const { sql, kinds, chain } = await filled()
     const [third] = await sql(`select hash from audit where chain = ${chain} and chain_seq = 3`)
     await sql(`delete from audit where chain = ${chain} and chain_seq <= 3`)
@@ -89,13 +89,13 @@ onEachDatabase('seals of the audit', (freshUrl) => {
     expect(await kinds()).toEqual(['forged'])
   })
 
-  test('removed last records are detected, also where the head was put back', async () => {
+  test('removed last records are detected, even if the head was reset', async () => {
     const { sql, kinds, chain } = await filled()
     await truncate(sql, chain, 17)
     expect(await kinds()).toEqual(['forged'])
   })
 
-  test('removed middle records are detected, also where the rest was renumbered and chained again', async () => {
+  test('removed middle records are detected, even if the rest was renumbered and chained again', async () => {
     const { sql, kinds, chain } = await filled()
     await sql(`delete from audit where chain = ${chain} and chain_seq in (8, 9)`)
     expect(await kinds()).toEqual(['removed'])
@@ -109,7 +109,7 @@ onEachDatabase('seals of the audit', (freshUrl) => {
   test('what happens after a forgery does not hide it, until an operator accepts it', async () => {
     const { audit, sql, kinds, chain } = await filled()
     await truncate(sql, chain, 17)
-    // Every chain gets records, whichever the database chooses.
+    // Every chain gets records, however the database chooses.
     for (let i = 0; i < 40; i++) await Promise.all(records(16, 100 + i * 16).map((row) => audit.append([row])))
     expect(await kinds()).toEqual(['broken'])
     expect((await audit.verify()).problems).toEqual([{ kind: 'broken', chain, number: 17 }])
@@ -281,7 +281,7 @@ onEachDatabase('seals of the audit', (freshUrl) => {
     }
   }
 
-  test('a restored backup passes on its own, and is detected by an anchor, also when the gateway has written since', async () => {
+  test('a restored backup passes on its own, and an anchor detects it, even if the gateway has written since', async () => {
     const { audit, sql, open, chain } = await filled()
     await backUp(sql)
     const earlier = await anchorOf({ audit })
@@ -302,7 +302,7 @@ onEachDatabase('seals of the audit', (freshUrl) => {
     expect(chain).toBeGreaterThanOrEqual(0)
   }, 60_000)
 
-  test('a report says since when the audit is sealed, also of one that was emptied before a restart', async () => {
+  test('a report says since when the audit is sealed, even of one that was emptied before a restart', async () => {
     const { audit, sql, open } = await filled()
     const { since = new Date(Number.NaN) } = await audit.verify()
     const without = 'mac = null, key_id = null, sealed_seq = null, sealed_at = null'
@@ -318,7 +318,7 @@ onEachDatabase('seals of the audit', (freshUrl) => {
     expect(await again.verify()).toMatchObject({ authenticated: false, since: undefined })
   })
 
-  test('removing all seals before a restart is detected by an anchor', async () => {
+  test('an anchor detects that all seals were removed before a restart', async () => {
     const { audit, sql, open, chain } = await filled()
     const anchor = await anchorOf({ audit })
     await truncate(sql, chain, 15)

@@ -57,7 +57,7 @@ export class AuditSeal {
     return isSame(macOf(key, text), mac) ? 'sealed' : 'forged'
   }
 
-  /** Whether the key that signs now signed this state. */
+  /** Whether the current signing key signed this state. */
   isCurrent({ keyId }: ChainState): boolean {
     return keyId === this.#first.id
   }

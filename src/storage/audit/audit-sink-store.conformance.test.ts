@@ -10,7 +10,7 @@ const times = (seconds = 60) => ({ now: new Date(), until: new Date(Date.now() +
 const old = new Date(Date.UTC(2020, 0, 1))
 const idsOf = (records: readonly AuditRecord[]): string[] => records.flatMap(({ rows }) => rows.map(({ id }) => id))
 
-/** Positions behind what was read. */
+/** The positions after the last read. */
 function behind(records: readonly AuditRecord[], before: SinkPositions = new Map()): Map<number, number> {
   const positions = new Map(before)
   for (const { link } of records) positions.set(link.chain, Math.max(link.number, positions.get(link.chain) ?? 0))
@@ -51,12 +51,12 @@ onEachDatabase('audit sinks', (freshUrl) => {
     for (const records of Map.groupBy(seen, ({ link }) => link.chain).values()) {
       expect(records.map(({ link }) => link.number)).toEqual(records.map((_, i) => i + 1))
     }
-    // A round began when the one before it had ended.
+    // A round begins after the previous one has ended.
     const rounds = idsOf(seen).map((id) => Number(id.split('-')[0]))
     expect(rounds).toEqual([...rounds].sort((a, b) => a - b))
   }, 60_000)
 
-  test('one owner feeds a sink at a time, and an owner that lost the right moves nothing', async () => {
+  test('one owner feeds a sink at a time, and an owner that lost its claim moves nothing', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     await audit.append([auditRow('a'), auditRow('b', { subject: 'x' })])
     expect(await sinks.claim('siem', 'one', times())).toBeUndefined()
@@ -76,7 +76,7 @@ onEachDatabase('audit sinks', (freshUrl) => {
     expect(await sinks.claim('siem', 'two', later)).toEqual({ failures: 3, positions })
   })
 
-  test('a sink may start with what is written from now on', async () => {
+  test('a sink may start with records that are written from now on', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     await audit.append([auditRow('a')])
     await sinks.configure(new Map([['siem', 'now']]))
@@ -86,7 +86,7 @@ onEachDatabase('audit sinks', (freshUrl) => {
     expect(idsOf(await sinks.read(turn?.positions ?? new Map(), 10))).toEqual(['b'])
   })
 
-  test('pruning keeps what a configured sink has not received, unless unsent records may go', async () => {
+  test('pruning keeps what a configured sink has not received, unless unsent records may be removed', async () => {
     const { auditSinks: sinks, audit } = await (await fresh()).open()
     const row = (id: string) => auditRow(id, { subject: id, time: old })
     await audit.append([row('a'), row('b'), row('c')])

@@ -4,11 +4,11 @@ import { toEntries } from '#storage/audit/audit-record.ts'
 import type { SqlClient, SqlReader } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
 
-/** The number of the last record that a sink has, by chain; 0 where absent. */
+/** The number of the last record that a sink has, by chain; 0 if absent. */
 export type SinkPositions = ReadonlyMap<number, number>
 
 export interface SinkTurn {
-  /** Attempts in a row that failed before this turn. */
+  /** Consecutive failures before this turn. */
   readonly failures: number
   readonly positions: SinkPositions
 }
@@ -20,7 +20,7 @@ export interface SinkLag {
   readonly oldest?: Date
 }
 
-/** How far audit sinks have come, and who feeds each of them: the audit itself is the outbox. */
+/** The progress of audit sinks, and the process that feeds each of them: the audit itself is the outbox. */
 export class AuditSinkStore {
   readonly #client: SqlClient
 
@@ -29,8 +29,8 @@ export class AuditSinkStore {
   }
 
   /**
-   * Replaces the set of configured sinks. A new one gets the whole audit, or what is written from now on; one that was
-   * configured before continues where it was.
+   * Replaces the set of configured sinks. A new one gets the whole audit, or what is written from now on; one that
+   * was configured before continues at its position.
    */
   async configure(sinks: ReadonlyMap<string, 'beginning' | 'now'>): Promise<void> {
     const known = new Map((await findNames.all(this.#client, {})).map(({ name, configured }) => [name, configured]))
@@ -47,7 +47,7 @@ export class AuditSinkStore {
   }
 
   /**
-   * The next records, oldest first, without gaps: those of one chain in their order, and a record never before one that
+   * The next records, oldest first, without gaps: those of one chain in order, and a record never before one that
    * was committed when it was begun.
    */
   async read(after: SinkPositions, limit: number): Promise<readonly AuditRecord[]> {
@@ -74,7 +74,10 @@ export class AuditSinkStore {
     return time === undefined ? { records } : { records, oldest: time }
   }
 
-  /** Takes or prolongs the right to feed the sink. Undefined while another has it, or before the time of its next attempt. */
+  /**
+   * Claims the feeding of the sink, or extends the claim. Undefined while another has it, or before the time of its
+   * next attempt.
+   */
   async claim(
     name: string,
     owner: string,
@@ -85,13 +88,13 @@ export class AuditSinkStore {
     return turn && { failures: turn.failures, positions: readPositions(turn.positions) }
   }
 
-  /** The sink has everything up to there. False, and nothing is changed, for an owner that lost the right to feed it. */
+  /** The sink has everything up to there. False, and nothing is changed, for an owner that lost its claim. */
   async advance(name: string, owner: string, positions: SinkPositions): Promise<boolean> {
     const values = { name, owner, positions: writePositions(positions) }
     return (await this.#client.transaction((tx) => advance.run(tx, values))) > 0
   }
 
-  /** Gives the right back, if it is still the owner's. */
+  /** Ends the claim, if the owner still has it. */
   async release(
     name: string,
     owner: string,

@@ -44,11 +44,11 @@ import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
 const rememberedContexts = 50_000
-/** Then they are written again where they are gone, as after a restored backup. */
+/** After this time they are written again if they are gone, as after a restored backup. */
 const contextMillis = 3600_000
 
 export interface AuditQuery {
-  /** All conditions that are given must hold; logins are compared without regard to letter case. */
+  /** All given conditions must hold; logins are compared without regard to letter case. */
   readonly requestor?: string
   readonly subject?: string
   readonly workflowId?: string
@@ -58,7 +58,7 @@ export interface AuditQuery {
   readonly from?: Date
   /** Before this time. */
   readonly until?: Date
-  /** Continues behind a page: the `next` it came with. */
+  /** The `next` of the previous page. */
   readonly after?: string
   /** At most 500. */
   readonly limit: number
@@ -67,18 +67,18 @@ export interface AuditQuery {
 export interface AuditPage {
   /** Latest first. */
   readonly rows: readonly AuditEntry[]
-  /** Where the following page starts; absent on the last one. */
+  /** Where the next page starts; absent on the last page. */
   readonly next?: string
 }
 
 export interface AuditExport {
   /** Oldest first. */
   readonly records: readonly AuditRecord[]
-  /** Where the following page starts; absent on the last one. */
+  /** Where the next page starts; absent on the last page. */
   readonly next?: string
 }
 
-/** A place between entries: everything of earlier records, and of this one the entries before `index`. */
+/** A position between entries: all entries of earlier records, and the entries of this one before `index`. */
 interface Cursor {
   readonly seq: number
   readonly index: number
@@ -87,14 +87,14 @@ interface Cursor {
 type ReadRecord = AuditRecordRow & { readonly seq: number }
 
 /**
- * Entries are only ever added. Each record's hash covers the record and the hash of the one before it in its chain; there
- * are several chains, so that concurrent writers do not wait for each other. Head and base of a chain are sealed with a
- * key that is not in the database, by every commit that moves them.
+ * Entries are never changed. Each record's hash covers the record and the hash of the previous one in its chain;
+ * there are several chains, so that concurrent writers do not wait for each other. Every commit that moves the head
+ * or base of a chain seals them with a key that is not in the database.
  */
 export class AuditStore {
   readonly #client: SqlClient
   readonly #seal: AuditSeal | undefined
-  /** Contexts that are surely stored. */
+  /** Contexts that are known to be stored. */
   readonly #contexts = new BoundedCache<AuditContext>(rememberedContexts, systemClock)
 
   /** `seal` is the one that the client's transactions have. */
@@ -103,7 +103,7 @@ export class AuditStore {
     this.#seal = seal
   }
 
-  /** All entries or none. Throws CONFLICT when the same entries were written before. */
+  /** All entries or none. Throws CONFLICT if the same entries were written before. */
   async append(entries: readonly AuditEntry[]): Promise<void> {
     if (entries.length === 0) return
     try {
@@ -133,8 +133,8 @@ export class AuditStore {
   }
 
   /**
-   * Appends as part of a transaction of another store, so that a change and its audit are one commit. False, and nothing
-   * is written, when the transaction is not one of this database.
+   * Appends as part of a transaction of another store, so that a change and its audit are one commit. False, and
+   * nothing is written, if the transaction is not one of this database.
    */
   async appendWithin(transaction: object, entries: readonly AuditEntry[]): Promise<boolean> {
     if (!this.#client.owns(transaction)) return false
@@ -148,9 +148,9 @@ export class AuditStore {
   }
 
   /**
-   * A gateway calls it before it writes. Seals the chains of a database that has no seals yet, with an audit entry, and
-   * seals again what an older key sealed. Throws INTERNAL without a key, or where a seal needs one that this process does
-   * not have.
+   * A gateway calls it before it writes. Seals the chains of a database that has no seals yet, with an audit entry,
+   * and seals again what an older key sealed. Throws INTERNAL without a key, or if a seal needs one that this
+   * process does not have.
    */
   authenticate(): Promise<AuditSealing> {
     return authenticateAudit(this.#client, this.#seal)
@@ -161,7 +161,7 @@ export class AuditStore {
     return resealAudit(this.#client, this.#seal, by)
   }
 
-  /** The current heads of chains whose seal is valid. Undefined without a key, or where no chain has records. */
+  /** The current heads of chains with a valid seal. Undefined without a key, or if no chain has records. */
   anchor(): Promise<AuditAnchor | undefined> {
     return anchorAudit(this.#client, this.#seal)
   }
@@ -184,7 +184,7 @@ export class AuditStore {
     return auditSize(await readChains(this.#client))
   }
 
-  /** The time since which at most `most` records exist; undefined where there are no more. */
+  /** The time since which at most `most` records exist; undefined if there are no more. */
   keptSince(part: AuditPart, most: number): Promise<Date | undefined> {
     return keptSince(this.#client, part, most)
   }
@@ -194,7 +194,7 @@ export class AuditStore {
     return pruneAudit(this.#client, before, options)
   }
 
-  /** At most 500 records. Throws BAD_REQUEST for an `after` that no page gave. */
+  /** At most 500 records. Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
   async export(query: Pick<AuditQuery, 'from' | 'until' | 'after' | 'limit'>): Promise<AuditExport> {
     const limit = pageSize(query.limit)
     if (query.after !== undefined && !/^\d{1,15}$/.test(query.after)) {
@@ -213,7 +213,7 @@ export class AuditStore {
     return found.length > limit && last !== undefined ? { records, next: String(last.seq) } : { records }
   }
 
-  /** Throws BAD_REQUEST for an `after` that no page gave. */
+  /** Throws BAD_REQUEST for an `after` that isn't the `next` of a page. */
   async list(query: AuditQuery): Promise<AuditPage> {
     const limit = pageSize(query.limit)
     const cursor = query.after === undefined ? undefined : readCursor(query.after)
@@ -280,7 +280,7 @@ interface Keys {
   readonly workflowId: string | undefined
 }
 
-/** The indexes have no empty keys and are used only where the text excludes them. */
+/** The indexes have no empty keys; a statement uses them only if its text excludes empty keys. */
 const wholeConditions = ({ requestor, subject, workflowId }: Keys): Sql[] => [
   sql`context is null`,
   ...(requestor === undefined ? [] : [sql`stored_requestor_key = ${requestor}`]),

@@ -18,17 +18,18 @@ const pageSize = 500
 const maxProblems = 100
 
 /**
- * - `changed`: the record, or the link to the one before it, is not what was written.
+ * - `changed`: the record, or its link to the previous one, is not what was written.
  * - `removed`: records are missing, this one first.
- * - `inserted`: the record was not written by this store.
- * - `forged`: head or base of the chain were changed by someone without the key.
- * - `broken`: they had been, when the gateway next wrote to the chain.
+ * - `inserted`: this store did not write the record.
+ * - `forged`: someone without the key changed head or base of the chain.
+ * - `broken`: they had been forged when the gateway next wrote to the chain.
  * - `unsealed`: the chain has no seal, while others have one or this process has a key.
  * - `no key`: the seal needs a key that this process does not have.
- * - `older`: the database does not have this record yet, which an anchor or an export knows.
- * - `differs`: it has another record than the anchor or the export.
- * - `resealed`: the records were pruned before an operator sealed the chain again, so the anchor proves nothing of them.
- * - `invalid`: the anchor was not signed by a key that is known here.
+ * - `older`: an anchor or an export has this record, and the database does not have it yet.
+ * - `differs`: the database has another record than the anchor or the export.
+ * - `resealed`: the records were pruned before an operator sealed the chain again, so the anchor proves nothing
+ * about them.
+ * - `invalid`: no known key signed the anchor.
  */
 export interface AuditProblem {
   readonly kind:
@@ -45,27 +46,27 @@ export interface AuditProblem {
     | 'invalid'
   readonly chain?: number
   readonly number?: number
-  /** Of the record's first entry, where there is a record. */
+  /** The time of the record's first entry, if there is a record. */
   readonly id?: string
-  /** The key that is missing. */
+  /** The missing key. */
   readonly key?: string
 }
 
 export interface AuditReport {
-  /** Records that were checked. */
+  /** The number of checked records. */
   readonly checked: number
   /** Whether every chain has a valid seal. */
   readonly authenticated: boolean
   /**
-   * When a chain was last sealed in the state in which it was found: nothing is proven of what was there before, or was
-   * removed by then. Undefined where no chain has a valid seal.
+   * When a chain was last sealed in its existing state: nothing is proven about what was there before, or was
+   * removed by then. Undefined if no chain has a valid seal.
    */
   readonly since: Date | undefined
   /** Records up to `number` existed already when their chain was sealed: only what happened since `at` is proven. */
   readonly sealed: readonly { readonly chain: number; readonly number: number; readonly at: Date }[]
   /** Records up to `number` were pruned. */
   readonly pruned: readonly { readonly chain: number; readonly number: number }[]
-  /** Empty when everything is as it was written. The first 100, chain by chain. */
+  /** Empty if everything is as it was written. The first 100, chain by chain. */
   readonly problems: readonly AuditProblem[]
 }
 
@@ -142,7 +143,7 @@ async function verifyChain(
   return checked
 }
 
-/** Behind a record that was checked. */
+/** After a checked record. */
 interface Place {
   readonly chain: Chain
   readonly seal: AuditSeal | undefined
@@ -151,7 +152,7 @@ interface Place {
   readonly seq: number
 }
 
-/** A wrong record is reported once: what follows is checked as if it were right. */
+/** A wrong record is reported once: the next ones are checked as if it were right. */
 async function check(
   client: SqlReader,
   place: Place,
@@ -175,7 +176,7 @@ async function check(
   return behind
 }
 
-/** Retention may have moved it since the walk began; nothing else may, so it counts where its seal is valid. */
+/** Only retention may have moved it since the walk began, so it counts if its seal is valid. */
 async function currentBase(client: SqlReader, { chain, seal }: Place): Promise<ChainState> {
   const found = (await readChains(client)).find((each) => each.chain === chain.chain)
   if (found === undefined) throw new Error(`the audit has no chain ${chain.chain}`)
@@ -190,22 +191,22 @@ const findPage = statement<{ chain: number; after: number }, ChainedRecord & { s
   `select seq, ${chainedRecord} from audit_rows where chain = :chain and chain_seq > :after
    order by chain_seq limit ${pageSize}`,
 )
-/** Records of no chain that exists. */
+/** Records of an unknown chain. */
 const findOutsiders = statement<object, { id: string }>(
   `select id from audit where chain is null or chain < 0 or chain > (select max(chain) from audit_chains)
    order by seq limit ${maxProblems}`,
 )
 
-/** The comparison with something that was kept outside the database. */
+/** The comparison with an anchor or export from outside the database. */
 export interface AuditComparison {
-  /** Heads or records that were compared. */
+  /** The number of compared heads or records. */
   readonly compared: number
-  /** Records that were pruned since, which cannot be compared. */
+  /** Records that were pruned since, which can't be compared. */
   readonly pruned: number
   readonly problems: readonly AuditProblem[]
 }
 
-/** The heads of chains whose seal is valid, signed. */
+/** The signed heads of chains with a valid seal. */
 export async function anchorAudit(client: SqlReader, seal: AuditSeal | undefined): Promise<AuditAnchor | undefined> {
   if (seal === undefined) return undefined
   const heads = (await readChains(client))
@@ -214,10 +215,10 @@ export async function anchorAudit(client: SqlReader, seal: AuditSeal | undefined
   return heads.length === 0 ? undefined : seal.signAnchor({ time: systemClock().toISOString(), heads })
 }
 
-/** A record that someone kept: its place and hash, and what else is known of it. */
+/** A record from outside: its position and hash, and what else is known of it. */
 interface KeptRecord extends AuditLink {
   readonly rows?: AuditRecord['rows']
-  /** When it surely existed, in milliseconds. */
+  /** A time at which it existed, in milliseconds. */
   readonly at?: number
 }
 
@@ -282,7 +283,7 @@ function judge(
   return (rows ?? []).every((row) => isDeepStrictEqual(plain(present.get(row.id)), plain(row))) ? 'same' : 'differs'
 }
 
-/** As it comes out of JSON, whose times are texts. */
+/** Parsed from JSON, whose times are texts. */
 const plain = (entry: AuditEntry | undefined): unknown => JSON.parse(JSON.stringify(entry ?? null))
 
 const findRecords = new ListStatement<{ chain: number }, number, ChainedRecord>(

@@ -15,7 +15,7 @@ export interface DueValues {
 export const dueValues = (when: When): DueValues =>
   'at' in when ? { dueAt: when.at.getTime(), dueIn: null } : { dueAt: null, dueIn: Math.trunc(when.inMillis) }
 
-/** The time given by `dueValues`; null where both are. */
+/** The time given by `dueValues`; null if both are. */
 export const dueText = (on: DialectText, name = 'due'): string =>
   `coalesce(cast(:${name}At as bigint), ${on.now} + cast(:${name}In as bigint))`
 

@@ -83,7 +83,7 @@ export function readAddress(url: string): { readonly dialect: SqlDialect; readon
   return { dialect: 'sqlite', address: realFile(resolve(file)) }
 }
 
-/** One file has one name, whatever links lead to its folder. */
+/** One file has one name, even if links lead to its folder. */
 function realFile(file: string): string {
   try {
     return join(realpathSync(dirname(file)), basename(file))
@@ -160,7 +160,7 @@ export function readMigrations(dialect: SqlDialect): Migration[] {
     .map((name) => migration(name, readFileSync(new URL(name, folder), 'utf8')))
 }
 
-/** The hash does not depend on how lines end. */
+/** The hash does not depend on line endings. */
 export function migration(name: string, text: string): Migration {
   const script = text.replaceAll('\r\n', '\n')
   return { name, script, hash: createHash('sha256').update(script).digest('hex') }
@@ -172,8 +172,8 @@ const insertApplied = statement<Pick<Migration, 'name' | 'hash'> & { applied: nu
 )
 
 /**
- * Runs all pending migrations or none, while other processes that try the same wait. Throws, and changes nothing, when a
- * newer version wrote the database, or when a migration was changed after it ran.
+ * Runs all pending migrations or none, while other processes that try the same wait. Throws, and changes nothing,
+ * if a newer version wrote the database, or a migration was changed after it ran.
  */
 export async function migrate(
   client: SqlClient,

@@ -52,7 +52,7 @@ onEachDatabase('migrations', (freshUrl) => {
     await expect(run(client, [first])).rejects.toThrow(/0002_later.*newer version/)
   })
 
-  test('a migration that was changed after it ran is rejected, unless only its line ends differ', async () => {
+  test('a migration that was changed after it ran is rejected, unless only its line endings differ', async () => {
     const client = (await connect())()
     await run(client, [first])
     await run(client, [migration(first.name, first.script.replaceAll('; ', ';\r\n').replaceAll(';\r\n', '; '))])

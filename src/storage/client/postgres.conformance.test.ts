@@ -62,7 +62,7 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
     expect(rows.map(({ amount }) => amount)).toEqual([2, 2])
   })
 
-  test('a text that PostgreSQL cannot hold is a bad request', async () => {
+  test("a text that PostgreSQL can't store is a bad request", async () => {
     const { client } = await open()
     const wrong = client.transaction((tx) => tx.run(query('insert into things (id) values ($1)', 'a\0b')))
     await expect(wrong).rejects.toMatchObject({ code: 'BAD_REQUEST' })

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
 
-/** Notes what happens to it. A row that is written stands for a unit's work. */
+/** Records what happens to it. A written row represents a unit's work. */
 function fakeConnection() {
   const log: string[] = []
   const fake = { log, inTransaction: false, busy: 0, failCommit: false }

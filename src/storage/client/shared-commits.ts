@@ -19,7 +19,7 @@ export interface CommitLimits {
   readonly units: number
   /** No further unit joins a commit that is this old. */
   readonly joinMillis: number
-  /** How long another process may hold the write lock. */
+  /** How long another process may have the write lock. */
   readonly lockMillis: number
   /** How long the units of one commit may take together. */
   readonly unitMillis: number
@@ -89,7 +89,7 @@ export class SharedCommits {
       this.#connection.commit()
     } catch (error) {
       if (this.#connection.inTransaction) this.#connection.rollback()
-      // Without the write lock no unit can write: all that wait fail now, not each after a wait of its own.
+      // Without the write lock no unit can write: all waiting units fail now, not each after its own wait.
       const failed = ran.length > 0 ? ran : this.#waiting.splice(0)
       for (const unit of failed) unit.reject(error)
       return

@@ -1,7 +1,7 @@
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 
-/** A statement and its values, always apart. `R` is the shape of its rows. */
+/** A statement and its values, always separate. `R` is the shape of its rows. */
 export interface SqlQuery<R> {
   readonly sql: string
   readonly params: readonly SqlValue[]
@@ -20,9 +20,9 @@ export interface SqlReader {
 
 /** Sees its own writes. Unusable once the transaction's function has returned. */
 export interface SqlTransaction extends SqlReader {
-  /** Seals what is appended to the audit; absent where this process has no key for it. */
+  /** Seals what is appended to the audit; absent if this process has no key for it. */
   readonly seal?: AuditSeal | undefined
-  /** For statements without rows; how many rows were changed. */
+  /** For statements without rows; returns how many rows were changed. */
   run(query: SqlQuery<unknown>): Promise<number>
 }
 
@@ -36,8 +36,8 @@ export type MigrationPlan = (tx: SqlTransaction, runScript: (script: string) => 
 export type Durability = 'now' | 'soon'
 
 /**
- * A database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value it cannot hold,
- * TARGET_UNREACHABLE when it does not answer, is locked or is full, TARGET_TIMEOUT when a statement takes too long.
+ * A database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value it can't store,
+ * TARGET_UNREACHABLE if it does not answer, is locked or is full, TARGET_TIMEOUT if a statement takes too long.
  */
 export interface SqlClient extends SqlReader {
   /** Reads what is committed. One statement is one snapshot. Writing is for transactions. */

@@ -37,7 +37,7 @@ test.each([
   expect(await client.query(things)).toEqual([{ id: 'a' }])
 })
 
-test('rows that another process has committed are read at once, also during a write', async () => {
+test('rows that another process has committed are read at once, even during a write', async () => {
   const [client, other] = await openTwice()
   expect(await client.query(things)).toHaveLength(1)
   await other.transaction((tx) => tx.run(query(`insert into things values ('b')`)))

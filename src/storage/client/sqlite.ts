@@ -47,8 +47,8 @@ export class SqliteClient implements SqlClient {
   #closed = false
 
   /**
-   * Creates the file and its folder when they do not exist, readable by their owner only. With `inMemory` instead of a
-   * file, one connection does everything, so readers see uncommitted rows: for tests.
+   * Creates the file and its folder if they do not exist, readable by their owner only. With `inMemory` instead of
+   * a file, one connection does everything, so readers see uncommitted rows: for tests.
    */
   constructor(file: string, seal?: AuditSeal) {
     this.seal = seal

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { columns, inserted, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 
-test('each place becomes a parameter of its own, and quoted texts and casts stay', () => {
+test('each placeholder becomes a separate parameter, and quoted texts and casts stay', () => {
   const find = statement<{ id: string; now: number }>(
     `select ':id' as ":now", 1::bigint from t where id = :id and a < :now and b > :now limit :now`,
   )
@@ -21,7 +21,7 @@ test('the dialects write their own phrases', () => {
   expect(lock.query('sqlite', {}).name).not.toBe(lock.query('postgres', {}).name)
 })
 
-test('columns and properties are named after each other', () => {
+test('columns and properties map to each other', () => {
   expect(columns(['id', 'idleSeconds'], 's')).toBe('s.id, s.idle_seconds as "idleSeconds"')
   expect(inserted(['id', 'idleSeconds'])).toBe('(id, idle_seconds) values (:id, :idleSeconds)')
 })

@@ -31,20 +31,20 @@ export const dialectTexts: Readonly<Record<SqlDialect, DialectText>> = {
   },
 }
 
-/** SQL with `:name` where a value goes; a function where the dialects differ. */
+/** SQL with `:name` as a placeholder for a value; a function where the dialects differ. */
 export type StatementText = string | ((on: DialectText) => string)
 
 interface Compiled {
   readonly sql: string
   /** Names the prepared statement. */
   readonly name: string
-  /** The value of each place, by name. */
+  /** The value of each placeholder, by name. */
   readonly places: readonly string[]
 }
 
 /**
- * One statement of the program. `P` is the type of its values, `R` that of its rows. Both databases get the same text,
- * keep it prepared, and get values apart from it.
+ * One statement of the program. `P` is the type of its values, `R` that of its rows. Both databases get the same
+ * text, keep it prepared, and get values separately.
  */
 export class Statement<P extends object = object, R = never> {
   readonly #text: StatementText
@@ -88,7 +88,7 @@ export class Statement<P extends object = object, R = never> {
 export const statement = <P extends object = object, R = never>(text: StatementText): Statement<P, R> =>
   new Statement<P, R>(text)
 
-/** Quoted texts are copied as they are; `::` is a cast, not a place. */
+/** Quoted texts are copied unchanged; `::` is a cast, not a placeholder. */
 const placePattern = /'[^']*'|"[^"]*"|::|(\b(?:limit|offset)\s+)?:([a-zA-Z]\w*)/g
 
 function compile(text: StatementText, dialect: SqlDialect): Compiled {
@@ -98,7 +98,7 @@ function compile(text: StatementText, dialect: SqlDialect): Compiled {
     if (place === undefined) return whole
     places.push(place)
     if (dialect === 'postgres') return `${limit ?? ''}$${places.length}`
-    // SQLite prepares a statement again whenever a bare parameter of a limit is bound; it takes an expression as it is.
+    // SQLite prepares a statement again whenever a bare parameter of a limit is bound; an expression avoids that.
     return limit === undefined ? '?' : `${limit}+?`
   })
   return { sql, places, name: createHash('sha256').update(sql).digest('base64url').slice(0, 22) }

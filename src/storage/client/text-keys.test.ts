@@ -10,7 +10,7 @@ const longish = fc
   .tuple(fc.nat({ max: 4 }), fc.constantFrom('', 'a', 'b', '\u{1f600}', '\u{1f600}a', '\uffff', 'ab', 'zz'))
   .map(([more, tail]) => 'x'.repeat(198 + more) + tail)
 
-test('everything that starts with a prefix is between it and its successor, and nothing else is', () => {
+test('all texts with a prefix are between it and its successor, and no others are', () => {
   fc.assert(
     fc.property(text, text, (prefix, other) => {
       const end = afterPrefix(prefix)
@@ -23,14 +23,14 @@ test('everything that starts with a prefix is between it and its successor, and 
   )
 })
 
-test('the greatest prefix has no successor, and the gap of the surrogates is stepped over', () => {
+test('the greatest prefix has no successor, and the surrogates are skipped', () => {
   expect(afterPrefix('')).toBeUndefined()
   expect(afterPrefix('\u{10ffff}\u{10ffff}')).toBeUndefined()
   expect(afterPrefix('a\u{10ffff}')).toBe('b')
   expect(afterPrefix('\ud7ff')).toBe('\ue000')
 })
 
-test('keys keep the order of what they are keys of, and tell long from short', () => {
+test('keys keep the order of their texts, and distinguish long from short', () => {
   fc.assert(
     fc.property(longish, longish, (a, b) => {
       const keys = order(indexKey(a), indexKey(b))

@@ -6,7 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 /** Letter case folded here and never by a database, so that all databases agree. */
 export const foldKey = (text: string): string => foldValue(text, false)
 
-/** A folded text as an index has it. */
+/** A folded text as it is indexed. */
 export const indexKey = cutKey
 
 /** The index has only the start of the text. */
@@ -38,7 +38,10 @@ export function assertStorable(what: string, text: string): void {
   }
 }
 
-/** The least text that is greater than all that start with `prefix`, in code-point order; undefined when there is none. */
+/**
+ * The least text that is greater than all that start with `prefix`, in code-point order; undefined if there is
+ * none.
+ */
 export function afterPrefix(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0)
   for (let last = points.pop(); last !== undefined; last = points.pop()) {

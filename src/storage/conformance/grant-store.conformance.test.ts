@@ -72,7 +72,7 @@ onEachDatabase('grants', (freshUrl) => {
     expect(ids(await one.grants.ofSubject('bob'))).toEqual(['again'])
   })
 
-  test('revokes an extended grant only when it need not be due', async () => {
+  test('revokes an extended grant only if it need not be due', async () => {
     const { one } = await open()
     await one.grants.add([grant('a')])
     await one.grants.extend('a', { inMillis: minute })

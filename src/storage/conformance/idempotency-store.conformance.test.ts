@@ -40,7 +40,7 @@ onEachDatabase('idempotent calls', (freshUrl) => {
     expect(await one.runs.get('b')).toBeUndefined()
   })
 
-  test('frees the key when the run cannot start', async () => {
+  test("frees the key if the run can't start", async () => {
     const { one } = await open()
     await one.runs.start(newRun('a'))
     const taken = one.runs.start(newRun('a'), { idempotency: call('a') })
@@ -82,7 +82,7 @@ onEachDatabase('idempotent calls', (freshUrl) => {
     expect(await one.idempotency.reserve(call('c'), minute)).toEqual({ kind: 'reserved' })
   })
 
-  test('rejects keys that cannot be stored', async () => {
+  test("rejects keys that can't be stored", async () => {
     const { one } = await open()
     for (const more of [{ key: 'x'.repeat(501) }, { scope: 'x'.repeat(501) }, { key: 'a\0' }]) {
       await expect(one.idempotency.reserve(call('a', more), minute)).rejects.toMatchObject({ code: 'BAD_REQUEST' })

@@ -105,7 +105,7 @@ onEachDatabase('issuer records', (freshUrl) => {
     expect(await store.find(record('live'), after(10))).toBeDefined()
   })
 
-  test('rejects text that cannot be stored, and does not find it', async () => {
+  test("rejects text that can't be stored, and does not find it", async () => {
     const [store] = await open()
     await expect(store.put(record('a\0'))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(await store.find(record('a\0'), after(1))).toBeUndefined()

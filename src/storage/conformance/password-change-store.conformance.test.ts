@@ -193,7 +193,7 @@ onEachDatabase('password changes', (freshUrl) => {
     expect(first).toBeInstanceOf(Date)
     expect(await store.changedAt([grace])).toBeUndefined()
     await store.deleteExpired()
-    // By login, where no owner is known; a later change replaces the time.
+    // By login if no owner is known; a later change replaces the time.
     await storage.runs.record({ endings: [{ ...of, owners: [], logins: ['Grace'] }] })
     expect(await store.changedAt([formerIdentity('grace')])).toBeInstanceOf(Date)
     await storage.runs.record({ endings: [of] })

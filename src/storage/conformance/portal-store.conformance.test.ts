@@ -33,7 +33,7 @@ onEachDatabase('portal marks and offers', (freshUrl) => {
     expect(await names(stores, userRef('ann'), 'recent')).toEqual(['url c', 'url a', 'url d'])
   })
 
-  test('rejects names that cannot be stored', async () => {
+  test("rejects names that can't be stored", async () => {
     const { one } = await open()
     const refused = { code: 'BAD_REQUEST' }
     await expect(one.portal.mark(userRef('ann'), 'favourite', url('\0'), 5)).rejects.toMatchObject(refused)

@@ -26,7 +26,7 @@ async function allRows(
   }
 }
 
-/** Ten million rows, from nothing that is stored. */
+/** Ten million rows, computed from no stored data. */
 const endless = (views: number): string =>
   `select count(*) as n from ${Array.from({ length: views }, (_, i) => `report_approvers a${i}`).join(' cross join ')}`
 
@@ -81,7 +81,7 @@ onEachDatabase('reports', (freshUrl) => {
 
   test('fails a report that takes too much memory, and only that one', async () => {
     const { one, sql, dialect } = await open()
-    // PostgreSQL keeps what does not fit into memory in files of its own.
+    // PostgreSQL writes what does not fit into memory to temporary files.
     if (dialect !== 'sqlite') return
     await fill(sql, 2000)
     const parts = [
@@ -177,7 +177,7 @@ onEachDatabase('reports', (freshUrl) => {
     expect(await sql('select count(*) as n from audit')).toMatchObject([{ n: expect.anything() }])
   })
 
-  test('lists changes, logins and tokens in views of their own', async () => {
+  test('lists changes, logins and tokens in separate views', async () => {
     const { one } = await open()
     const time = new Date(Date.UTC(2030, 0, 1))
     await one.audit.append([

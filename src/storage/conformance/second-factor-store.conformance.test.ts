@@ -51,7 +51,7 @@ onEachDatabase('second factors', (freshUrl) => {
     expect(await one.secondFactors.add(factor('other', { owner: 'bob' }), 1, [], [])).toBe('added with codes')
   })
 
-  test('moves a counter from its present value, once', async () => {
+  test('moves a counter from its current value, once', async () => {
     const { one, two } = await open()
     await one.secondFactors.add(factor('a'), 5, [], [])
     expect(await one.secondFactors.use(used('a', 'bob'), 7, 9)).toBe(false)

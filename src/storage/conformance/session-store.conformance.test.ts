@@ -77,7 +77,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.update('ended', after(61), () => ({ data: {}, idleSeconds: 9999 }))).toBeUndefined()
   })
 
-  test('postpones the expiry with use, but not beyond the end', async () => {
+  test('use postpones the expiry, but not beyond the end', async () => {
     const store = await open()
     await store.create(session('a', { ends: after(1000) }))
     await store.touch(session('a', { ends: after(1000) }), after(500))
@@ -97,7 +97,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect((await store.find('a', after(touchEverySeconds)))?.touched).toEqual(after(touchEverySeconds))
   })
 
-  test('does not restore an expired or deleted session with use', async () => {
+  test('use does not restore an expired or deleted session', async () => {
     const store = await open()
     await store.create(session('expired'))
     await store.touch(session('expired'), after(700))
@@ -209,7 +209,7 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.delete('a')).toBe(false)
   })
 
-  test('rejects text that cannot be stored, and does not find it', async () => {
+  test("rejects text that can't be stored, and does not find it", async () => {
     const store = await open()
     await expect(store.create(session('a', { userID: 'a\0b' }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(await store.find('a\0', after(1))).toBeUndefined()

@@ -70,7 +70,7 @@ onEachDatabase('statistics', (freshUrl) => {
     })
   })
 
-  test('counts requests by the part in which they began, by state and by workflow', async () => {
+  test('counts requests by the interval in which they began, by state and by workflow', async () => {
     const stores = await open()
     await addRun(stores, 'early', 'completed', -1)
     await addRun(stores, 'join', 'completed', 0)
@@ -92,7 +92,7 @@ onEachDatabase('statistics', (freshUrl) => {
     ])
   })
 
-  test('counts opened and decided approvals by part, with the median decision time', async () => {
+  test('counts opened and decided approvals by interval, with the median decision time', async () => {
     const stores = await open()
     const run = await addRun(stores, 'join', 'waiting', 0)
     await addApproval(stores, run, { state: 'open', opened: 1, escalation: 2 })
@@ -146,7 +146,7 @@ onEachDatabase('statistics', (freshUrl) => {
     expect((await one.audit.verify()).problems).toEqual([])
   })
 
-  test('counts calls of the given journals by part, status class, gateway and caller', async () => {
+  test('counts calls of the given journals by interval, status class, gateway and caller', async () => {
     const { one } = await open()
     const long = 'x'.repeat(10_000)
     await one.journal.append([
@@ -194,7 +194,7 @@ onEachDatabase('statistics', (freshUrl) => {
     for (const [name, { sql, params }] of Object.entries(statements)) {
       const explain = dialect === 'sqlite' ? 'explain query plan' : 'explain'
       const plan = await client.transaction(async (tx) => {
-        // Tables as small as these would be read as a whole, whatever indexes there are.
+        // Planners would read such small tables as a whole, despite indexes.
         if (dialect === 'postgres') await tx.run({ sql: 'set local enable_seqscan = off', params: [], name: undefined })
         return await tx.query({ sql: `${explain} ${sql}`, params, name: undefined })
       })

@@ -7,7 +7,7 @@ import { RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
 import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from '#storage/directory/entries.ts'
 
-/** A value of an attribute, by which searches find its entry. */
+/** A value of an attribute, indexed for searches. */
 interface AttributeRow extends ValueRow {
   readonly entry: number
   readonly collection: number
@@ -20,7 +20,7 @@ export interface ValueRow {
   readonly value: string
   /** The folded value, or the beginning of a long one. */
   readonly valueKey: string
-  /** The folded value where it is long. */
+  /** The folded value, if it is long. */
   readonly longKey: string | null
   readonly number: bigint | null
 }
@@ -63,8 +63,8 @@ const deleteValues = statement<{ entry: number; nameKey: string }>(
 )
 
 /**
- * Brings attributes of an entry to the given values; with `addOnly`, it removes none. Letter case and order count. Returns
- * what changed.
+ * Changes the attributes of an entry to the given values; with `addOnly`, it removes none. Letter case and order
+ * count. Returns the changes.
  */
 export async function syncAttributes(
   tx: SqlTransaction,

@@ -18,11 +18,11 @@ export interface Entry {
   /** Names of groups or of members, and their ids in the same order. */
   readonly related: readonly string[]
   readonly relatedIds: readonly string[]
-  /** Of a user: whether one of its groups is a member of another group. */
+  /** For a user: whether one of its groups is a member of another group. */
   readonly groupsAreNested?: boolean
-  /** Of a group read with its members: the first values of the requested attribute, in the same order. */
+  /** For a group read with its members: the first values of the requested attribute, in the same order. */
   readonly displays?: readonly (string | undefined)[]
-  /** Of a group read with its members: those that are groups. */
+  /** For a group read with its members: those that are groups. */
   readonly memberGroups?: readonly MemberGroup[]
 }
 
@@ -30,8 +30,8 @@ export interface Entry {
 export type Related = 'groups' | 'members' | 'none'
 
 /**
- * The memberships are part of the entry's row: a few large cells are read faster than many small ones. Rows are lists, not
- * objects, for the same reason.
+ * The memberships are part of the entry's row: reading a few large cells is faster than many small ones. Rows are
+ * lists, not objects, for the same reason.
  */
 export type EntryRow = readonly [
   pk: number,
@@ -201,7 +201,7 @@ export async function insertEntry(tx: SqlTransaction, entry: NewEntry): Promise<
   return row?.pk ?? 0
 }
 
-/** Undefined when the name is taken by an entry that was committed before or created in this transaction. */
+/** Undefined if the name is taken by an entry that was committed before or created in this transaction. */
 export async function insertEntryIfAbsent(tx: SqlTransaction, entry: NewEntry): Promise<number | undefined> {
   const row = await insertIfAbsent.first(tx, { ...entry, ...nameColumns(entry.name) })
   return row?.pk

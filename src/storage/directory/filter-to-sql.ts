@@ -9,18 +9,18 @@ import { afterPrefix, assertStorable, foldKey, indexKey, isLong, numberOf } from
 /** What is searched: the users or the groups of a directory. */
 export interface SearchSpace {
   readonly collection: number
-  /** The name by which filters mean an entry's own name. */
+  /** The name that means an entry's own name in filters. */
   readonly nameAttribute: 'userID' | 'name'
 }
 
-/** When a filter is true; undefined when it always is. Throws BAD_REQUEST for one that is too large. */
+/** When a filter is true; undefined if it always is. Throws BAD_REQUEST for one that is too large. */
 export function restriction(filter: Filter | undefined): Truth | undefined {
   const truth = filter === undefined ? undefined : truthOf(filter)
   return truth === undefined || isAlways(truth) ? undefined : truth
 }
 
 /**
- * True for the entry `e` exactly when the filter is. Unless it `drives`, it keeps planners off the indexes of times,
+ * True for the entry `e` exactly if the filter is. Unless it `drives`, it keeps planners off the indexes of times,
  * because another index finds the entries.
  */
 export function truthCondition(truth: Truth, space: SearchSpace, drives = true): Sql {
@@ -76,16 +76,16 @@ export function checkText(test: ValueFilter): void {
   for (const text of texts) assertStorable('filter', text)
 }
 
-/** The columns that hold a value. */
+/** The columns with a value. */
 export interface ValueSource {
   /** The folded value as it is indexed. */
   readonly key: Sql
   /** The whole folded value. */
   readonly folded: Sql
   readonly raw: Sql
-  /** The value where it is a whole number, else null; undefined where it never is one. */
+  /** The value if it is a whole number, else null; undefined if it never is one. */
   readonly number: Sql | undefined
-  /** The index holds only the beginnings of long values. */
+  /** The index has only the beginnings of long values. */
   readonly cut: boolean
 }
 
@@ -133,7 +133,7 @@ export function timeTest(test: ValueFilter, column: Sql): Sql {
 
 const badFilter = (publicText: string): GatewayError => new GatewayError('BAD_REQUEST', publicText, { publicText })
 
-/** True for a value exactly when `evaluate` says so. Throws BAD_REQUEST for a substring that is too long. */
+/** True for a value exactly if `evaluate` says so. Throws BAD_REQUEST for a substring that is too long. */
 export function valueTest(test: ValueFilter, source: ValueSource): Sql {
   if (test.kind === 'substring') return substringTest(test, source)
   return test.kind === 'equal' || test.kind === 'approximate'
@@ -142,8 +142,8 @@ export function valueTest(test: ValueFilter, source: ValueSource): Sql {
 }
 
 /**
- * A condition on the index key that holds for every value that passes the test; `exact` when it holds for no other.
- * Undefined when the index does not help.
+ * A condition on the index key that holds for every value that passes the test; `exact` if it holds for no other.
+ * Undefined if the index does not help.
  */
 export function keyCondition(
   test: ValueFilter,
@@ -193,7 +193,7 @@ function orderTest(test: CompareFilter, kind: keyof typeof orderOperators, sourc
   return sql`(case when ${source.number} is null then ${text} else ${source.number} ${operator} ${number} end)`
 }
 
-/** SQLite refuses a LIKE pattern of 50,000 bytes. */
+/** SQLite rejects a LIKE pattern of 50,000 bytes. */
 const maxPatternBytes = 40_000
 
 function substringTest(test: SubstringFilter, source: ValueSource): Sql {

@@ -26,7 +26,7 @@ onEachDatabase('filters of a directory', (freshUrl) => {
     )
   })
 
-  test('never takes a value in a filter for SQL', async () => {
+  test('never treats a value in a filter as SQL', async () => {
     const directory = await open()
     await directory.create(user('alice', { mail: ["' or 1=1 --"] }))
     await directory.create(user('bob', { mail: ['100%'] }))

@@ -25,14 +25,17 @@ export interface IndexedKeys {
   readonly keys: Sql
   /** The filter is true for all of them. */
   readonly exact: boolean
-  /** A part of an index is read, for few entries or most of them: a range of times, or all values of an attribute. */
+  /**
+   * Reads a part of an index, which may find few entries or most of them: a range of times, or all values of an
+   * attribute.
+   */
   readonly isRange?: boolean
 }
 
 /** Choices that find this many entries or more are equally large. */
 export const maxCounted = 1000
 
-/** How far the choices are counted where a range is among them and all of them are large. */
+/** How far the choices are counted if a range is among them and all of them are large. */
 const maxRange = 50_000
 
 /** How many clauses of a conjunction are compared. */
@@ -51,8 +54,8 @@ export function indexChoices(truth: Truth, space: SearchSpace): IndexedKeys[] {
 }
 
 /**
- * The choice that finds the fewest entries, and how many, counted as far as it matters; undefined without any. A filter
- * does not show which of its values is rare, so the index is asked.
+ * The choice that finds the fewest entries, and how many, counted as far as it matters; undefined without any. A
+ * filter does not show which of its values is rare, so the index is queried.
  */
 export async function smallestChoice(
   reader: SqlReader,
@@ -75,7 +78,7 @@ export async function smallestChoice(
   return best === undefined || choice === undefined ? undefined : { choice, size: best.size }
 }
 
-/** Undefined when every entry has to be tested. */
+/** Undefined if every entry has to be tested. */
 function byIndex(truth: Truth, space: SearchSpace): IndexedKeys | undefined {
   switch (truth.kind) {
     case 'match':
@@ -102,7 +105,7 @@ function byIndex(truth: Truth, space: SearchSpace): IndexedKeys | undefined {
   }
 }
 
-/** The smaller, the fewer entries a clause usually lets through. */
+/** The smaller, the fewer entries a clause usually matches. */
 function selectivity(truth: Truth): number {
   if (truth.kind === 'any') return 3
   if (truth.kind === 'all') return Math.min(...truth.parts.map(selectivity))
@@ -121,7 +124,7 @@ function selectivity(truth: Truth): number {
 const isTimeMatch = (truth: Truth): truth is Truth & { kind: 'match' } =>
   truth.kind === 'match' && timeAttribute(truth.test.attribute) !== undefined
 
-/** All bounds of one time together, since each alone may let most entries through. */
+/** All bounds of one time together, since each alone may match most entries. */
 function timeRange(parts: readonly Truth[], attribute: TimeAttribute, space: SearchSpace): IndexedKeys | undefined {
   const column = timeColumn(attribute)
   const bounds = parts.filter(isTimeMatch).filter(({ test }) => timeAttribute(test.attribute) === attribute)
@@ -161,8 +164,8 @@ const longValues: ValueSource = {
 }
 
 /**
- * Entries that have one of several texts somewhere in the values of one attribute; undefined for any other test. The index
- * holds all values but the long ones, so the rows of short values are not read.
+ * Entries that contain one of several texts anywhere in the values of one attribute; undefined for any other test.
+ * The index has all values except long ones, so the rows of short values are not read.
  */
 function textScan(parts: readonly Truth[], space: SearchSpace): IndexedKeys | undefined {
   const tests = parts.flatMap((part) =>
@@ -177,7 +180,7 @@ function textScan(parts: readonly Truth[], space: SearchSpace): IndexedKeys | un
   const anyOf = (source: ValueSource): Sql => either(tests.map((test) => valueTest(test, source)))
   const inRow = sql`exists (select 1 from attributes as l
     where l.entry = a.entry and l.name_key = a.name_key and ${anyOf(longValues)})`
-  // A key of this length may be only the beginning of a value, and how it ends shows nothing.
+  // A key of this length may be only the beginning of a value, so its end shows nothing.
   const mayBeCut = sql`length(a.value_key) > ${raw(`${keyLength / 2}`)}`
   const condition = sql`((not (${mayBeCut}) and ${anyOf(indexedValues)}) or (${mayBeCut} and ${inRow}))`
   return { keys: attributeKeys(first.attribute, space, condition), exact: true, isRange: true }

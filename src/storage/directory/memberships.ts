@@ -63,7 +63,7 @@ export interface MembershipChanges {
   readonly created: number
 }
 
-/** Brings a user's groups to the wanted ones, by folded name; with `addOnly`, the user leaves none. */
+/** Changes a user's groups to the given ones, by folded name; with `addOnly`, the user leaves none. */
 export async function syncGroups(
   tx: SqlTransaction,
   user: number,
@@ -86,8 +86,8 @@ export async function syncGroups(
 }
 
 /**
- * Adds a user to groups, by folded name, and creates groups that do not exist. Many transactions want the same group, so
- * its row is locked only by the new version at the end, unless several groups have to be locked in order.
+ * Adds a user to groups, by folded name, and creates groups that do not exist. Many transactions use the same
+ * group, so its row is locked only by the new version at the end, unless several groups have to be locked in order.
  */
 export async function joinGroups(
   tx: SqlTransaction,
@@ -161,18 +161,18 @@ const lockAll = statement<{ group: number }, { members: number }>(
     (select pk from entries where pk in (${memberKeys}) order by pk ${on.forUpdate}) as locked`,
 )
 
-/** Gives all members of a group a new version, however many they are. */
+/** Gives all members of a group a new version. */
 export const bumpMembers = statement<{ group: number; now: number }>(
   `update entries set version = version + 1, modified = :now where pk in (${memberKeys})`,
 )
 
-/** The group keeps this name until the transaction ends. Throws VERSION_MISMATCH when another group, or none, has it. */
+/** The group keeps this name until the transaction ends. Throws VERSION_MISMATCH if another group, or none, has it. */
 export async function lockGroupName(tx: SqlTransaction, collection: number, { name, id }: NamedGroup): Promise<void> {
   const found = isStorable(name) ? await lockName.first(tx, { collection, key: foldKey(name) }) : undefined
   if (found?.id !== id) throw new GatewayError('VERSION_MISMATCH', `the group ${name} was renamed or deleted`)
 }
 
-/** Others may join and leave the group meanwhile. */
+/** Users may join and leave the group meanwhile. */
 const lockName = statement<{ collection: number; key: string }, { id: string }>(
   ({ name }) => `select id from entries where collection = :collection and key = :key
     ${name === 'postgres' ? 'for key share' : ''}`,
@@ -181,7 +181,7 @@ const lockName = statement<{ collection: number; key: string }, { id: string }>(
 /** How long the former name of a group is kept: longer than a change computed from it may take. */
 const formerNameMillis = 60 * 60 * 1000
 
-/** Keeps the name that a group had until now. */
+/** Stores the former name of a group. */
 export async function keepFormerName(tx: SqlTransaction, entry: number, key: string, now: number): Promise<void> {
   await deleteFormerNames.run(tx, { entry, before: now - formerNameMillis })
   await insertFormerName.run(tx, { entry, key, now })

@@ -41,7 +41,7 @@ const ids = (items: readonly { id?: string }[]) => items.map(({ id }) => id)
 onEachDatabase('pages of a directory', (freshUrl) => {
   const one = async () => openDirectory(await freshUrl())
 
-  test('returns any order as memory has it, by offset and by position', async () => {
+  test('returns any order like memory, by offset and by position', async () => {
     const directory = await one()
     const everyone = await createOddUsers(directory)
     await fc.assert(

@@ -62,7 +62,7 @@ interface PageRequest {
 }
 
 interface PageStart extends EntryPosition {
-  /** What the first page counted. */
+  /** The count of the first page. */
   readonly total: number | undefined
 }
 
@@ -78,7 +78,7 @@ interface FoundPage {
   readonly selection?: Selection
   readonly entries: readonly Entry[]
   readonly last: EntryPosition | undefined
-  /** Whether others follow. */
+  /** Whether other entries follow. */
   readonly more: boolean
   readonly total: number | undefined
 }
@@ -153,7 +153,7 @@ async function totalOf(
 interface Selection {
   page(dialect: SqlDialect, related: SearchRelated, slice: Slice): SqlQuery<EntryRow>
   count(dialect: SqlDialect): SqlQuery<{ total: number }>
-  /** What `count` would return, where that is known. */
+  /** The result of `count`, if it is known. */
   readonly total?: number
 }
 
@@ -215,8 +215,8 @@ function plainEquality(truth: Truth): CompareFilter | undefined {
 }
 
 /**
- * A part of an index is read as a whole for each page. Where that finds most of a large collection, reading all entries in
- * order passes over few.
+ * A part of an index is read as a whole for each page. If it finds most of a large collection, reading all entries
+ * in order skips few.
  */
 async function rangeEntries(
   reader: SqlReader,

@@ -31,7 +31,7 @@ export interface SearchSlice {
 
 export interface SortedPositions {
   readonly positions: readonly EntryPosition[]
-  /** How many entries match in all, where the search counted them. */
+  /** How many entries match in total, if the search counted them. */
   readonly total: number | undefined
 }
 
@@ -43,8 +43,8 @@ interface Sorting {
 }
 
 /**
- * Where a filter finds few entries, they are sorted here. Otherwise entries are read in the order of an index, and tested
- * on the way.
+ * If a filter finds few entries, they are sorted here. Otherwise entries are read in the order of an index, and
+ * tested on the way.
  */
 export async function searchSorted(
   reader: SqlReader,
@@ -102,7 +102,7 @@ async function walk(reader: SqlReader, sorting: Sorting, slice: SearchSlice): Pr
 
 interface Part {
   readonly positions: readonly EntryPosition[]
-  /** How many entries of the offset were passed to reach them. */
+  /** How many entries of the offset were skipped to reach them. */
   readonly skipped: number
 }
 
@@ -155,7 +155,7 @@ const timeKey = (millis: number): string => String(Math.max(0, millis)).padStart
 const isOwnOrder = ({ space, order }: Sorting): boolean =>
   ownValue(order.attribute, space) !== undefined || timeColumn(order.attribute) !== undefined
 
-/** Entries with a value behind `after`, in order. An index has them in that order, so any page is found at once. */
+/** Entries with a value after `after`, in order. An index has them in that order, so any page is found at once. */
 function positionsWithValue(sorting: Sorting, after: EntryPosition | undefined, limit: number, offset: number): Sql {
   const { select, columns } = isOwnOrder(sorting) ? ownPositions(sorting) : attributePositions(sorting)
   const { descending } = sorting.order

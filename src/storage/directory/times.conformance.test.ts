@@ -61,7 +61,7 @@ onEachDatabase('times of a directory', (freshUrl) => {
   }
   const change = (userID: string, title: string) => sync(userID, { title: [title] })
 
-  test('filters and sorts by times as memory does', async () => {
+  test('filters and sorts by times like memory', async () => {
     const { directory, at } = await clocked()
     for (let i = 0; i < 40; i++) {
       at(i - (i % 4))

@@ -61,7 +61,7 @@ export class UserDirectoryStore implements UserDirectory {
   readonly #release: () => Promise<void>
   #known: Collections | undefined
 
-  /** `release` gives the client back. */
+  /** `release` returns the client. */
   constructor(client: SqlClient, name: string, clock: Clock, release: () => Promise<void>) {
     assertStorable('directory name', name)
     this.#client = client

@@ -170,7 +170,7 @@ onEachDatabase('users of a directory', (freshUrl) => {
     expect((await directory.findByLogin('alice'))?.id).not.toBe(id)
   })
 
-  test('keeps the directories of one database apart', async () => {
+  test('separates the directories of one database', async () => {
     const named = await openDirectories(await freshUrl())
     const [first, second] = [named('one'), named('two')]
     await first.create(user('alice', { mail: ['a'] }, ['staff']))

@@ -218,7 +218,7 @@ onEachDatabase('versions and names of a directory', (freshUrl) => {
       directories: readonly [UserDirectory, UserDirectory],
     ) => Promise<(directory: UserDirectory, i: number) => Promise<readonly unknown[]>>,
   ): void {
-    test(`one of twenty ${what} at the same time, by two connections, succeeds`, async () => {
+    test(`one of twenty concurrent ${what}, by two connections, succeeds`, async () => {
       const directories = await open()
       const change = await prepare(directories)
       const results = await Promise.allSettled(
@@ -230,7 +230,7 @@ onEachDatabase('versions and names of a directory', (freshUrl) => {
     })
   }
 
-  test('applies fifty changes of membership at the same time, by two connections', async () => {
+  test('applies fifty concurrent changes of membership, by two connections', async () => {
     const directories = await open()
     const [first] = directories
     const logins = Array.from({ length: 50 }, (_, i) => `user${String(i).padStart(2, '0')}`)

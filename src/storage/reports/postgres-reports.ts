@@ -13,7 +13,7 @@ const asText: pg.CustomTypesConfig = {
   getTypeParser: (() => (text: unknown) => text) as pg.CustomTypesConfig['getTypeParser'],
 }
 
-/** Uses connections of its own, so that no other work waits for one that a report uses. */
+/** Uses separate connections, so that no other work waits for one that a report uses. */
 export class PostgresReports implements ReportReader {
   readonly #pool: pg.Pool
   readonly #ready: () => Promise<void>
@@ -150,7 +150,7 @@ function reportError(error: unknown): unknown {
   return new GatewayError('INTERNAL', `a report failed: ${known.message}`, { cause: error })
 }
 
-/** Strings are parsed as they were checked, whatever the settings of the database. */
+/** Strings are parsed as they were checked, despite the settings of the database. */
 async function begin(connection: pg.PoolClient, timeoutMillis: number): Promise<void> {
   await connection.query('begin transaction isolation level repeatable read, read only')
   await connection.query(

@@ -8,7 +8,7 @@ export interface ReportTask {
   readonly limit: number
 }
 
-/** What it answers, one message per line: columns, then rows, then the end; or a failure at any time. */
+/** Its output, one message per line: columns, then rows, then the end; or a failure at any time. */
 export type ReportMessage =
   | { readonly columns: readonly string[] }
   | { readonly rows: readonly (readonly (string | null)[])[] }

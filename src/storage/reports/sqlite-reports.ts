@@ -8,7 +8,7 @@ import { openReportFile, type ReportMessage, type ReportTask } from '#storage/re
 
 const program = fileURLToPath(new URL('./report-process.ts', import.meta.url))
 
-/** Reads each report in a process of its own, which is killed when it takes too long or its cursor is closed. */
+/** Reads each report in a separate process, which is killed when it takes too long or its cursor is closed. */
 export class SqliteReports implements ReportReader {
   readonly #file: string
   readonly #ready: () => Promise<void>
@@ -79,7 +79,7 @@ class ProcessCursor implements ReportCursor {
     this.#timer = setTimeout(() => this.stop(tooSlow()), timeoutMillis)
     this.#lines = createInterface({ input: stdout, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]()
     stdin.on('error', () => {})
-    // It stays open: its end tells the process that the gateway has exited.
+    // It stays open: its end means to the process that the gateway has exited.
     stdin.write(`${JSON.stringify(task)}\n`)
   }
 

@@ -54,7 +54,7 @@ describe.skipIf(postgresUrl() === '')('waking by pg-boss', () => {
         heard++
       }),
     ])
-    // The process that polls first gets the job, so it takes some until both have got one.
+    // The process that polls first gets the job, so it takes several until both have got one.
     for (let i = 0; i < 100 && heard === 0; i++) {
       await storage.runs.start(newRun(`run-${i}`))
       await delay(100)

@@ -8,16 +8,16 @@ import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 const queue = 'gatehouse-runs'
 /** Small batches, so that every process gets some of many jobs. */
 const polling = { batchSize: 2, pollingIntervalSeconds: 1 } as const
-/** A worker that is woken claims all that it can, so more jobs within this time are of no use. */
+/** A woken worker claims all that it can, so more jobs within this time are useless. */
 const pauseMillis = 200
-/** A job only wakes workers. A lost one is of no use later: by then the workers have looked on their own schedule. */
+/** A job only wakes workers. A lost one is useless later: by then the workers have looked on their own schedule. */
 const jobOptions = { retryLimit: 0, expireInSeconds: 60, retentionSeconds: 60, deleteAfterSeconds: 60 }
 
 /**
- * Wakes the workers of all processes on one PostgreSQL through pg-boss, in a schema of its own. The transaction that makes
- * runs ready sends the job, so the job exists exactly when they do; of many such transactions within `pauseMillis` only
- * one sends it. The workers of this process are woken directly after the commit. While pg-boss fails, the other processes
- * find the run with their regular look.
+ * Wakes the workers of all processes on one PostgreSQL through pg-boss, in its own schema. The transaction that
+ * makes runs ready sends the job, so the job exists exactly if they do; of many such transactions within
+ * `pauseMillis` only one sends it. The workers of this process are woken directly after the commit. While pg-boss
+ * fails, the other processes find the run with their regular look.
  */
 export class PgBossWakeUp implements RunWakeUp {
   readonly #url: string

@@ -44,7 +44,7 @@ export interface NewRun {
   /** The login of the user it is about. The runs of one subject are executed one after the other. */
   readonly subject: string
   readonly requestor: string
-  /** The authenticated caller, where that is not the requester. */
+  /** The authenticated caller, if that is not the requester. */
   readonly caller?: string
   readonly who?: RunIdentities
   readonly reason?: string
@@ -54,9 +54,9 @@ export interface NewRun {
   /** Encrypted. */
   readonly secret?: string
   readonly deadline?: When
-  /** The requested expiry of the access. */
+  /** The requested expiry date of the access. */
   readonly accessEnds?: Date
-  /** When absent, the run is ready and due at once. */
+  /** If absent, the run is ready and due at once. */
   readonly state?: FirstState
   /** A target has been changed already. */
   readonly touched?: boolean
@@ -76,7 +76,7 @@ export type FirstState =
   | { readonly state: 'completed' }
   | { readonly state: 'failed'; readonly incident: Incident }
 
-/** Everything that can be committed together with a run's state, or without any run. */
+/** Everything that can be committed together with a run's state, or without a run. */
 export interface RunEffects {
   /** Of the run that is committed or started. */
   readonly steps?: readonly StepRecord[]
@@ -92,7 +92,7 @@ export interface RunEffects {
   readonly doneTimers?: readonly TimerClaim[]
   /** CONFLICT when one of them is no longer active, or not due. */
   readonly revokes?: readonly GrantRevocation[]
-  /** The answer to the caller of a run that is not stored. */
+  /** The response to the caller of a run that is not stored. */
   readonly answer?: IdempotentAnswer
   /** A run that ended within its call and is deleted. VERSION_MISMATCH when the claim is void. */
   readonly forgets?: RunClaim
@@ -128,9 +128,9 @@ export interface Intervention {
 
 export interface CancelRequest extends Intervention {
   readonly cancellation: Cancellation
-  /** Only while no target was changed, and no step is running that may; CONFLICT otherwise. */
+  /** Only while no target was changed, and no step is running that may change one; CONFLICT otherwise. */
   readonly onlyUntouched: boolean
-  /** `failed` where no user cancelled it, such as after the deadline. */
+  /** `failed` if no user cancelled it, such as after the deadline. */
   readonly outcome: 'cancelled' | 'failed'
 }
 
@@ -297,7 +297,7 @@ async function moveCancelled(tx: SqlTransaction, step: StepCommit): Promise<Move
   throw voidClaim(step.run)
 }
 
-/** From `waiting` to `ready`. */
+/** Waiting to ready. */
 export async function signalRun(
   tx: SqlTransaction,
   id: string,
@@ -318,7 +318,7 @@ async function endWait(tx: SqlTransaction, { id, now }: LockedRun): Promise<void
   await deleteTimersOfRun(tx, id)
 }
 
-/** From `incident` to `ready`. */
+/** Incident to ready. */
 export async function resumeRun(
   tx: SqlTransaction,
   intervention: Intervention,
@@ -464,9 +464,9 @@ interface ClaimEnd extends RunClaim, DueValues {
   readonly touched: number
   readonly incident: string | null
   readonly final: number
-  /** 1 where the run's timers are deleted with it; only PostgreSQL reads it. */
+  /** 1 if the run's timers are deleted with it; only PostgreSQL reads it. */
   readonly deletesTimers: number
-  /** 1 where a cancelled run can take this state. */
+  /** 1 if a cancelled run can take this state. */
   readonly despiteCancel: number
 }
 

@@ -80,7 +80,7 @@ const summary = [
 export const runColumns = columns(summary)
 export const claimedRunColumns = columns([...summary, 'data', 'signal', 'secret'])
 
-/** A cancellation as it is stored until the run ends. */
+/** A cancellation, stored until the run ends. */
 export interface StoredCancellation extends Cancellation {
   readonly outcome: 'cancelled' | 'failed'
 }

@@ -69,7 +69,7 @@ export interface RunFigures {
 }
 
 /**
- * Runs of workflows that outlive the call, and the one place where a run's state and all consequences of a step are
+ * Runs of workflows that outlive the call. The only place where a run's state and all effects of a step are
  * committed together. Times are those of the database.
  */
 export class RunStore {
@@ -81,7 +81,7 @@ export class RunStore {
     this.#wake = wake
   }
 
-  /** Known definitions stay as they are, and count as used. */
+  /** Known definitions stay unchanged, and count as used. */
   async saveDefinitions(definitions: readonly WorkflowDefinition[]): Promise<void> {
     await this.#client.transaction(async (tx) => {
       for (const { hash, name, body } of definitions) {
@@ -178,8 +178,8 @@ export class RunStore {
   }
 
   /**
-   * From `incident` to `ready`: unchanged, to try again, or with other data, to continue behind the failed step. Throws
-   * NOT_FOUND, CONFLICT when it is not an incident, VERSION_MISMATCH.
+   * From `incident` to `ready`: unchanged, to try again, or with other data, to continue after the failed step.
+   * Throws NOT_FOUND, CONFLICT if it is not an incident, VERSION_MISMATCH.
    */
   resume(intervention: Intervention, data?: JsonObject): Promise<void> {
     return this.#transaction((tx) => resumeRun(tx, intervention, data))

@@ -12,7 +12,7 @@ import { issuerSite } from '#testing/issuer-site.ts'
 import { SetClock, tokenIssuer, tokenKeyRings } from '#testing/token-keys-fixture.ts'
 
 onEachDatabase('keys of several gateways', (freshUrl) => {
-  /** Gateways with one database and one web site, and a clock that they share. */
+  /** Gateways that share a database, a web site and a clock. */
   async function gateways(count: number) {
     const [url, folder, clock] = [await freshUrl(), temporaryFolder(), new SetClock()]
     const site = await issuerSite(folder)
@@ -34,7 +34,7 @@ onEachDatabase('keys of several gateways', (freshUrl) => {
     return { opened, issuer, clock, published }
   }
 
-  test('make one first key, and one next key, whoever is asked', async () => {
+  test('create one first key and one next key together', async () => {
     const { opened } = await gateways(4)
     const first = await Promise.all(opened.flatMap(({ rings }) => [rings.active('aws'), rings.active('aws')]))
     expect(new Set(first.map(({ kid }) => kid)).size).toBe(1)
@@ -44,7 +44,7 @@ onEachDatabase('keys of several gateways', (freshUrl) => {
       if (each.status === 'rejected') expect(each.reason).toMatchObject({ code: 'CONFLICT' })
   })
 
-  test('take a rotation from its beginning to its end together, and nobody signs with an unknown key', async () => {
+  test('complete a rotation together, and none signs with an unknown key', async () => {
     const { opened, issuer, clock, published } = await gateways(3)
     const everybody = () => Promise.all(opened.map(({ keeper }) => keeper.pass(issuer)))
     await everybody()
@@ -57,7 +57,7 @@ onEachDatabase('keys of several gateways', (freshUrl) => {
       const outcomes = await everybody()
       expect(outcomes.some((outcome) => outcome !== undefined)).toBe(true)
       known.push({ at: clock.now, kids: await published() })
-      // The oldest copy that somebody may hold: as long as the answer's max-age of 300 s.
+      // The oldest copy that may be in use: as old as the response's max-age of 300 s.
       const held = known.filter(({ at }) => at > clock.now - 300_000)
       for (const { rings } of opened) {
         const { kid } = await rings.active('aws')

@@ -39,7 +39,7 @@ const line =
   (message: string, fields: LogFields = {}): void =>
     void lines.push(`${level} ${message} ${fields['endpoint']} ${fields['kid']}`)
 const log: Logger = { ...silentLogger, info: line('info'), warn: line('warn'), error: line('error') }
-/** What the audit has of the life of keys, with the kid. */
+/** The audit entries about keys, with the kid. */
 const audited = () =>
   rows.map(({ kind, target, reason, value }) => {
     const { event } = JSON.parse(reason ?? '{}') as { event: string }
@@ -86,7 +86,7 @@ const published = async () =>
 const states = async () => (await keeper.pass(issuer))?.ring.keys.map(({ state }) => state)
 
 describe('keeping keys', () => {
-  test('publishes on start and on change, and not otherwise', async () => {
+  test('publishes at start and after changes, and not otherwise', async () => {
     await keeper.pass(issuer)
     await keeper.pass(issuer)
     expect(puts).toBe(1)
@@ -101,7 +101,7 @@ describe('keeping keys', () => {
     expect(puts).toBe(4)
   })
 
-  test('a process that was suspended while it wrote, and replaced newer documents, writes again', async () => {
+  test('a process that was suspended while writing, and replaced newer documents, writes again', async () => {
     await keeper.pass(issuer)
     const other = tokenKeyRings({ store, clock, given, rows, log, issuers: [issuer] })
     let isSuspended = true
@@ -124,7 +124,7 @@ describe('keeping keys', () => {
     expect((await published()).keys).toHaveLength(2)
   })
 
-  test('C5: rotates without a moment at which a consumer refuses, from publication to the end', async () => {
+  test('C5: rotates without any time at which a consumer rejects, from publication to the end', async () => {
     await keeper.pass(issuer)
     const first = (await rings.active('aws')).kid
     const next = (await rings.rotate('aws')).keys.find(({ state }) => state === 'next')?.kid
@@ -137,7 +137,7 @@ describe('keeping keys', () => {
       seen.add(key.kid)
       const jwt = await signedToken(new Map([['exp', clock.now / 1000 + 900]]), key)
       tokens.push({ jwt, until: clock.now + 900_000 })
-      // A copy that is kept exactly as long as it may be.
+      // A copy that is kept exactly as long as allowed.
       if (clock.now - copy.at >= 300_000) copy = { keys: await published(), at: clock.now }
       const keySet = createLocalJWKSet(copy.keys as Parameters<typeof createLocalJWKSet>[0])
       for (const token of tokens.filter(({ until }) => until > clock.now)) {
@@ -154,7 +154,7 @@ describe('keeping keys', () => {
     ['a day', { 'cache-control': 'public, max-age=86400' }, 86_400],
     ['nobody knows how long', {}, 3600],
     ['a day in a cache on the way', { 'cache-control': 'max-age=60, s-maxage=86400', age: '5' }, 86_460],
-  ])('documents that are kept for %s are waited for', async (_name, headers, seconds) => {
+  ])('waits for documents that are cached for %s', async (_name, headers, seconds) => {
     site.headers = headers
     await keeper.pass(issuer)
     await rings.rotate('aws')
@@ -166,7 +166,7 @@ describe('keeping keys', () => {
     expect((await rings.tend('aws')).keys.map(({ state }) => state).sort()).toEqual(['active', 'retiring'])
   })
 
-  test('a key is not used while the issuer does not show it, however long ago it was written', async () => {
+  test('a key is not used while the issuer does not show it, even long after it was written', async () => {
     await keeper.pass(issuer)
     await rings.rotate('aws')
     const old = await published()
@@ -193,7 +193,7 @@ describe('keeping keys', () => {
         answer.writeHead(302, { location: '/x' }).end(),
     ],
     ['an error', (answer: { writeHead(n: number, h?: object): { end(): void } }) => answer.writeHead(500).end()],
-  ])('%s at the issuer is told, and tried again later each time', async (_name, respond) => {
+  ])('%s at the issuer is reported, and retried with growing pauses', async (_name, respond) => {
     site.override = (_path, answer) => respond(answer)
     const first = await keeper.pass(issuer)
     expect(first?.publications.get('issuer')).toMatchObject({ failures: 1, retryAt: clock.now + 15_000 })
@@ -226,7 +226,7 @@ describe('keeping keys', () => {
     expect((await keeper.pass(issuer, true))?.publications.get('issuer')?.error).toContain('another issuer')
   })
 
-  test('what cannot be written is told, and written when it can be', async () => {
+  test('a failed write is reported and retried', async () => {
     failing = new Error('no space')
     const name = `folder ${folder}`
     expect((await keeper.pass(issuer))?.publications.get(name)).toMatchObject({ failures: 1, error: 'no space' })
@@ -238,7 +238,7 @@ describe('keeping keys', () => {
     expect(metered.filter((each) => each.startsWith('folder'))).toEqual(['folder false', 'folder true'])
   })
 
-  test('what was overwritten at the issuer is mended', async () => {
+  test('overwritten documents at the issuer are restored', async () => {
     await keeper.pass(issuer)
     await rm(join(folder, 'certs'))
     await folderPublisher(folder).put(
@@ -251,7 +251,7 @@ describe('keeping keys', () => {
     expect((await published()).keys).toHaveLength(1)
   })
 
-  test('without reading back, what was written counts, for an hour or what is known', async () => {
+  test('without reading back, written documents count after an hour or the known lifetime', async () => {
     for (const [cdnSeconds, seconds] of [
       [undefined, 3600],
       [1000, 1300],
@@ -279,7 +279,7 @@ describe('keeping keys', () => {
   })
 })
 
-describe('a given key', () => {
+describe('a configured key', () => {
   const badForEs256 = badKeys().filter(({ reason }) => !reason.startsWith('signs ES256'))
   /** As it comes from a file or a Secret. */
   const give = (text: string): void => {
@@ -290,38 +290,44 @@ describe('a given key', () => {
     }
   }
 
-  test.each(badForEs256)('that is bad and arrives live is refused, and the old one stays: $what', async ({ text }) => {
-    give(goodKey('ES256'))
-    await keeper.pass(issuer)
-    expect(sourceOk).toBe(true)
-    const { kid } = await rings.active('aws')
-    give(text)
-    for (let i = 0; i < 3; i++) {
-      clock.pass(15)
-      const outcome = await keeper.pass(issuer)
-      expect(outcome?.ring.keys.map((key) => key.kid)).toEqual([kid])
-      expect(outcome?.publications.get('key source')?.error).toContain('tls.key of the secret aws')
-    }
-    expect(sourceOk).toBe(false)
-    expect((await rings.active('aws')).kid).toBe(kid)
-    expect(audited().filter((event) => event.includes('refused'))).toEqual(['key aws given key refused'])
-    expect(lines.filter((each) => each.includes('refused'))).toEqual(['error given key refused aws '])
-    give(goodKey('ES256'))
-    const mended = await keeper.pass(issuer)
-    expect(mended?.publications.has('key source')).toBe(false)
-    expect(mended?.ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
-    expect(sourceOk).toBe(true)
-  })
+  test.each(badForEs256)(
+    'that is invalid and arrives while running is rejected, and the old one stays: $what',
+    async ({ text }) => {
+      give(goodKey('ES256'))
+      await keeper.pass(issuer)
+      expect(sourceOk).toBe(true)
+      const { kid } = await rings.active('aws')
+      give(text)
+      for (let i = 0; i < 3; i++) {
+        clock.pass(15)
+        const outcome = await keeper.pass(issuer)
+        expect(outcome?.ring.keys.map((key) => key.kid)).toEqual([kid])
+        expect(outcome?.publications.get('key source')?.error).toContain('tls.key of the secret aws')
+      }
+      expect(sourceOk).toBe(false)
+      expect((await rings.active('aws')).kid).toBe(kid)
+      expect(audited().filter((event) => event.includes('refused'))).toEqual(['key aws given key refused'])
+      expect(lines.filter((each) => each.includes('refused'))).toEqual(['error given key refused aws '])
+      give(goodKey('ES256'))
+      const mended = await keeper.pass(issuer)
+      expect(mended?.publications.has('key source')).toBe(false)
+      expect(mended?.ring.keys.map(({ state }) => state)).toEqual(['active', 'next'])
+      expect(sourceOk).toBe(true)
+    },
+  )
 
-  test.each(badForEs256)('that is bad from the start stops the endpoint, with the reason: $what', async ({ text }) => {
-    give(text)
-    await expect(keeper.pass(issuer)).rejects.toThrow('tls.key of the secret aws')
-    expect([sourceOk, await store.list()]).toEqual([false, []])
-  })
+  test.each(badForEs256)(
+    'that is invalid from the start stops the endpoint, with the reason: $what',
+    async ({ text }) => {
+      give(text)
+      await expect(keeper.pass(issuer)).rejects.toThrow('tls.key of the secret aws')
+      expect([sourceOk, await store.list()]).toEqual([false, []])
+    },
+  )
 })
 
 describe('the life of a key', () => {
-  test('is logged and audited once for each step, by the process that took it', async () => {
+  test('is logged and audited once for each step, by the process that made it', async () => {
     const other = keeperOf('two', tokenKeyRings({ store, clock, given, rows, log, issuers: [issuer] }))
     await keeper.pass(issuer)
     const first = (await rings.active('aws')).kid
@@ -351,7 +357,7 @@ describe('the life of a key', () => {
     expect(rows.filter(({ requestor }) => requestor === 'ann').map(({ value }) => value)).toEqual([second])
   })
 
-  test('has failures to publish, the first of several in the audit, and a next key that was replaced', async () => {
+  test('includes failures to publish, audited at the first of several, and a replaced next key', async () => {
     failing = new Error('no space')
     await keeper.pass(issuer)
     clock.pass(20)
@@ -380,7 +386,7 @@ describe('several gateways', () => {
   })
 })
 
-test('what hangs while it is written is given up when the gateway stops, and leaves the way free', async () => {
+test('a hanging write is given up when the gateway stops, and does not block others', async () => {
   const stop = new AbortController()
   const hanging = new KeyKeeper({
     ...{ rings, store, worker: 'hanging', clock: clock.read, log: silentLogger, meter, random: () => 0 },
@@ -398,7 +404,7 @@ test('what hangs while it is written is given up when the gateway stops, and lea
   expect((await keeper.pass(issuer))?.publications.get(`folder ${folder}`)?.failures).toBe(0)
 })
 
-test('the loop goes on when an endpoint fails, and ends when it is closed', async () => {
+test('the loop continues when an endpoint fails, and ends when it is closed', async () => {
   const passed: string[] = []
   const issuers = ['bad', 'a', 'b', 'c', 'd', 'e'].map((endpoint) => tokenIssuer({ endpoint }))
   const loop = new KeeperLoop({

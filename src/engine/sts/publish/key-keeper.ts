@@ -23,12 +23,12 @@ import { cacheLifetime, discoveryPath, keysPath, unknownLifetimeSeconds } from '
 import type { IssuerDocuments, PublicTokenKey, PublishDestination, TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
-/** Counts what becomes of publishing, for metrics. */
+/** Counts publications, for metrics. */
 export interface KeyMeter {
   published(endpoint: string, destination: string, ok: boolean): void
-  /** Whether the key that signs can be read at the issuer URL. */
+  /** Whether the signing key can be read at the issuer URL. */
   readable(endpoint: string, ok: boolean): void
-  /** Whether the place that keys come from gives one that can be used. */
+  /** Whether the source of keys provides a usable one. */
   source(endpoint: string, ok: boolean): void
 }
 
@@ -37,7 +37,7 @@ export const noKeyMeter: KeyMeter = { published() {}, readable() {}, source() {}
 export interface KeeperParts {
   readonly rings: TokenKeyRings
   readonly store: KeyStore
-  /** Tells this process from all others. */
+  /** Identifies this process. */
   readonly worker: string
   readonly clock: Clock
   readonly log: Logger
@@ -52,20 +52,20 @@ export interface PassOutcome {
   readonly publications: ReadonlyMap<string, Publication>
 }
 
-/** A process that is killed while it publishes keeps others from it for so long. */
+/** A process that is killed while it publishes blocks others for this long. */
 export const leaseMillis = 120_000
 const putMillis = 30_000
 const lookSeconds = { waiting: 60, otherwise: 240 }
-/** How often what is wrong at the issuer is written anew. */
+/** How often wrong documents at the issuer are written again. */
 const repairSeconds = 300
 
 /**
- * Keeps the keys of endpoints: makes those that are due, publishes, reads back and lets time do the rest. Of all processes
- * one does it for an endpoint at a time; whatever it did is seen by the next.
+ * Maintains the keys of endpoints: creates due keys, publishes, reads back and applies the passing of time. Only
+ * one process at a time does it for an endpoint; the next one sees what it did.
  */
 export class KeyKeeper {
   readonly #parts: KeeperParts
-  /** Whose documents this process has written, so that a start mends what was lost meanwhile. */
+  /** Endpoints whose documents this process has written, so that a start restores lost ones. */
   readonly #written = new Set<string>()
 
   constructor(parts: KeeperParts) {
@@ -73,8 +73,8 @@ export class KeyKeeper {
   }
 
   /**
-   * Undefined when another process is at it, or took over meanwhile; the next pass then writes everything again. With `force` everything is written and read, due or not. What is being
-   * written ends with the signal, and counts as failed.
+   * Undefined if another process does it, or took over meanwhile; the next pass then writes everything again. With
+   * `force`, writes and reads everything, due or not. The signal ends a running write, which counts as failed.
    */
   async pass(issuer: TokenIssuer, force = false, stop?: AbortSignal): Promise<PassOutcome | undefined> {
     const { rings, store, worker, meter } = this.#parts
@@ -84,17 +84,17 @@ export class KeyKeeper {
     try {
       const publications = readPublications((await store.get(endpoint))?.publications ?? {})
       forgetOthers(publications, issuer)
-      // What was tended before the claim may be behind by now.
+      // What was read before the claim may be outdated.
       const ring = await rings.tend(endpoint)
       await this.#recordSource(endpoint, publications)
       await this.#publish(issuer, ring, publications, { force: force || !this.#written.has(endpoint), stop })
       this.#written.add(endpoint)
       const after = await this.#look(issuer, ring, publications, force)
-      // Keys that went, or came, are published at once.
+      // Removed and added keys are published at once.
       const changed = after.keys.map(({ kid }) => kid).join() !== ring.keys.map(({ kid }) => kid).join()
       if (changed) await this.#publish(issuer, after, publications, { force: false, stop })
       if (await store.record(endpoint, worker, publicationRecord(publications))) return { ring: after, publications }
-      // The process was suspended for longer than its lease, and may have replaced newer documents by older ones.
+      // The process was suspended for longer than its lease, and may have replaced newer documents with older ones.
       this.#written.delete(endpoint)
       return undefined
     } finally {
@@ -130,7 +130,7 @@ export class KeyKeeper {
     }
   }
 
-  /** Documents that were there already, and are written again after a start, are no event for the audit. */
+  /** Rewriting existing documents after a start is not an audit event. */
   async #reportPublished(
     endpoint: string,
     destination: string,
@@ -148,7 +148,7 @@ export class KeyKeeper {
     await rings.events.report(endpoint, [{ name: 'published', kid, details: { kids, destination } }])
   }
 
-  /** The first failure of several is audited; the log and the metric have every one. */
+  /** Audits the first of several failures; the log and the metric have each. */
   async #reportFailed(
     endpoint: string,
     destination: string,
@@ -163,7 +163,7 @@ export class KeyKeeper {
     else await rings.events.report(endpoint, [{ name: 'publishFailed', kid, details }])
   }
 
-  /** Where keys come from is listed with the places that they go to; a change of it is reported by one process. */
+  /** The source of keys is listed with the destinations; one process reports its changes. */
   async #recordSource(endpoint: string, publications: Map<string, Publication>): Promise<void> {
     const { rings, clock } = this.#parts
     const problem = rings.problem(endpoint)
@@ -263,7 +263,7 @@ function forgetOthers(publications: Map<string, Publication>, { destinations }: 
   for (const name of publications.keys()) if (!names.has(name)) publications.delete(name)
 }
 
-/** What was written a while ago, and is not to be seen, is written again. */
+/** Documents that were written a while ago and are not visible are written again. */
 function repair(publications: Map<string, Publication>, now: number): void {
   for (const [name, publication] of publications) {
     const old = publication.done !== null && now - publication.done >= repairSeconds * 1000
@@ -274,8 +274,8 @@ function repair(publications: Map<string, Publication>, now: number): void {
 type Hook = NonNullable<PublishDestination['invalidate']>
 
 /**
- * Sends a cache by POST which addresses are new: `{"issuer": ..., "paths": [...]}`. Any answer of 200 to 299 will do;
- * redirects are not followed, since the header may hold a secret. Throws a plain Error otherwise.
+ * Sends a cache the changed paths by POST: `{"issuer": ..., "paths": [...]}`. Any status from 200 to 299 is
+ * success; redirects are not followed, since the header may contain a secret. Throws a plain Error otherwise.
  */
 export async function invalidate(
   { url, header, secret }: Hook,
@@ -297,14 +297,15 @@ export async function invalidate(
 }
 
 const limits: FetchLimits = { bytes: 256 * 1024, millis: 10_000 }
-/** Azure reads no more. */
+/** The limit of Azure. */
 const mostKeys = 100
 
 type ReadBack = (issuer: TokenIssuer, documents: IssuerDocuments, clock: Clock) => Promise<Sighting>
 
 /**
- * What a consumer finds at the issuer URL now, read as one reads it: no redirects, bounded. A key counts when all of it
- * is there as we would publish it, and its algorithm is announced. Throws a plain Error, for people, when the documents are not those of the issuer.
+ * Reads what a consumer finds at the issuer URL, in the same way: no redirects, bounded. A key counts if it is
+ * complete as we would publish it, and its algorithm is announced. Throws a plain Error, for people, if the
+ * documents are not those of the issuer.
  */
 const readBack: ReadBack = async (issuer, documents, clock) => {
   const base = issuer.issuer
@@ -340,10 +341,10 @@ interface KeeperLoopOptions {
   readonly everyMillis?: number
 }
 
-/** Endpoints that are looked after at the same time. */
+/** How many endpoints are maintained concurrently. */
 const lanes = 4
 
-/** Keeps the keys of all configured endpoints: at start, when it is woken, and every few seconds. */
+/** Maintains the keys of all configured endpoints: at start, when it is woken, and every few seconds. */
 export class KeeperLoop implements Closable {
   readonly #options: Required<KeeperLoopOptions>
   #timer: NodeJS.Timeout | undefined
@@ -359,7 +360,7 @@ export class KeeperLoop implements Closable {
     this.wake()
   }
 
-  /** Such as after a change of the configuration. */
+  /** For example after a change of the configuration. */
   wake(): void {
     if (this.#stop.signal.aborted) return
     clearTimeout(this.#timer)
@@ -375,7 +376,7 @@ export class KeeperLoop implements Closable {
     })
   }
 
-  /** What is being written is given up, and written at the next start. */
+  /** Gives up a running write, which the next start repeats. */
   async close(): Promise<void> {
     this.#stop.abort()
     clearTimeout(this.#timer)

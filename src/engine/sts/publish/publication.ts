@@ -3,20 +3,20 @@ import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
 import type { PublishDestination } from '#sdk/sts/token-keys.ts'
 
 const record = z.object({
-  /** The fingerprint of what stands there. */
+  /** The fingerprint of its current content. */
   documents: z.string().nullable(),
-  /** When it last went well, in milliseconds since 1970. */
+  /** The last success, in milliseconds since 1970. */
   done: z.number().nullable(),
   failures: z.number(),
   error: z.string().nullable(),
   retryAt: z.number().nullable(),
 })
 
-/** What became of the documents at one place; or of reading them back, under `readBackName`. */
+/** The state of the documents at one destination; or of reading them back, under `readBackName`. */
 export type Publication = z.infer<typeof record>
 
 export const readBackName = 'issuer'
-/** Where the keys come from, while that gives none that can be used. */
+/** The source of keys, while it provides no usable one. */
 export const sourceName = 'key source'
 export const noPublication: Publication = { documents: null, done: null, failures: 0, error: null, retryAt: null }
 
@@ -38,7 +38,7 @@ export function destinationName(destination: PublishDestination): string {
   }
 }
 
-/** Records that cannot be read are as good as none: everything is published again. */
+/** Unreadable records count as none: everything is published again. */
 export function readPublications(stored: JsonObject): Map<string, Publication> {
   const publications = new Map<string, Publication>()
   for (const [name, value] of Object.entries(stored)) {
@@ -57,7 +57,7 @@ export const succeeded = (documents: string | null, now: number): Publication =>
   done: now,
 })
 
-/** The next try comes later each time, and not for all at the same moment. `spread` is from 0 to 1. */
+/** The next try, with growing pauses and not for all at the same time. `spread` is from 0 to 1. */
 export function failed(before: Publication, thrown: unknown, now: number, spread: number): Publication {
   const failures = before.failures + 1
   const seconds = Math.min(firstRetrySeconds * 2 ** Math.min(failures - 1, 10), mostRetrySeconds)

@@ -23,7 +23,7 @@ const files = issuerFiles({
 })
 const signal = () => AbortSignal.timeout(5000)
 
-test('the keys come first, with a type and a life', () => {
+test('the keys come first, with a type and a lifetime', () => {
   expect(files.map(({ path }) => path)).toEqual(['certs', '.well-known/openid-configuration'])
   expect(new Set(files.map(({ contentType, cacheControl }) => `${contentType}; ${cacheControl}`))).toEqual(
     new Set(['application/json; public, max-age=300']),
@@ -31,7 +31,7 @@ test('the keys come first, with a type and a life', () => {
 })
 
 describe('a folder', () => {
-  test('holds both documents, whole, for everybody to read, and nothing else', async () => {
+  test('has both complete documents, readable by everyone, and nothing else', async () => {
     const folder = join(temporaryFolder(), 'site')
     await folderPublisher(folder).put(files, signal())
     expect(JSON.parse(await readFile(join(folder, 'certs'), 'utf8'))).toEqual({ keys: [{ kid: 'a' }] })
@@ -43,7 +43,7 @@ describe('a folder', () => {
     expect((await stat(join(folder, 'certs'))).mode & 0o777).toBe(0o644 & ~process.umask())
   })
 
-  test('is never seen half written, however often it is written and read', async () => {
+  test('is never seen half written', async () => {
     const folder = temporaryFolder()
     const large = (letter: string) =>
       files.map((file) => ({ ...file, text: JSON.stringify({ keys: letter.repeat(200_000) }) }))
@@ -64,7 +64,7 @@ describe('a folder', () => {
     expect(reads).toBeGreaterThan(0)
   })
 
-  test('that cannot be written is an error, and leaves no drafts', async () => {
+  test("that can't be written is an error, and leaves no drafts", async () => {
     const folder = temporaryFolder()
     await mkdir(join(folder, 'certs', 'in-the-way'), { recursive: true })
     await expect(folderPublisher(folder).put(files, signal())).rejects.toThrow()
@@ -78,7 +78,7 @@ describe('a folder', () => {
 class FakeObjects implements ConfigMapObjects {
   content: Record<string, unknown> | undefined
   version = 1
-  /** Others who write between our read and our write. */
+  /** Concurrent writes between our read and our write. */
   races = 0
 
   async get() {
@@ -108,7 +108,7 @@ describe('a ConfigMap', () => {
   const put = (objects: FakeObjects) => configMapPublisher(destination, objects).put(files, signal())
   const documents = { certs: files[0]?.text, 'openid-configuration': files[1]?.text }
 
-  test('is made, and changed without what others put there being lost', async () => {
+  test('is created, and changed without losing data of others', async () => {
     const objects = new FakeObjects()
     await put(objects)
     expect(objects.content).toEqual({
@@ -122,7 +122,7 @@ describe('a ConfigMap', () => {
     expect(objects.content).toMatchObject({ data: { ...documents, other: 'x' }, metadata: { labels: { a: 'b' } } })
   })
 
-  test('is written again when another was faster, and not for ever', async () => {
+  test('is written again after a conflict, but not forever', async () => {
     const objects = new FakeObjects()
     objects.races = 2
     await put(objects)
@@ -133,7 +133,7 @@ describe('a ConfigMap', () => {
 })
 
 describe('a cache', () => {
-  test('is told the paths, with the secret', async () => {
+  test('gets the paths, with the secret', async () => {
     const site = await issuerSite(temporaryFolder())
     site.override = (_path, answer) => answer.writeHead(202).end()
     await invalidate({ url: `${site.url}/purge`, secret: 'Bearer s' }, issuer, files, signal())
@@ -147,7 +147,7 @@ describe('a cache', () => {
     ])
   })
 
-  test('C7: that refuses or leads elsewhere is an error without the secret, which goes nowhere else', async () => {
+  test('C7: that refuses or redirects is an error without the secret, which is sent nowhere else', async () => {
     const site = await issuerSite(temporaryFolder())
     for (const status of [302, 403, 500]) {
       site.override = (_path, answer) => answer.writeHead(status, { location: '/elsewhere' }).end()
@@ -159,7 +159,7 @@ describe('a cache', () => {
     await expect(invalidate({ url: 'http://cdn.example.com' }, issuer, files, signal())).rejects.toThrow('https')
   })
 
-  test('C7: whose certificate is not trusted gets no secret', async () => {
+  test('C7: with an untrusted certificate gets no secret', async () => {
     const calls: string[] = []
     const server = createServer({ cert: testServerCertificate, key: testServerKey }, (request, answer) => {
       calls.push(request.headers.authorization ?? '')

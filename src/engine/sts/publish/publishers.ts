@@ -6,22 +6,22 @@ import { newId } from '#kernel/ids.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 import type { ConfigMapDestination, IssuerDocuments, S3Destination } from '#sdk/sts/token-keys.ts'
 
-/** A place that documents are put to. */
+/** A destination for documents. */
 export interface Publisher {
-  /** Puts the files in their order, and says so only when all of them can be read there. Ends with the signal. */
+  /** Writes the files in order, and resolves only when all of them can be read there. Ends with the signal. */
   put(files: readonly IssuerFile[], signal: AbortSignal): Promise<void>
 }
 
-/** One document as it is put somewhere. */
+/** One document to be written. */
 export interface IssuerFile {
-  /** Below the place that stands for the issuer, without a slash at the beginning. */
+  /** Below the place of the issuer, without a leading slash. */
   readonly path: string
   readonly text: string
   readonly contentType: string
   readonly cacheControl: string
 }
 
-/** The keys come first: whoever finds the discovery document finds what it names. */
+/** The keys come first, so that a reader of the discovery document finds what it names. */
 export function issuerFiles({ discovery, keys, maxAgeSeconds }: IssuerDocuments): readonly IssuerFile[] {
   const cacheControl = `public, max-age=${maxAgeSeconds}`
   const file = (path: string, content: object): IssuerFile => ({
@@ -33,12 +33,12 @@ export function issuerFiles({ discovery, keys, maxAgeSeconds }: IssuerDocuments)
   return [file(keysPath, keys), file(discoveryPath, discovery)]
 }
 
-/** Another for every other content. */
+/** Different for every content. */
 export function fingerprint(files: readonly IssuerFile[]): string {
   return createHash('sha256').update(JSON.stringify(files)).digest('base64url')
 }
 
-/** A folder that a web server shows. A reader finds an old file or a new one, and never a part. */
+/** A folder that a web server serves. A reader finds an old file or a new one, and never a part. */
 export const folderPublisher = (folder: string): Publisher => ({
   async put(files, signal) {
     for (const { path, text } of files) {
@@ -73,12 +73,12 @@ async function replaceFile(path: string, text: string): Promise<void> {
   }
 }
 
-/** Tries of one call, the first included. */
+/** Attempts of one call, including the first. */
 const attempts = 2
 
 /**
- * A bucket of Amazon S3 or of anything that speaks its protocol. The SDK is loaded where there is a bucket. Checksums are
- * sent only where the protocol needs them, since many servers refuse the newer ones.
+ * A bucket of Amazon S3 or a compatible service. The SDK is loaded only if there is a bucket. Checksums are sent
+ * only if the protocol needs them, since many servers reject the newer ones.
  */
 export const s3Publisher = (destination: S3Destination): Publisher => ({
   async put(files, signal) {
@@ -122,7 +122,7 @@ interface ConfigMapObject {
   readonly content: Readonly<Record<string, unknown>>
 }
 
-/** The objects of a cluster, as far as a ConfigMap needs them. `replace` throws VERSION_MISMATCH when another was faster. */
+/** The objects of a cluster that a ConfigMap needs. `replace` throws VERSION_MISMATCH after a concurrent change. */
 export interface ConfigMapObjects {
   get(resource: Resource, name: string): Promise<ConfigMapObject | undefined>
   create(resource: Resource, object: Readonly<Record<string, unknown>>): Promise<unknown>
@@ -132,8 +132,8 @@ export interface ConfigMapObjects {
 const writeAttempts = 3
 
 /**
- * A ConfigMap, both documents in one write, under the last parts of their paths: `certs` and `openid-configuration`.
- * What else is in it stays.
+ * A ConfigMap, both documents in one write, under the last parts of their paths: `certs` and
+ * `openid-configuration`. Its other content stays.
  */
 export const configMapPublisher = (
   { namespace, name }: ConfigMapDestination,

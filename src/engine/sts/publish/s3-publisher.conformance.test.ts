@@ -39,7 +39,7 @@ describe('a bucket', () => {
   test.each([
     ['team/aws', '/team/aws'],
     ['', ''],
-  ])('holds both documents below "%s", with their types and lives', async (prefix, path) => {
+  ])('has both documents below "%s", with their types and lifetimes', async (prefix, path) => {
     await s3Publisher(destination({ prefix })).put(files, signal())
     for (const { path: name, text } of files) {
       const answer = await fetch(`${endpoint}/issuer-docs${path}/${name}`)
@@ -57,7 +57,7 @@ describe('a bucket', () => {
     expect(await (await fetch(`${endpoint}/issuer-docs/team/aws/certs`)).text()).toBe('{}')
   })
 
-  test('that is not there, not ours or not reached is an error without the secret', async () => {
+  test('that is missing, forbidden or unreachable is an error without the secret', async () => {
     const wrong = { accessKeyId: 'nobody', secretAccessKey: 'not-the-secret' }
     const refused = s3Publisher(destination({ credentials: wrong })).put(files, signal())
     await expect(refused).rejects.toMatchObject({ name: 'InvalidAccessKeyId' })
@@ -68,7 +68,7 @@ describe('a bucket', () => {
     await expect(s3Publisher(destination({ endpoint: 'http://127.0.0.1:1' })).put(files, signal())).rejects.toThrow()
   })
 
-  test('is not waited for when the time is over', async () => {
+  test('is not waited for after the timeout', async () => {
     await expect(s3Publisher(destination()).put(files, AbortSignal.abort())).rejects.toThrow()
   })
 })

@@ -52,7 +52,7 @@ test('letter case of names and methods does not count', () => {
   ])
 })
 
-describe('refused as a whole, before anything is done', () => {
+describe('rejected as a whole, before anything is done', () => {
   test.each<[JsonValue, string]>([
     [null, 'invalidSyntax'],
     ['x', 'invalidSyntax'],
@@ -90,7 +90,7 @@ describe('refused as a whole, before anything is done', () => {
     )
   })
 
-  test('another message is refused', () => {
+  test('another message is rejected', () => {
     expect(() => readBulkRequest({ schemas: ['urn:x'], Operations: [] })).toThrow(
       expect.objectContaining({ keyword: 'invalidSyntax' }),
     )

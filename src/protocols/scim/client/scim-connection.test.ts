@@ -13,7 +13,7 @@ const json = (status: number, body: unknown, headers: Record<string, string> = {
   return (_, response) => response.writeHead(status, headers).end(JSON.stringify(body))
 }
 
-/** A server that answers as it is told, and a connection to it. */
+/** A server with configured responses, and a connection to it. */
 async function connect(answer: Answer, options: { timeoutMillis?: number; credentials?: Credentials } = {}) {
   const seen: IncomingMessage[] = []
   const server = createServer((request, response) => {
@@ -113,13 +113,13 @@ test('a Retry-After beyond the timeout fails at once', async () => {
   expect(seen).toHaveLength(1)
 })
 
-test('Retry-After of a server that never has time does not keep a call forever', async () => {
+test('repeated Retry-After does not keep a call forever', async () => {
   const { connection, seen } = await connect(json(429, {}, { 'retry-after': '0' }))
   await expect(connection.call({ method: 'GET', path: '/Users' })).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
   expect(seen.length).toBeLessThanOrEqual(8)
 })
 
-test('reading is tried again after a lost answer, writing is not', async () => {
+test('reads are retried after a lost response, writes are not', async () => {
   const lost: Answer = (request, response, nth) =>
     nth === 1 ? response.destroy() : json(200, { id: '1' })(request, response, nth)
   const reading = await connect(lost)
@@ -130,7 +130,7 @@ test('reading is tried again after a lost answer, writing is not', async () => {
   expect(writing.seen).toHaveLength(1)
 })
 
-test('a slow server, and one that never ends its answer, are given up', async () => {
+test('a slow server, and one that never ends its response, time out', async () => {
   const endless: Answer = (_, response) => void response.writeHead(200).write('{"id":')
   for (const answer of [() => {}, endless]) {
     const { connection } = await connect(answer, { timeoutMillis: 200 })
@@ -140,7 +140,7 @@ test('a slow server, and one that never ends its answer, are given up', async ()
 })
 
 test.each(['<html>log in</html>', '[]', '"text"', '{"id":', '['.repeat(100_000)])(
-  'garbage %# is no answer',
+  'garbage %# is not a valid response',
   async (text) => {
     const { connection } = await connect((_, response) => response.writeHead(200).end(text))
     const call = connection.call({ method: 'DELETE', path: '/Users/1' })
@@ -148,7 +148,7 @@ test.each(['<html>log in</html>', '[]', '"text"', '{"id":', '['.repeat(100_000)]
   },
 )
 
-test('an answer without end is cut off', async () => {
+test('an endless response is cut off', async () => {
   const flood: Answer = (_, response) => {
     const chunk = Buffer.alloc(1 << 20, 32)
     const pour = (): void => {
@@ -165,7 +165,7 @@ test('an answer without end is cut off', async () => {
   await expect(call).rejects.toMatchObject({ code: 'TARGET_FAILED', message: expect.stringContaining('longer than') })
 })
 
-test('a token that is not believed any more is replaced once', async () => {
+test('a rejected token is replaced once', async () => {
   let token = 1
   const credentials = { header: async () => `Bearer t${token}`, renew: () => ++token > 0 }
   const { connection, seen } = await connect(
@@ -198,7 +198,7 @@ test('an absent server is unreachable, and the error has no token', async () => 
   expect(JSON.stringify(error)).not.toContain('hush')
 })
 
-test('a server is believed by its certificate authority, and by no other', async () => {
+test('a server is trusted by its CA, and by no other', async () => {
   const server = createSecureServer({ key: testServerKey, cert: testServerCertificate }, (_, response) => {
     response.end('{}')
   })

@@ -21,7 +21,7 @@ export interface ScimRequest {
 
 export interface ScimAnswer {
   readonly status: number
-  /** Undefined if the answer has no body. */
+  /** Undefined if the response has no body. */
   readonly body: JsonObject | undefined
   readonly etag: string | undefined
 }
@@ -35,24 +35,24 @@ export interface Credentials {
 
 export interface ConnectionOptions {
   readonly base: URL
-  /** The target, in words for errors. */
+  /** The target's name in errors. */
   readonly name: string
   readonly credentials: Credentials
-  /** How long a call may take, with all retries. */
+  /** How long a call may take, including all retries. */
   readonly timeoutMillis: number
   readonly clock: Clock
 }
 
 const maxBytes = 32 * 1024 * 1024
 const maxAttempts = 8
-/** Of reading, after a lost answer. */
+/** Retries of reads, after a lost response. */
 const maxReads = 3
 const firstPause = 200
 
 /**
- * Calls one SCIM service. Retries 429 and 503 after Retry-After while there is time, and reads also after a lost answer.
- * Throws TARGET_UNREACHABLE if the outcome is unknown or a later call may succeed, TARGET_FAILED if an operator has to fix
- * something, and otherwise the error by RFC 7644 3.12.
+ * Calls one SCIM service. Retries 429 and 503 after Retry-After while there is time, and reads also after a lost
+ * response. Throws TARGET_UNREACHABLE if the outcome is unknown or a later call may succeed, TARGET_FAILED if an
+ * operator has to fix something, and otherwise the error by RFC 7644 3.12.
  */
 export class ScimConnection {
   readonly #send: HttpSend

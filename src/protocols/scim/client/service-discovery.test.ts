@@ -5,7 +5,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import type { ScimConnection, ScimRequest } from '#protocols/scim/client/scim-connection.ts'
 import { ServiceDiscovery } from '#protocols/scim/client/service-discovery.ts'
 
-/** A service with these documents; a code stands for a refusal with it. */
+/** A service with these documents; a code means a refusal with it. */
 function discover(documents: Record<string, JsonObject | 'NOT_FOUND' | 'TARGET_FAILED' | 'TARGET_UNREACHABLE'>) {
   const calls: string[] = []
   const time = { now: 0 }
@@ -56,7 +56,7 @@ test('one that refuses is asked again soon, and one that does not answer is an e
   expect(silent.discovery.known).toBeUndefined()
 })
 
-test('attributes beyond the standard are known as far as they can be read', async () => {
+test('attributes beyond the standard are known as far as they are readable', async () => {
   const badge = 'urn:x:Badge'
   const { discovery } = discover({
     '/ResourceTypes': { Resources: [{ name: 'User', schemaExtensions: [{ schema: badge.toUpperCase() }, 7] }] },

@@ -9,8 +9,8 @@ export type FilterTest = (object: JsonObject) => boolean
 const compiled = new WeakMap<ScimFilter, FilterTest>()
 
 /**
- * Whether a resource, or an element of one, satisfies the filter. Two-valued: a comparison with an absent attribute is
- * false, its negation true. Comparisons with several values are true when one value compares so, and `ne` is the
+ * Whether a resource, or an element of one, satisfies the filter. Two-valued: a comparison with an absent attribute
+ * is false, its negation true. Comparisons with several values are true if one value compares so, and `ne` is the
  * negation of `eq`. A filter is prepared the first time, so that many candidates can be tested with it.
  */
 export function evaluateFilter(filter: ScimFilter, object: JsonObject): boolean {
@@ -102,7 +102,7 @@ function ordered<T extends string | number>(operator: CompareOperator, a: T, b: 
   return operator === 'le' && a <= b
 }
 
-/** The text as it is compared: without regard to letter case unless the attribute is caseExact. */
+/** The text for comparison: without regard to letter case unless the attribute is caseExact. */
 export const foldBySchema = (leaf: SchemaAttribute, text: string): string =>
   leaf.caseExact ? text : text.toLowerCase()
 

@@ -62,7 +62,7 @@ const { filter } = fc.letrec<{ filter: ScimFilter }>((tie) => ({
   ),
 }))
 
-/** `a and (b and c)` and `a and b and c` are the same; the parser may give either. */
+/** `a and (b and c)` and `a and b and c` are the same; the parser may return either. */
 function flat(one: ScimFilter): unknown {
   if (one.kind === 'and' || one.kind === 'or') {
     return {

@@ -6,8 +6,8 @@ export type CompareOperator = 'eq' | 'ne' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | '
 export type CompareValue = string | number | boolean | null
 
 /**
- * A filter of RFC 7644 3.4.2.2, its names resolved against a resource's schema. `emails[type eq "work"].value eq "x"`
- * has no form of its own: it is an element filter with both conditions.
+ * A filter of RFC 7644 3.4.2.2, with its names resolved against a resource's schema. `emails[type eq "work"].value
+ * eq "x"` has no separate form: it is an element filter with both conditions.
  */
 export type ScimFilter =
   | { readonly kind: 'and' | 'or'; readonly filters: readonly ScimFilter[] }
@@ -19,7 +19,7 @@ export type ScimFilter =
       readonly path: AttributePath
       readonly value: CompareValue
     }
-  /** True when one element of the attribute satisfies the whole filter; paths inside are those of the element. */
+  /** True if one element of the attribute satisfies the whole filter; paths inside are those of the element. */
   | { readonly kind: 'element'; readonly of: AttributeRef; readonly filter: ScimFilter }
 
 /** The conditions that must all hold for the filter to match. */

@@ -93,7 +93,7 @@ describe('semantics', () => {
   test('an empty text is not present', () => expect(matches('title pr', { title: '' })).toBe(false))
 })
 
-describe('refused with invalidFilter', () => {
+describe('rejected with invalidFilter', () => {
   test.each([
     '',
     'userName',
@@ -146,7 +146,7 @@ describe('refused with invalidFilter', () => {
     expect(refusal(`userName eq "${'x'.repeat(5000)}"`).keyword).toBe('invalidFilter')
   })
 
-  test('anything else is parsed or refused, and never breaks', () => {
+  test('anything else is parsed or rejected, and never breaks', () => {
     const word = fc.constantFrom(
       ...[
         'userName',

@@ -15,7 +15,10 @@ const operators: ReadonlySet<string> = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'g
 
 const keywords: ReadonlySet<string> = new Set(['and', 'or', 'not'])
 const operatorList = 'eq, ne, co, sw, ew, pr, gt, ge, lt or le'
-/** A text without quotes. Single quotes are refused: from an empty result, a client would conclude that the user does not exist. */
+/**
+ * A text without quotes. Single quotes are rejected: from an empty result, a client would conclude that the user
+ * does not exist.
+ */
 const bareWord = /^(?!')[\p{L}\p{N}_.:@+'/-]{1,256}$/u
 const textTypes: ReadonlySet<AttributeType> = new Set(['string', 'reference', 'dateTime', 'binary'])
 
@@ -23,7 +26,7 @@ const textTypes: ReadonlySet<AttributeType> = new Set(['string', 'reference', 'd
 type Scope = (name: string) => AttributePath | undefined
 
 export interface FilterOptions {
-  /** RFC 7644's grammar to the letter: texts in quotes, booleans without, extensions' attributes with their URN. */
+  /** Exactly RFC 7644's grammar: texts in quotes, booleans without, extensions' attributes with their URN. */
   readonly strict?: boolean
   /** Allows extensions' attributes without their URN even then. */
   readonly unqualified?: boolean
@@ -31,7 +34,7 @@ export interface FilterOptions {
   readonly aliases?: ReadonlyMap<string, string>
 }
 
-/** Throws invalidFilter for anything outside the grammar, unknown attributes, and comparisons that make no sense. */
+/** Throws invalidFilter for anything outside the grammar, unknown attributes, and invalid comparisons. */
 export function parseFilter(
   text: string,
   schema: ResourceSchema,
@@ -257,7 +260,7 @@ function readString(text: string, start: number, end: number, errorType: ScimErr
 const ordering: ReadonlySet<CompareOperator> = new Set(['gt', 'ge', 'lt', 'le'])
 const textual: ReadonlySet<CompareOperator> = new Set(['co', 'sw', 'ew'])
 
-/** The value in the attribute's type, or why it cannot be compared. With `strict`, a value in quotes is a text. */
+/** The value in the attribute's type, or why it can't be compared. With `strict`, a value in quotes is a text. */
 export function readCompareValue(
   attribute: SchemaAttribute,
   operator: CompareOperator,

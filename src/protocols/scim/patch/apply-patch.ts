@@ -47,7 +47,7 @@ export function changedAttributes(schema: ResourceSchema, before: JsonObject, af
   )
 }
 
-/** Values are never changed in place, so the values of `before` stay as they are. */
+/** Values are never changed in place, so the values of `before` stay unchanged. */
 function applyOperation(resource: ScimResource, operation: PatchOperation, options: ApplyOptions): number {
   const { target } = operation
   const { attribute, sub } = target
@@ -222,8 +222,8 @@ const picker =
     filter === undefined || evaluateFilter(filter, isJsonObject(element) ? element : { value: element })
 
 /**
- * The element that a filter describes: `type eq "work" and primary eq true` is `{type: "work", primary: true}`. Undefined
- * if it does not describe exactly one, as with `or` or `co`, or one that clients cannot create.
+ * The element that a filter describes: `type eq "work" and primary eq true` is `{type: "work", primary: true}`.
+ * Undefined if it does not describe exactly one, as with `or` or `co`, or one that clients can't create.
  */
 export function elementFromFilter(filter: ScimFilter): Record<string, JsonValue> | undefined {
   const element: Record<string, JsonValue> = {}

@@ -37,7 +37,7 @@ describe('without reading the group', () => {
     ).toEqual({ needed: false, add: ['c', 'd'], remove: ['a', 'b', 'x', 'y'] })
   })
 
-  test('the last word counts', () => {
+  test('the last operation wins', () => {
     expect(
       change([
         { op: 'add', path: 'members', value: [{ value: 'c' }] },
@@ -49,7 +49,7 @@ describe('without reading the group', () => {
   })
 })
 
-describe('with the present members', () => {
+describe('with the current members', () => {
   test('replace, also with nothing', () => {
     expect(change([{ op: 'replace', path: 'members', value: [{ value: 'b' }, { value: 'c' }] }])).toEqual({
       needed: true,
@@ -68,7 +68,7 @@ describe('with the present members', () => {
     expect(change([{ op: 'remove', path: 'members[value sw "a"]' }])).toMatchObject({ needed: true, remove: ['a'] })
   })
 
-  test('remove all reaches those added before it', () => {
+  test('remove all includes members added before it', () => {
     const operations = [
       { op: 'add', path: 'members', value: [{ value: 'c' }] },
       { op: 'remove', path: 'members' },
@@ -103,7 +103,7 @@ test.each([
   expect(memberReferences(operations)).toEqual([{ value: '1', type }])
 })
 
-test('a user and a group of one id are two members', () => {
+test('a user and a group with one id are two members', () => {
   const operations = parsePatch(schema, {
     Operations: [
       {

@@ -22,7 +22,7 @@ export interface MemberChange<M> {
   readonly remove: ReadonlySet<M>
 }
 
-/** Whether the change depends on the present members: all are removed, or a filter is not by value. */
+/** Whether the change depends on the current members: all are removed, or a filter is not by value. */
 export function needsPresentMembers(operations: readonly PatchOperation[]): boolean {
   return operations.some(
     (operation) =>
@@ -47,8 +47,8 @@ export function memberReferences(operations: readonly PatchOperation[]): MemberR
 const maxTests = 2_000_000
 
 /**
- * All operations are on `members`. `present` is used only if `needsPresentMembers` is true. `resolve` returns the same
- * object for every reference to the same member.
+ * All operations are on `members`. `present` is used only if `needsPresentMembers` is true. `resolve` returns the
+ * same object for every reference to the same member.
  */
 export function memberChange<M>(
   operations: readonly PatchOperation[],

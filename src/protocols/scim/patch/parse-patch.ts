@@ -12,9 +12,10 @@ export const maxOperations = 1000
 export const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 
 /**
- * A PatchOp message as typed operations, in order. Tolerates what clients send: other letter case, string booleans,
- * dotted, qualified and filtered keys in a value without a path, readOnly and unknown keys there (ignored); strictly,
- * only readOnly keys. `unknown` may refuse unknown ones. Throws invalidSyntax, invalidPath, invalidFilter, invalidValue, noTarget or mutability.
+ * A PatchOp message as typed operations, in order. Tolerates variants of clients: other letter case, string
+ * booleans, dotted, qualified and filtered keys in a value without a path, readOnly and unknown keys there
+ * (ignored); in strict mode, only readOnly keys. `unknown` may reject unknown ones. Throws invalidSyntax,
+ * invalidPath, invalidFilter, invalidValue, noTarget or mutability.
  */
 export function parsePatch(
   schema: ResourceSchema,
@@ -76,7 +77,7 @@ class OperationReader {
     return jsonInText(value) ?? value
   }
 
-  /** A value without a path: each of its keys is a path of its own. */
+  /** A value without a path: each of its keys is a separate path. */
   #keys(op: 'add' | 'replace', value: JsonValue | undefined, prefix = ''): PatchOperation[] {
     if (!isJsonObject(value))
       throw scimError('invalidValue', 'Operations: without a path, value must be an object of attributes.')
@@ -89,7 +90,7 @@ class OperationReader {
             'invalidPath',
             `value: the resource has no attribute ${quoted(key)}. Check the name, and the schema in /Schemas.`,
           )
-        // Some clients send an extension as if it were a resource of its own.
+        // Some clients send an extension like a separate resource.
         const isSchemas = prefix !== '' && key.toLowerCase() === 'schemas'
         if (part !== null && !isSchemas) this.#options.unknown?.(prefix + key)
         return []
@@ -178,7 +179,7 @@ export type PatchPath =
 
 /**
  * `attr`, `attr.sub`, `attr[filter]`, `attr[filter].sub`, each with or without a schema's URN, or the URN alone.
- * Undefined when the schemas have no such attribute. Throws invalidPath or invalidFilter when it is malformed.
+ * Undefined if the schemas have no such attribute. Throws invalidPath or invalidFilter if it is malformed.
  */
 export function parsePath(text: string, schema: ResourceSchema, options: FilterOptions = {}): PatchPath | undefined {
   if (text.length > maxPathLength)

@@ -11,7 +11,7 @@ import { type AttributeRef, ResourceSchema } from '#protocols/scim/resource-sche
 import { attribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
-/** Random resources and operations, all made from the schema's own tables. */
+/** Random resources and operations, generated from the schema's own tables. */
 const schema = new ResourceSchema(userSchema, [
   enterpriseUserSchema,
   {
@@ -65,7 +65,7 @@ const refs = Array.from(schema.attributes())
 const nameOf = ({ attribute: { name }, extension }: AttributeRef): string =>
   extension === undefined ? name : `${extension}:${name}`
 
-/** As it would be read back from a service: whole, in the schema's form, with what only the service sets. */
+/** As read back from a service: complete, in the schema's form, with what only the service sets. */
 const stored: fc.Arbitrary<JsonObject> = fc
   .record(Object.fromEntries(refs.map((ref) => [nameOf(ref), anyOf(ref.attribute)])), { requiredKeys: [] })
   .map((body) => {
@@ -78,7 +78,7 @@ const stored: fc.Arbitrary<JsonObject> = fc
   })
   .map(deepFrozen)
 
-/** Texts that hold JSON are elements where they are sent, but only texts where they are compared with. */
+/** Texts with JSON are elements in input, but only texts in comparisons. */
 const literal = (value: JsonValue): string => JSON.stringify(value).replace(/^"\{.*/, '"a"')
 
 const target: fc.Arbitrary<{ path: string; leaf: SchemaAttribute }> = fc.constantFrom(...refs).chain((ref) => {
@@ -122,7 +122,7 @@ function deepFrozen<T extends JsonValue>(value: T): T {
 const apply = (before: JsonObject, operations: readonly JsonObject[]): JsonObject =>
   applyPatch(schema, before, parsePatch(schema, deepFrozen({ Operations: operations }))).resource
 
-/** The outcome, or undefined when it was refused as it should be. Anything else that is thrown fails the test. */
+/** The outcome, or undefined if it was correctly rejected. Any other error fails the test. */
 function attempt(before: JsonObject, operations: readonly JsonObject[]): JsonObject | undefined {
   try {
     return apply(before, operations)
@@ -137,7 +137,7 @@ vi.setConfig({ testTimeout: 30_000 })
 const runs = { numRuns: 400 }
 
 describe('any input', () => {
-  test('is applied or refused with 400, and the given resource does not change', () => {
+  test('is applied or rejected with 400, and the given resource does not change', () => {
     let applied = 0
     fc.assert(
       fc.property(stored, fc.array(operation, { minLength: 1, maxLength: 4 }), (before, operations) => {
@@ -173,7 +173,7 @@ describe('any input', () => {
 })
 
 describe('a PATCH and the requests after it', () => {
-  test('the outcome, sent back by PUT, is the outcome', () => {
+  test('the outcome, sent back by PUT, stays the same', () => {
     fc.assert(
       fc.property(stored, fc.array(operation, { minLength: 1, maxLength: 3 }), (before, operations) => {
         const after = attempt(before, operations)
@@ -198,7 +198,7 @@ describe('a PATCH and the requests after it', () => {
   test('the same operation again changes nothing (RFC 7644 3.5.2.1: a value that exists is not added)', () => {
     fc.assert(
       fc.property(stored, operation, (before, one) => {
-        // What picks its element by a part that it changes picks another one the second time.
+        // An operation that finds its element by a part that it changes finds another one the second time.
         const [path = ''] = one['path'] === undefined ? Object.keys(one['value'] ?? {}) : [String(one['path'])]
         const picks = path.includes('[') && !/^remove$/i.test(String(one['op']))
         if (picks && !/\[type .*\]\.(display|country|door)$/.test(path)) return
@@ -211,7 +211,7 @@ describe('a PATCH and the requests after it', () => {
     )
   })
 
-  test('operations one by one are operations together', () => {
+  test('operations one by one equal operations together', () => {
     fc.assert(
       fc.property(stored, operation, operation, (before, one, two) => {
         const first = attempt(before, [one])

@@ -7,8 +7,8 @@ import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { userSchema } from '#protocols/scim/standard-schemas.ts'
 
 /**
- * Filters of a small grammar, written as text for the engine and judged by an oracle that knows nothing of schemas,
- * tokens or trees of ours.
+ * Filters of a small grammar, written as text for the engine and evaluated by an oracle that is independent of our
+ * schemas, tokens and trees.
  */
 interface Person {
   readonly userName?: string
@@ -61,7 +61,7 @@ function texts<T>(
   )
 }
 
-/** Conditions joined by and, or, not and parentheses; what joins by `or` inside `and` stands in parentheses. */
+/** Conditions joined by and, or, not and parentheses; `or` inside `and` is in parentheses. */
 function logic<T>(leaf: fc.Arbitrary<Judged<T>>): fc.Arbitrary<Judged<T>> {
   return fc.letrec<{ filter: Judged<T>; and: Judged<T>; or: Judged<T>; not: Judged<T>; term: Judged<T> }>((tie) => ({
     filter: fc.oneof({ maxDepth: 4, withCrossShrink: true }, leaf, tie('and'), tie('or'), tie('not')),
@@ -70,7 +70,7 @@ function logic<T>(leaf: fc.Arbitrary<Judged<T>>): fc.Arbitrary<Judged<T>> {
       text: parts.map(({ text }) => text).join(' and '),
       holds: (of: T) => parts.every(({ holds }) => holds(of)),
     })),
-    // Not in parentheses: and binds closer.
+    // Without parentheses: `and` binds more tightly.
     or: fc.array(fc.oneof(tie('term'), tie('and')), { minLength: 2, maxLength: 3 }).map((parts) => ({
       text: parts.map(({ text }) => text).join(' OR '),
       holds: (of: T) => parts.some(({ holds }) => holds(of)),

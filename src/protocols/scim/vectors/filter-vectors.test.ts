@@ -7,7 +7,7 @@ import { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { attribute } from '#protocols/scim/schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 
-/** Each row: where it comes from, the filter, and what it is of the resource. */
+/** Each row: its source, the filter, and its result for the resource. */
 type Row = readonly [source: string, filter: string, outcome: boolean | 'refused']
 
 const enterprise = enterpriseUserSchema.id
@@ -247,7 +247,7 @@ describe('scim.md 6: what public engines get wrong', () => {
   ])
 })
 
-describe('scim.md 3: what clients send', () => {
+describe('scim.md 3: client variants', () => {
   check([
     ['Entra 1', 'userName eq "3d5ebd41-4b0c-4c3a-9e3b-3c7ee2b3f6ac"', false],
     ['Entra 1', 'emails[type eq "work"].value eq "BJensen@example.com"', true],
@@ -277,7 +277,7 @@ describe('scim.md 3: what clients send', () => {
   ])('of groups: %s', (text, expected) => expect(outcome(text, group, tourGuides)).toBe(expected))
 })
 
-describe('strictly', () => {
+describe('strict mode', () => {
   test.each<[string, boolean | 'refused']>([
     ['userName eq "bjensen"', true],
     ['active eq true', true],

@@ -70,7 +70,7 @@ const babsMember = { display: 'Babs Jensen', $ref: 'https://example.com/v2/Users
 const james = { display: 'James Smith', $ref: 'https://example.com/v2/Users/08e1d05d', value: '08e1d05d' }
 const guides: JsonObject = { id: 'acbf3ae7', displayName: 'Tour Guides', members: [babsMember, james] }
 
-/** What the resource becomes: these attributes are so, the others as before. Undefined means gone. */
+/** The expected resource: these attributes change, the others stay. Undefined means removed. */
 type Becomes = Readonly<Record<string, JsonValue | undefined>>
 type Row = readonly [source: string, operations: JsonValue, outcome: Becomes | string]
 
@@ -469,7 +469,7 @@ describe('RFC 7643 7: mutability', () => {
   )
 })
 
-describe('scim.md 3 and 4: what clients send', () => {
+describe('scim.md 3 and 4: client variants', () => {
   const nothing: JsonObject = { userName: 'b' }
   check([
     ['Entra 3', [op('Replace', 'active', 'False')], { active: false }],
@@ -697,19 +697,19 @@ describe('scim.md 6: what public engines get wrong', () => {
     ['NUL', add('title', 'a\0'), 'invalidValue'],
   ])
 
-  test('no prototype was touched', () => expect(({} as Record<string, unknown>)['x']).toBeUndefined())
+  test('no prototype was changed', () => expect(({} as Record<string, unknown>)['x']).toBeUndefined())
 
   test('of a repeated name in a JSON object the last value counts, as in JSON.parse', () => {
     const twice = JSON.parse('{"title":"first","title":"last"}')
     expect(run(user, babs, add(undefined, twice))).toMatchObject({ title: 'last' })
   })
 
-  test('and so it is with names that differ by letter case only', () => {
+  test('the same for names that differ only in letter case', () => {
     expect(run(user, babs, add(undefined, { title: 'first', TITLE: 'last' }))).toMatchObject({ title: 'last' })
   })
 })
 
-describe('strictly', () => {
+describe('strict mode', () => {
   check(
     [
       [
