@@ -81,7 +81,7 @@ describe('valid configurations give no warning', () => {
       application({ workflows: 'sync', maps: 'mail', reads: 'mail, kind' }),
       workflow('sync', `- { taskType: set, names: [kind] }\n${provision('mail', 'kind')}`),
     ],
-    'a task loads what nobody can tell': [
+    'a task loads unknown attributes': [
       application({ workflows: 'sync', maps: 'mail', reads: 'phone' }),
       workflow('sync', `- { taskType: load }\n${provision('phone')}\n- { taskType: use, names: [room] }`),
     ],
@@ -94,7 +94,7 @@ describe('valid configurations give no warning', () => {
       workflow('sync', `- { taskType: call, name: more }\n${provision('b')}`),
       workflow('more', '- { taskType: set, names: [b] }'),
     ],
-    'the login and the pseudo names are always there': [
+    'the login and the pseudo names always exist': [
       application({ workflows: 'sync', maps: 'mail', reads: 'login, groups' }),
       workflow('sync', `- { taskType: use, names: [LOGIN, TREMOLO_USER_ID, groups] }\n${provision('mail')}`),
     ],

@@ -78,7 +78,7 @@ describe('the guard', () => {
     ['width', '\uff4aosé'],
     ['another alphabet of the same letters', '\u{1d423}\u{1d428}\u{1d42c}é'],
     ['composition', 'jose\u0301'],
-    ['accents, which some databases do not tell apart', 'jose'],
+    ['accents, which some databases do not distinguish', 'jose'],
     ['what is not seen', 'jo\u00ads\u200bé'],
     ['spaces', '  josé '],
   ])('spellings that a directory may treat as equal are one account: %s', async (_, spelling) => {

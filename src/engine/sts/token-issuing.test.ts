@@ -198,8 +198,8 @@ describe('a credential that is not accepted', () => {
     'expired within the tolerance': (cluster) => cluster.token({ seconds: -10 }),
     'about to expire': (cluster) => cluster.token({ seconds: 3 }),
     'not valid yet': (cluster) => cluster.token({ claims: { nbf: Math.floor(Date.now() / 1000) + 3600 } }),
-    'without an end': (cluster) => cluster.token({ claims: { exp: undefined } }),
-    'C2: of a user that is no service account': (cluster) => cluster.token({ claims: { sub: 'jane' } }),
+    'without an expiry': (cluster) => cluster.token({ claims: { exp: undefined } }),
+    'C2: of a user that is not a service account': (cluster) => cluster.token({ claims: { sub: 'jane' } }),
     'C2: of a look-alike name of the same length': (cluster) =>
       cluster.token({ claims: { sub: 'xxxxxx:xxxxxxxxxxxxxx:shop:cart' } }),
     'C2: of a name with one part more': (cluster) =>
@@ -209,7 +209,7 @@ describe('a credential that is not accepted', () => {
     'alg:none': () => new UnsecuredJWT({ sub: 'system:serviceaccount:shop:cart' }).encode(),
     huge: (cluster) => cluster.token({ claims: { filler: 'x'.repeat(20_000) } }),
     binary: () => Buffer.from([0, 255, 128, 10]).toString('latin1'),
-    'that is no JWT': () => 'abc.def.ghi',
+    'that is not a JWT': () => 'abc.def.ghi',
     empty: () => '',
   }
   for (const [name, make] of Object.entries(cases)) {

@@ -950,7 +950,7 @@ onEachDatabase('durable runs', (freshUrl) => {
     expect((await process.storage.audit.verify()).problems).toEqual([])
   })
 
-  test('a single process continues the runs of its predecessor at once', async () => {
+  test('a single process continues the runs of the previous one at once', async () => {
     const url = await freshUrl()
     if (readAddress(url).dialect === 'postgres') return
     const store = new MemoryTarget()

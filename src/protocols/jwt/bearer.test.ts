@@ -9,7 +9,7 @@ describe('readBearer', () => {
     }
   })
 
-  test('no header and other schemes are no bearer credential', () => {
+  test('a missing header and other schemes are not a bearer credential', () => {
     expect(readBearer({})).toEqual({ kind: 'none' })
     expect(readBearer({ authorization: 'Basic dTpw' })).toEqual({ kind: 'none' })
     expect(readBearer({ authorization: 'Bearer' })).toEqual({ kind: 'none' })

@@ -146,7 +146,7 @@ describe('an issuer with an invalid response counts as unavailable', () => {
       { issuer: 'https://evil.example.com', jwks_uri: 'https://evil.example.com' },
     ],
     ['names no issuer', discoveryPath, { jwks_uri: 'https://evil.example.com' }],
-    ['is no object', discoveryPath, []],
+    ['is not an object', discoveryPath, []],
     ['has no list of keys', keysPath, { keys: 'none' }],
     ['has too many keys', keysPath, { keys: Array.from({ length: 101 }, () => ({})) }],
     ['is too long', keysPath, { keys: [], padding: 'x'.repeat(300 * 1024) }],

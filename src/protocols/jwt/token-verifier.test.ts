@@ -64,7 +64,7 @@ describe('a token', () => {
     ['that is not valid yet', { ...good, nbf: now + 31 }, 'The token is not valid yet'],
     ['issued in the future', { ...good, iat: now + 331 }, 'The token is not valid yet'],
     ['that never ends', { ...good, exp: 1e300 }, 'The token is not valid'],
-    ['with an exp that is no number', { ...good, exp: '9999999999' }, 'The token is not valid'],
+    ['with an exp that is not a number', { ...good, exp: '9999999999' }, 'The token is not valid'],
   ])('%s is rejected', async (_case, claims, description) => {
     const clean = Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== undefined))
     expect(await refusal(await signedToken(key, clean))).toBe(description)

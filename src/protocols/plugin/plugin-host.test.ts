@@ -164,7 +164,7 @@ describe('hostile code does not harm the gateway, and the next call works', () =
       "setTimeout(() => { throw new Error('late') }); return new Promise(() => {})",
       'TARGET_FAILED',
     ],
-    ['a rejection nobody handles', "Promise.reject(new Error('late')); return new Promise(() => {})", 'TARGET_FAILED'],
+    ['an unhandled rejection', "Promise.reject(new Error('late')); return new Promise(() => {})", 'TARGET_FAILED'],
     ['an answer that is too large', "return 'x'.repeat(17e6)", 'TARGET_FAILED'],
     ['a cyclic answer', 'const x = {}; x.x = x; return x', 'TARGET_FAILED'],
     ['an answer that cannot be written', 'return 1n', 'TARGET_FAILED'],

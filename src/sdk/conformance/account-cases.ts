@@ -5,7 +5,7 @@ import { hasLookups } from '#sdk/target/target.ts'
 /** Users are created, changed and deleted, and each call can be repeated. */
 export const accountCases: readonly TargetCase[] = [
   {
-    name: 'a user that is not there is not found',
+    name: 'a missing user is not found',
     async run(fixture) {
       assert.equal(await stored(fixture, 'nobody'), undefined)
     },
@@ -34,7 +34,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'creating a user that is there as it should be succeeds; one that is not is a conflict, and stays',
+    name: 'creating an existing user with the same values succeeds; with others it is a conflict, and the user stays',
     async run(fixture) {
       const { target, attributes, groups, request, changes } = fixture
       const [many, one] = attributes
@@ -56,7 +56,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'a user that must be new is refused where there is one, in other letters too, and nothing changes',
+    name: 'a user that must be new is refused if one exists, in any letter case, and nothing changes',
     async run(fixture) {
       const { target, exactLogins, attributes, groups, request, changes } = fixture
       const [many, one] = attributes
@@ -77,7 +77,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'of several who create a user that must be new, one succeeds and the others are refused',
+    name: 'of several callers that create a user that must be new, one succeeds and the others are refused',
     async run(fixture) {
       const { target, attributes, request } = fixture
       const user = userOf('ada', { [attributes[0]]: ['a@x.test'] })
@@ -89,7 +89,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'deleting a user twice succeeds, and so does deleting one that never was',
+    name: 'deleting a user twice succeeds, and so does deleting one that never existed',
     async run({ target, attributes, request, ...fixture }) {
       const user = userOf('ada')
       await target.createUser(user, attributes, request)
@@ -100,7 +100,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'a user that was deleted can be created again, without what it had',
+    name: 'a deleted user can be created again, without its former data',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       await target.createUser(userOf('ada', { [attributes[0]]: ['a@x.test'] }, [groups[0]]), attributes, request)
@@ -110,7 +110,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'the same change twice is the same as once',
+    name: 'repeating a change has no effect',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       await target.createUser(userOf('ada'), attributes, request)
@@ -122,7 +122,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'addOnly takes nothing away',
+    name: 'addOnly removes nothing',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       const [many, one, other] = attributes
@@ -137,7 +137,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'attributes that are not listed stay as they are',
+    name: 'attributes that are not listed stay unchanged',
     async run(fixture) {
       const { target, attributes, request } = fixture
       const [many, one, other] = attributes
@@ -150,7 +150,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'keepGroups leaves memberships alone, whatever the user says',
+    name: 'keepGroups keeps memberships, even if the user has other groups',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       await target.createUser(userOf('ada', {}, [groups[0], groups[1]]), attributes, request)
@@ -162,7 +162,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'one user does not touch another',
+    name: 'changing one user does not change another',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       await target.createUser(userOf('ada', { [attributes[0]]: ['a@x.test'] }, [groups[0]]), attributes, request)
@@ -193,7 +193,7 @@ export const accountCases: readonly TargetCase[] = [
       }) satisfies TargetCase,
   ),
   {
-    name: 'changes at the same time all land, none mixed with another',
+    name: 'concurrent changes are all made, and do not mix',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       const [, one, other] = attributes
@@ -216,7 +216,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'a user created several times at once exists once',
+    name: 'a user that is created concurrently exists once',
     async run(fixture) {
       const { target, attributes, request } = fixture
       const user = userOf('ada', { [attributes[0]]: ['a@x.test'] })
@@ -231,7 +231,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'of several who create one user differently, one succeeds and the others are told',
+    name: 'of several callers that create one user with different values, one succeeds and the others get an error',
     async run(fixture) {
       const { target, attributes, request } = fixture
       const attempts = await Promise.allSettled(
@@ -246,7 +246,7 @@ export const accountCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'an attribute that the target says it can store is stored, and any other is refused',
+    name: 'an attribute that the target reports as supported is stored, and any other is rejected',
     async run(fixture) {
       const { target, attributes, request } = fixture
       const users = (await target.storable?.())?.users ?? 'any'
@@ -263,7 +263,7 @@ export const accountCases: readonly TargetCase[] = [
 /** For targets that treat logins which differ only in letter case as one, like the rest of Gatehouse. */
 export const spellingCases: readonly TargetCase[] = [
   {
-    name: 'a login in other letters is the same user: found, changed and deleted, and never a second one',
+    name: 'a login in another letter case is the same user: found, changed and deleted, and never a second one',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       const [many, one] = attributes

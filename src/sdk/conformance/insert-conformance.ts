@@ -45,7 +45,7 @@ export function insertConformance(open: () => Promise<InsertFixture>, { test }: 
 }
 
 const cases: Readonly<Record<string, Case>> = {
-  'finds a person by login, in any letter case, with name and attributes': async (fixture) => {
+  'finds a user by login, in any letter case, with name and attributes': async (fixture) => {
     const [ada, ...others] = await found(fixture, equal(fixture.login, 'ADA'))
     assert.equal(others.length, 0)
     assert.ok(ada !== undefined)
@@ -54,7 +54,7 @@ const cases: Readonly<Record<string, Case>> = {
     assert.ok(ada.attributes.values('objectClass').length > 0)
   },
 
-  'reads an entry by its name, however that is written, and nothing for one that is not there': async (fixture) => {
+  'reads an entry by its name in any spelling, and nothing for a missing one': async (fixture) => {
     const at = async (base: Dn) =>
       (await fixture.insert.search({ base, scope: 'base', filter: anything, limit: 5 })).entries
     assert.deepEqual(keys(await at(Dn.parse(fixture.person('ada').toString().toUpperCase()))), [
@@ -66,7 +66,7 @@ const cases: Readonly<Record<string, Case>> = {
     assert.deepEqual(await at(fixture.person('ada)(objectClass=*')), [])
   },
 
-  'keeps to the scope': async (fixture) => {
+  'respects the scope': async (fixture) => {
     const people = fixture.person('ada').parent ?? fixture.suffix
     const filter: Filter = { kind: 'present', attribute: 'mail' }
     const count = async (base: Dn, scope: DirectoryPageSearch['scope']) =>
@@ -79,7 +79,7 @@ const cases: Readonly<Record<string, Case>> = {
     assert.equal(await count(people.child('ou', 'nowhere'), 'sub'), 0)
   },
 
-  'combines clauses, and takes absence for neither true nor false': async (fixture) => {
+  'combines clauses, and treats absence as neither true nor false': async (fixture) => {
     const logins = async (filter: Filter) =>
       (await found(fixture, filter)).map(({ attributes }) => attributes.first(fixture.login)).sort()
     const [ada, bob] = [equal(fixture.login, 'ada'), equal(fixture.login, 'bob')]
@@ -94,7 +94,7 @@ const cases: Readonly<Record<string, Case>> = {
     assert.deepEqual(await logins(equal('mail', '*@example.com')), [])
   },
 
-  'gives every entry once, page by page, whatever their size': async (fixture) => {
+  'returns every entry once, page by page, for any page size': async (fixture) => {
     const all = keys(await found(fixture, anything))
     assert.ok(all.length >= 5)
     for (const limit of [1, 2, 3]) {
@@ -112,7 +112,7 @@ const cases: Readonly<Record<string, Case>> = {
     }
   },
 
-  'refuses a position that it did not give': async (fixture) => {
+  'rejects an unknown position': async (fixture) => {
     for (const after of ['', 'nonsense', 'bm9uc2Vuc2U', '{"a":1}']) {
       const search = { base: fixture.suffix, scope: 'sub', filter: anything, limit: 1, after } as const
       await assert.rejects(
@@ -122,7 +122,7 @@ const cases: Readonly<Record<string, Case>> = {
     }
   },
 
-  'tells a group its members, and whether somebody is one': async ({ insert, person, group }) => {
+  'returns the members of a group, and whether a user is one': async ({ insert, person, group }) => {
     const names = await insert.members(group('admins'), 10)
     assert.deepEqual(names.map(key).sort(), [key(person('ada')), key(person('bob'))].sort())
     assert.equal((await insert.members(group('admins'), 1)).length, 1)
@@ -135,7 +135,7 @@ const cases: Readonly<Record<string, Case>> = {
     assert.equal(await insert.isMember(group('admins'), Dn.parse('uid=ada,o=elsewhere')), false)
   },
 
-  'finds the groups of somebody by name, however that is written': async (fixture) => {
+  'finds the groups of a user by name, in any spelling': async (fixture) => {
     const isGroup: Filter = {
       kind: 'or',
       filters: ['groupOfUniqueNames', 'groupOfNames'].map((name) => equal('objectClass', name)),

@@ -8,7 +8,7 @@ const equal = (attribute: string, value: string): Filter => ({ kind: 'equal', at
 /** For targets with lookups. */
 export const lookupCases: readonly TargetCase[] = [
   {
-    name: 'look-up by login and by id',
+    name: 'lookup by login and by id',
     async run(fixture) {
       const target = await peopled(fixture)
       const { attributes, groups } = fixture
@@ -22,7 +22,7 @@ export const lookupCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'a group knows its members, by name and by id',
+    name: 'a group has its members, by name and by id',
     async run(fixture) {
       const target = await peopled(fixture)
       const group = await target.lookupGroupByName(fixture.groups[0], { members: true })
@@ -39,7 +39,7 @@ export const lookupCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'a member that leaves or is deleted is no member any more',
+    name: 'a member that leaves or is deleted is no longer a member',
     async run(fixture) {
       const target = await peopled(fixture)
       const { attributes, groups, request } = fixture
@@ -52,7 +52,7 @@ export const lookupCases: readonly TargetCase[] = [
   },
   ...searches(),
   {
-    name: 'hostile texts are found as themselves, and find nobody else',
+    name: 'hostile texts find only themselves',
     async run(fixture) {
       const { attributes, request } = fixture
       const target = await peopled(fixture)
@@ -66,7 +66,7 @@ export const lookupCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'pages follow one another without gap or overlap, and are the same when asked again',
+    name: 'pages follow one another without gap or overlap, and are the same when read again',
     async run(fixture) {
       const { attributes, request } = fixture
       const target = lookupsOf(fixture)

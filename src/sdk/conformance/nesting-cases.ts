@@ -94,7 +94,7 @@ export const nestingCases: readonly TargetCase[] = [
     assert.deepEqual((await membersOf(target, 'all')).groups, ['eng'])
   }),
   nestingCase(
-    'a deleted group is a member nowhere, also when there is one of its name again',
+    'a deleted group is no longer a member, even after another group got its name',
     async (target, fixture) => {
       const { request } = fixture
       const { eng, ops } = await made(target, fixture, 'all', 'eng', 'ops')

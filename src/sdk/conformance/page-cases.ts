@@ -8,7 +8,7 @@ import { hasLookups, type LookupTarget, type SearchQuery } from '#sdk/target/tar
 /** Orders and positions, for targets with lookups. */
 export const pageCases: readonly TargetCase[] = [
   {
-    name: 'search in order: by the first value, letter case folded, those without one last; and all in reverse',
+    name: 'search in order: by the first value without letter case, users without one last; and in reverse',
     async run(fixture) {
       const target = await peopled(fixture)
       const [mail, name] = fixture.attributes
@@ -24,7 +24,7 @@ export const pageCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'pages by position are those by offset, and the last has none behind it',
+    name: 'pages by position equal pages by offset, and the last has no next position',
     async run(fixture) {
       const target = await peopled(fixture)
       const [mail, name] = fixture.attributes
@@ -65,7 +65,7 @@ export const pageCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'times that the target serves are those that it shows',
+    name: 'times in searches equal the shown times',
     async run(fixture) {
       const target = await peopled(fixture)
       const ada = await target.lookupUserByLogin('ada')

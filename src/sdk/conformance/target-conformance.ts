@@ -80,7 +80,7 @@ export function targetConformance(
 /** Exactly the changes are reported. */
 const auditCases: readonly TargetCase[] = [
   {
-    name: 'audit: creating tells the entry, its attributes and its groups',
+    name: 'audit: creating reports the entry, its attributes and its groups',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       const [many, one] = attributes
@@ -92,7 +92,7 @@ const auditCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'audit: a change tells what was added, replaced and taken away',
+    name: 'audit: a change reports added, replaced and removed values',
     async run(fixture) {
       const { target, attributes, groups, request, changes } = fixture
       const [many, one, other] = attributes
@@ -111,7 +111,7 @@ const auditCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'audit: what changes nothing tells nothing',
+    name: 'audit: a call without changes reports nothing',
     async run({ target, attributes, groups, request, changes }) {
       const user = userOf('ada', { [attributes[0]]: ['a@x.test', 'b@x.test'] }, [groups[0]])
       await target.createUser(user, attributes, request)
@@ -122,7 +122,7 @@ const auditCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'audit: deleting tells the entry, once',
+    name: 'audit: deleting reports the entry, once',
     async run(fixture) {
       const { target, attributes, request, changes } = fixture
       await target.createUser(userOf('ada'), attributes, request)
@@ -134,7 +134,7 @@ const auditCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'audit: a password is never told',
+    name: 'audit: a password is never reported',
     async run({ target, attributes, request, changes }) {
       if (!hasPasswords(target)) return
       await target.createUser(userOf('ada'), attributes, request)
@@ -156,7 +156,7 @@ function assertTold({ changes }: TargetFixture, wanted: Partial<TargetChange>): 
 /** New logins, for targets that can rename users, and changes bound to a version, for targets that have versions. */
 const versionCases: readonly TargetCase[] = [
   {
-    name: 'a user takes a new login along with all it has, and other changes with it',
+    name: 'a renamed user keeps its data, and gets other changes with the new login',
     async run(fixture) {
       const { target, attributes, groups, request, changes } = fixture
       if (target.renamesUsers !== true) return
@@ -195,7 +195,7 @@ const versionCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'a login that is taken is a conflict, and nothing is changed',
+    name: 'a login that is taken is a conflict, and nothing changes',
     async run(fixture) {
       const { target, attributes, request } = fixture
       if (target.renamesUsers !== true) return
@@ -209,7 +209,7 @@ const versionCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'every change is a new version, and what changes nothing is none',
+    name: 'every change gives a new version, and a call without changes does not',
     async run(fixture) {
       const { target, attributes, groups, request } = fixture
       if (target.keepsVersions !== true) return
@@ -226,7 +226,7 @@ const versionCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'of many changes that expect one version, one is made',
+    name: 'of many changes that expect one version, one succeeds',
     async run(fixture) {
       const { target, attributes, request } = fixture
       if (target.keepsVersions !== true) return
@@ -248,7 +248,7 @@ const versionCases: readonly TargetCase[] = [
     },
   },
   {
-    name: 'deleting is bound to a version as well',
+    name: 'deleting can be bound to a version',
     async run(fixture) {
       const { target, attributes, request } = fixture
       if (target.keepsVersions !== true) return

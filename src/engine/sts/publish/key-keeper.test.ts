@@ -152,7 +152,7 @@ describe('keeping keys', () => {
 
   test.each([
     ['a day', { 'cache-control': 'public, max-age=86400' }, 86_400],
-    ['nobody knows how long', {}, 3600],
+    ['an unknown time', {}, 3600],
     ['a day in a cache on the way', { 'cache-control': 'max-age=60, s-maxage=86400', age: '5' }, 86_460],
   ])('waits for documents that are cached for %s', async (_name, headers, seconds) => {
     site.headers = headers

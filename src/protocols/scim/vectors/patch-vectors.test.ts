@@ -205,7 +205,7 @@ describe('RFC 7644 3.5.2.1 add', () => {
       { emails: [work, home, { value: home.value, type: 'other' }] },
     ],
     [
-      'what is said anew of a value that is there',
+      'other parts of an existing value',
       add('emails', [{ ...home, display: 'Babs' }]),
       { emails: [work, { ...home, display: 'Babs' }] },
     ],
@@ -671,7 +671,7 @@ describe('scim.md 6: what public engines get wrong', () => {
     ['no op', [{ path: 'title', value: 'x' }], 'invalidSyntax'],
     ['an operation that is none', ['x'], 'invalidSyntax'],
     ['no operations', [], 'invalidSyntax'],
-    ['operations that are no list', {}, 'invalidSyntax'],
+    ['operations that are not a list', {}, 'invalidSyntax'],
     ['__proto__ path', add('__proto__.x', 1), 'invalidPath'],
     ['constructor path', add('constructor.prototype.x', 1), 'invalidPath'],
     ['prototype path', replace('prototype', 1), 'invalidPath'],
