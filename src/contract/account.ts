@@ -25,7 +25,7 @@ export const accountPaths = {
 export interface AccountView {
   readonly login: string
   readonly displayName: string
-  /** The login time of this session. Absent for a caller without a session, who can change nothing. */
+  /** Absent for a caller without a session, who can change nothing. */
   readonly session?: {
     readonly id: string
     readonly chain: string
@@ -56,7 +56,7 @@ export interface AccountSession {
   readonly started: string
   readonly lastUsed: string
   readonly expires: string
-  /** The browser's own description (User-Agent): untrusted text. */
+  /** The address and the User-Agent at login: untrusted text. */
   readonly address: string
   readonly agent: string
 }

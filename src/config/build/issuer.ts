@@ -209,7 +209,7 @@ function readInside(
   )
 }
 
-/** The chain with the lowest level: the user of the typed code is not known yet, and a stronger chain follows then. */
+/** The chain with the lowest level: the application of a typed code is not known yet, and may require more later. */
 function weakest(trusts: readonly IssuerTrust[], { state }: BuildContext): string | undefined {
   const level = (chain: string): number => state.draft.chains.get(chain)?.config.level ?? Number.POSITIVE_INFINITY
   return trusts.map(({ chain }) => chain).toSorted((one, other) => level(one) - level(other))[0]

@@ -209,7 +209,7 @@ function streamed(
   return body
 }
 
-/** Frees the slot before the last byte, so that sequential requests always find one. */
+/** Ends the report before the last byte, so that sequential requests find a free slot. */
 async function* endedBy(pieces: AsyncGenerator<string>, stop: () => Promise<void>): AsyncGenerator<string> {
   try {
     yield* pieces

@@ -62,7 +62,7 @@ export class ReportTable {
   #truncated = false
 
   /**
-   * Reads one row more than `limit` to see if there are more. INTERNAL for a field that the statement did not
+   * The cursor must return rows beyond `limit` if there are any. INTERNAL for a field that the statement did not
    * select.
    */
   constructor(report: ServedReport, cursor: ReportCursor, limit: number) {

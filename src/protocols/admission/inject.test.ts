@@ -372,7 +372,7 @@ describe('pods without requests', () => {
 describe('users, groups and modes (A7)', () => {
   const mode = (pod: Pod): unknown => variables(sidecar(pod))['STS_FILE_MODE']
   test.each([
-    ['no container sets it', {}, {}, 65532, '0444'],
+    ['nothing sets them', {}, {}, 65532, '0444'],
     ['the annotation', { 'tremolo.io/user': '1234', 'tremolo.io/group': '99' }, {}, 1234, '0444'],
     ['all containers share a user', {}, { securityContext: { runAsUser: 1000 } }, 1000, '0400'],
     ['the pod has a group', {}, { securityContext: { fsGroup: 2000 } }, 65532, '0440'],

@@ -114,7 +114,7 @@ function obstacleOf(pod: Pod): string | undefined {
 const systemLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os']
 const windowsBuild = 'node.kubernetes.io/windows-build'
 
-/** The pod may only run on nodes with another system. */
+/** Whether the pod can only run on Windows nodes. */
 function isForWindows({ spec }: Pod): boolean {
   if (spec.os?.name !== undefined) return spec.os.name === 'windows'
   const selector = spec.nodeSelector ?? {}

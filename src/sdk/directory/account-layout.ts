@@ -36,7 +36,7 @@ export const layoutParameters = {
   }),
 }
 
-/** Relative names, to be put below a suffix. */
+/** The layout relative to a suffix. */
 export function parseLayout(
   given: ParsedParameters<typeof layoutParameters>,
   params: Params,

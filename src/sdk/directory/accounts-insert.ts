@@ -104,7 +104,7 @@ export class AccountsInsert implements DirectoryInsert {
     return logins.map((login) => this.#shape.personName(login))
   }
 
-  /** By the attribute names of the current search. */
+  /** Tests the filter with the attribute names of a search for several entries. */
   #single(entry: InsertEntry | undefined, part: Part, filter: Filter): DirectoryPage<InsertEntry> {
     return { entries: entry !== undefined && matches(filter, this.#shape.source(entry, part)) ? [entry] : [] }
   }

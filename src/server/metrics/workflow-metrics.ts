@@ -26,7 +26,7 @@ interface Figures {
 const keptMillis = 2000
 /** How long a scrape waits for a database that is down. */
 const readMillis = 5000
-/** The maximum count. */
+/** Grants beyond this number are not counted. */
 const maxGrants = 500
 
 /** Metrics of workflows and jobs. Counts in the database are read at each scrape. */

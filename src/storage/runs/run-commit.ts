@@ -297,7 +297,7 @@ async function moveCancelled(tx: SqlTransaction, step: StepCommit): Promise<Move
   throw voidClaim(step.run)
 }
 
-/** Waiting to ready. */
+/** From `waiting` to `ready`. */
 export async function signalRun(
   tx: SqlTransaction,
   id: string,
@@ -318,7 +318,7 @@ async function endWait(tx: SqlTransaction, { id, now }: LockedRun): Promise<void
   await deleteTimersOfRun(tx, id)
 }
 
-/** Incident to ready. */
+/** From `incident` to `ready`. */
 export async function resumeRun(
   tx: SqlTransaction,
   intervention: Intervention,
