@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -132,6 +132,8 @@ path "transit/sign/cloud/*" { capabilities = ["update"] }`
         ],
       },
     })
+    // A gateway answers before it has published its first key.
+    await vi.waitFor(() => expect(existsSync(join(documents, 'cloud', 'certs'))).toBe(true), { timeout: 60_000 })
     verifier = new Verifier(`${site.url}/cloud`)
   }, 240_000)
 
