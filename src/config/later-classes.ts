@@ -123,7 +123,7 @@ const otherwise = new Map([
   ],
 ])
 
-/** Why there is no module of that name: it is mistyped, is not needed, or comes with a later version. */
+/** Why no module has that name: it is mistyped, is not needed, or comes with a later version. */
 export function unknownClass(registry: Pick<Registry<Named>, 'unknown'>, name: string): string {
   const instead = otherwise.get(name)
   if (instead !== undefined) return `"${name}" ${instead}`

@@ -105,7 +105,7 @@ export class LocatedYaml {
 
   /**
    * Reads the text at `path` as YAML: its content becomes part of this document, with positions in the outer text,
-   * and so do its syntax errors. Does nothing if there is no text.
+   * and so do its syntax errors. Does nothing without text.
    */
   embed(path: Path): void {
     const { node, rest } = this.#find(path)

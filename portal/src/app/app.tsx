@@ -63,7 +63,7 @@ function Waiting({ error, onRetry }: { readonly error: Error | null; readonly on
   )
 }
 
-/** There are no themed parts around it. */
+/** It is shown without themed parts around it. */
 function RegistrationFailure({ error, reset }: ErrorComponentProps) {
   return (
     <Themed colours={defaultColours}>

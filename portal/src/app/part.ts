@@ -1,4 +1,4 @@
-/** A lazily loaded part of the portal failed to load: there is no connection, or a new version. */
+/** A lazily loaded part of the portal failed to load: the connection is lost, or a new version was installed. */
 export class MissingPart extends Error {}
 
 /** Loads a part; the error view offers to reload the page, since a browser does not fetch a failed part again. */

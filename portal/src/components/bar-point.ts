@@ -1,7 +1,7 @@
 /** The label and lengths of one bar of each series. */
 export interface BarPoint {
   readonly label: string
-  /** The value of a series, by its name. Null if there is no value, not even 0. */
+  /** The value of a series, by its name. Null if the series has no value, not even 0. */
   readonly [name: string]: string | number | null
 }
 

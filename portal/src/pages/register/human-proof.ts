@@ -2,7 +2,7 @@ import type { HumanCheckView } from '#contract/register.ts'
 import { fetchChallenge } from '../../api/register.ts'
 import { silentToken } from './provider-script.ts'
 
-/** Returns the value of `reCaptchaCode`; undefined if there is no check. */
+/** Returns the value of `reCaptchaCode`; undefined if no check is configured. */
 export type HumanProof = () => Promise<string | undefined>
 
 export const noProof: HumanProof = async () => undefined

@@ -25,7 +25,7 @@ export const parameters = {
   jwksURL: parsed('URL', parseTrustedUrl, {
     about: 'The keys of such an issuer; without them an id_token is trusted because of whom it came from over TLS.',
   }),
-  responseType: choice(['code'], { about: '`code`; there is no other.', fallback: 'code' }),
+  responseType: choice(['code'], { about: 'Only `code` is supported.', fallback: 'code' }),
   scope: text({ about: 'Requested scopes; must include `openid`.', fallback: 'openid email profile' }),
   forceAuthentication: flag({
     about:

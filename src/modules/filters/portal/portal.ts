@@ -79,13 +79,13 @@ const parameters = {
       'Path of [filters.CheckSession](filters.CheckSession.md). Without it, users are not warned before the session ends.',
   }),
   register: parsed('path', readPath, {
-    about: 'Path of [filters.Register](filters.Register.md). Without it, there is no such page.',
+    about: 'Path of [filters.Register](filters.Register.md). Without it, the portal does not show that page.',
   }),
   token: parsed('path', readPath, {
-    about: 'Path of [filters.TokenApi](filters.TokenApi.md). Without it, there is no such page.',
+    about: 'Path of [filters.TokenApi](filters.TokenApi.md). Without it, the portal does not show that page.',
   }),
   account: parsed('path', readPath, {
-    about: 'Path of [filters.Account](filters.Account.md). Without it, there is no such page.',
+    about: 'Path of [filters.Account](filters.Account.md). Without it, the portal does not show that page.',
   }),
   captcha: choice(captchas, {
     about: 'The provider whose scripts pages may load, if filters.Register uses its human check.',

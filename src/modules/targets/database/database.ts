@@ -41,7 +41,7 @@ const parameters = {
   }),
   seed: text({
     about:
-      'A JSON file in the configuration folder with users and groups, loaded once, while there are no users. For demonstrations.',
+      'A JSON file in the configuration folder with users and groups, loaded once, while the directory is empty. For demonstrations.',
   }),
 }
 
