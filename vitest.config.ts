@@ -4,6 +4,13 @@ import CrashedPages from './test/support/crashed-pages.ts'
 import FailedTests from './test/support/failed-tests.ts'
 import { LongFirst } from './test/support/long-first.ts'
 
+/** For tiers with real servers: their tests wait as long as a machine needs that is four times slower. */
+const realParts = {
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 20_000 } },
+}
+
 /** One project per test tier; `test/run.ts` runs them in order and reports each tier's time. */
 export default defineConfig({
   test: {
@@ -26,45 +33,41 @@ export default defineConfig({
       {
         test: {
           name: 'conformance',
+          ...realParts,
+          // Files of a worker share what they import: a new process per file would take a sixth of the CPU time.
+          isolate: false,
           include: ['src/**/*.conformance.test.ts'],
           globalSetup: ['test/support/postgres-setup.ts', 'test/support/slapd-setup.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
         test: {
           name: 'kube',
+          ...realParts,
           include: ['src/**/*.kube.test.ts', 'test/kube/**/*.kube.test.ts'],
           globalSetup: ['test/support/kube-setup.ts', 'test/support/helm-setup.ts', 'test/support/openbao-setup.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
         test: {
           name: 'stories',
+          ...realParts,
           include: ['test/stories/**/*.test.ts'],
           globalSetup: [
             'test/support/postgres-setup.ts',
             'test/support/python-setup.ts',
             'test/support/slapd-setup.ts',
           ],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
         },
       },
       {
         test: {
           name: 'browser',
+          ...realParts,
           include: ['test/browser/**/*.browser.test.ts'],
           globalSetup: ['test/support/chromium-setup.ts'],
-          testTimeout: 120_000,
-          // As locators wait: a page that loads what it shows is not ready within the usual second.
-          expect: { poll: { timeout: 20_000 } },
-          // The browser itself fails at times, which `CrashedPages` tells; a page that works wrongly is not tried again.
+          // The browser itself fails at times, which `CrashedPages` reports; a page that fails is not tried again.
           retry: { count: 1, condition: /Page crashed/ },
-          hookTimeout: 120_000,
         },
       },
     ],

@@ -14,7 +14,14 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     manifest: 'manifest.json',
-    // One file for the shared parts of most pages, instead of dozens of small ones before the first paint.
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: 4 }] } } },
+    // One file for the shared parts of most pages, instead of dozens of small ones before the first paint. Long lists
+    // and the console are not among them.
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [{ name: 'shared', test: /^(?!.*(?:virtual|pages\/console))/, minShareCount: 6 }],
+        },
+      },
+    },
   },
 })

@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest'
-import { directoryInserts } from '#catalog/catalog.ts'
-import { targets } from '#catalog/targets.ts'
-import { holdNobody, insertCoverage, sameCode, targetCoverage } from '#testing/hostile-coverage.ts'
+import { directoryInserts, targets } from '#catalog/catalog.ts'
+import { insertCoverage, sameCode, targetCoverage, targetsWithoutUsers } from '#testing/hostile-coverage.ts'
 
 const rows = (table: Readonly<Record<string, { readonly className: string }>>): string[] =>
   Object.values(table).map(({ className }) => className)
 
 test('every target and every insert has a row in the table of hostile values', () => {
-  const known = new Set<string>([...rows(targetCoverage), ...holdNobody, ...Object.keys(sameCode)])
+  const known = new Set<string>([...rows(targetCoverage), ...targetsWithoutUsers, ...Object.keys(sameCode)])
   expect([...known].sort()).toEqual(
     targets
       .all()

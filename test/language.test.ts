@@ -92,16 +92,22 @@ const findings = (texts: Iterable<Text>): string[] =>
   )
 
 const pages = globSync(['*.md', 'docs/**/*.md', 'examples/**/README.md', 'deploy/**/*.md'])
-  // Written from test titles by `npm run specification`, and from comments by `npm run reference`.
-  .filter((file) => file !== 'docs/specification.md' && file !== 'docs/reference/sdk.md')
+  // Written from test titles by `npm run specification`.
+  .filter((file) => file !== 'docs/specification.md')
 const sources = globSync('src/**/*.ts').filter((file) => !/\.test\.ts$|conformance/.test(file))
 
 test('docs are in plain English', () => {
   expect(pages.flatMap((file) => findings(prose(file)))).toEqual([])
 })
 
-test('messages of the portal are in plain English', () => {
-  expect(findings(messages('portal/src/i18n/en.json'))).toEqual([])
+test('messages of the portal and of the other pages are in plain English', () => {
+  for (const file of [
+    'portal/src/i18n/en.json',
+    'portal/src/i18n/console/en.json',
+    'src/sdk/filter/page-texts/en.json',
+  ]) {
+    expect(findings(messages(file))).toEqual([])
+  }
 })
 
 test('errors, logs, descriptions and the command line are in plain English', () => {

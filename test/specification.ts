@@ -437,7 +437,7 @@ export const statements: readonly Statement[] = [
   ...of(
     '4.2',
     by(
-      'src/modules/workflow-tasks/load-groups-from-target/load-groups-from-target.test.ts',
+      'src/modules/workflow-tasks/load-user/load-groups-from-target.test.ts',
       "adds the target's groups to the user's",
     ),
     'The group workflow loads the current groups of the user from the target',

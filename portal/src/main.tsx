@@ -3,9 +3,10 @@ import './app/portal.css'
 import { setNonce } from 'get-nonce'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
+import { chooseLanguage } from '#contract/languages.ts'
 import { App } from './app/app.tsx'
-import { loadCatalogue, rememberedLanguage, TranslationProvider } from './app/i18n.tsx'
-import { chooseLanguage } from './app/language.ts'
+import { loadCatalogue, showCatalogue } from './app/catalogues.ts'
+import { rememberedLanguage, TranslationProvider } from './app/i18n.tsx'
 import { settings } from './app/settings.ts'
 
 // For the one style that an open dialog adds.
@@ -15,6 +16,7 @@ const element = document.getElementById('portal')
 if (element === null) throw new Error('the page has no place for the portal')
 
 const language = chooseLanguage(rememberedLanguage(), navigator.languages)
+document.documentElement.lang = language
 const catalogue = await loadCatalogue(language).catch(() => undefined)
 
 if (catalogue === undefined) {
@@ -24,6 +26,7 @@ if (catalogue === undefined) {
   again.textContent = "The portal couldn't load. Reload the page."
   element.append(again)
 } else {
+  showCatalogue(language, catalogue)
   createRoot(element).render(
     <StrictMode>
       <TranslationProvider first={{ language, catalogue }}>

@@ -1,56 +1,69 @@
 import { globSync, readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
-import { languages } from '../src/app/language.ts'
+import { describe, expect, test } from 'vitest'
+import { languages } from '#contract/languages.ts'
 
-const folder = 'portal/src'
-const read = (language: string): Record<string, string> =>
-  JSON.parse(readFileSync(`${folder}/i18n/${language}.json`, 'utf8'))
-const english = read('en')
+/** The portal has its texts, and so have the pages without scripts. */
+const sets = [
+  { folder: 'portal/src/i18n', users: 'portal/src/**/*.{ts,tsx}' },
+  { folder: 'portal/src/i18n/console', users: 'portal/src/**/*.{ts,tsx}' },
+  { folder: 'src/sdk/filter/page-texts', users: 'src/{sdk/filter,modules,engine}/**/*.ts' },
+] as const
+
+const read = (language: string, folder: string = sets[0].folder): Record<string, string> =>
+  JSON.parse(readFileSync(`${folder}/${language}.json`, 'utf8'))
 const others = Object.keys(languages).filter((language) => language !== 'en')
-const sources = globSync(`${folder}/**/*.{ts,tsx}`).map((file) => readFileSync(file, 'utf8'))
-const literals = new Set(sources.flatMap((source) => Array.from(source.matchAll(/'([\w.]+)'/g), (match) => match[1])))
 const placeholders = (text = ''): string[] => (text.match(/\{\w+\}/g) ?? []).sort()
 
-test('there is a catalogue for every language, and a language for every catalogue', () => {
-  const files = globSync(`${folder}/i18n/*.json`).map((file) => file.split('/').at(-1)?.replace('.json', ''))
-  expect(files.sort()).toEqual(Object.keys(languages).sort())
-})
-
-test.each(others)('%s has exactly the messages of English, with the same placeholders', (language) => {
-  const catalogue = read(language)
-  expect(Object.keys(catalogue).sort()).toEqual(Object.keys(english).sort())
-  const differing = Object.keys(english).filter(
-    (key) => placeholders(catalogue[key]).join() !== placeholders(english[key]).join(),
+describe.each(sets)('$folder', ({ folder, users }) => {
+  const english = read('en', folder)
+  const sources = globSync(users)
+    .filter((file) => !file.endsWith('.test.ts'))
+    .map((file) => readFileSync(file, 'utf8'))
+  const literals = new Set(
+    sources.flatMap((source) => Array.from(source.matchAll(/['"]([\w.]+)['"]/g), (match) => match[1])),
   )
-  expect(differing).toEqual([])
-})
 
-test.each(Object.keys(languages))('%s has no empty message, and its keys are in order', (language) => {
-  const catalogue = read(language)
-  expect(Object.entries(catalogue).filter(([, text]) => text.trim() === '')).toEqual([])
-  expect(Object.keys(catalogue)).toEqual(Object.keys(catalogue).sort())
-})
-
-test('every language is translated', () => {
-  const long = Object.keys(english).filter((key) => (english[key] ?? '').split(' ').length > 3)
-  const same = others.flatMap((language) => {
-    const catalogue = read(language)
-    return long.filter((key) => catalogue[key] === english[key]).map((key) => `${language} ${key}`)
+  test('there is a catalogue for every language, and a language for every catalogue', () => {
+    const files = globSync(`${folder}/*.json`).map((file) => file.split('/').at(-1)?.replace('.json', ''))
+    expect(files.sort()).toEqual(Object.keys(languages).sort())
   })
-  expect(same).toEqual([])
-})
 
-test('every message is used', () => {
-  const unused = Object.keys(english).filter(
-    (key) => !literals.has(key) && !literals.has(key.replace(/\.(?:one|other)$/, '')),
-  )
-  expect(unused).toEqual([])
-})
+  test.each(others)('%s has exactly the messages of English, with the same placeholders', (language) => {
+    const catalogue = read(language, folder)
+    expect(Object.keys(catalogue).sort()).toEqual(Object.keys(english).sort())
+    const differing = Object.keys(english).filter(
+      (key) => placeholders(catalogue[key]).join() !== placeholders(english[key]).join(),
+    )
+    expect(differing).toEqual([])
+  })
 
-test('a message that depends on a number has both forms', () => {
-  const keys = Object.keys(english)
-  const lonely = keys.filter((key) => key.endsWith('.one') && !keys.includes(key.replace(/one$/, 'other')))
-  expect(lonely).toEqual([])
+  test.each(Object.keys(languages))('%s has no empty message, and its keys are in order', (language) => {
+    const catalogue = read(language, folder)
+    expect(Object.entries(catalogue).filter(([, text]) => text.trim() === '')).toEqual([])
+    expect(Object.keys(catalogue)).toEqual(Object.keys(catalogue).sort())
+  })
+
+  test('every language is translated', () => {
+    const long = Object.keys(english).filter((key) => (english[key] ?? '').split(' ').length > 3)
+    const same = others.flatMap((language) => {
+      const catalogue = read(language, folder)
+      return long.filter((key) => catalogue[key] === english[key]).map((key) => `${language} ${key}`)
+    })
+    expect(same).toEqual([])
+  })
+
+  test('every message is used', () => {
+    const unused = Object.keys(english).filter(
+      (key) => !literals.has(key) && !literals.has(key.replace(/\.(?:one|other)$/, '')),
+    )
+    expect(unused).toEqual([])
+  })
+
+  test('a message that depends on a number has both forms', () => {
+    const keys = Object.keys(english)
+    const lonely = keys.filter((key) => key.endsWith('.one') && !keys.includes(key.replace(/one$/, 'other')))
+    expect(lonely).toEqual([])
+  })
 })
 
 /** The visible text of a button, and its accessible name. */

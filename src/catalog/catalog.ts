@@ -1,22 +1,55 @@
-import { authMechanisms } from '#catalog/auth-mechanisms.ts'
-import { filters } from '#catalog/filters.ts'
-import { targets } from '#catalog/targets.ts'
-import { valueSources } from '#catalog/value-sources.ts'
 import { createRegistry } from '#kernel/registry.ts'
-import file from '#modules/audit-sinks/file/file.ts'
-import https from '#modules/audit-sinks/https/https.ts'
-import syslog from '#modules/audit-sinks/syslog/syslog.ts'
+import fileSink from '#modules/audit-sinks/file/file.ts'
+import httpsSink from '#modules/audit-sinks/https/https.ts'
+import syslogSink from '#modules/audit-sinks/syslog/syslog.ts'
+import anonymous from '#modules/auth-mechanisms/anonymous/anonymous.ts'
+import authorization from '#modules/auth-mechanisms/authorization/authorization.ts'
+import bearerToken from '#modules/auth-mechanisms/bearer-token/bearer-token.ts'
+import formLogin from '#modules/auth-mechanisms/form-login/form-login.ts'
+import generateOidcTokens from '#modules/auth-mechanisms/generate-oidc-tokens/generate-oidc-tokens.ts'
+import includeChain from '#modules/auth-mechanisms/include-chain/include-chain.ts'
+import jitProvision from '#modules/auth-mechanisms/jit-provision/jit-provision.ts'
+import loginService from '#modules/auth-mechanisms/login-service/login-service.ts'
+import mappingMechanism from '#modules/auth-mechanisms/mapping/mapping.ts'
+import oauth2Jwt from '#modules/auth-mechanisms/oauth2-jwt/oauth2-jwt.ts'
+import oauth2K8sServiceAccount from '#modules/auth-mechanisms/oauth2-k8s-service-account/oauth2-k8s-service-account.ts'
+import openIdConnect from '#modules/auth-mechanisms/openid-connect/openid-connect.ts'
+import passkey from '#modules/auth-mechanisms/passkey/passkey.ts'
+import pluginMechanism from '#modules/auth-mechanisms/plugin/plugin.ts'
+import serviceAccount2Claims from '#modules/auth-mechanisms/service-account-2-claims/service-account-2-claims.ts'
+import totp from '#modules/auth-mechanisms/totp/totp.ts'
 import alwaysFail from '#modules/authorizations/always-fail/always-fail.ts'
 import javaScriptAuthorization from '#modules/authorizations/javascript-authorization/javascript-authorization.ts'
-import database from '#modules/directory-inserts/database/database.ts'
-import ldap from '#modules/directory-inserts/ldap/ldap.ts'
-import target from '#modules/directory-inserts/target/target.ts'
-import directory from '#modules/dynamic-workflows/directory/directory.ts'
-import javascript from '#modules/dynamic-workflows/javascript/javascript.ts'
-import sql from '#modules/dynamic-workflows/sql/sql.ts'
+import databaseInsert from '#modules/directory-inserts/database/database.ts'
+import ldapInsert from '#modules/directory-inserts/ldap/ldap.ts'
+import targetInsert from '#modules/directory-inserts/target/target.ts'
+import directoryDynamicWorkflow from '#modules/dynamic-workflows/directory/directory.ts'
+import javaScriptDynamicWorkflow from '#modules/dynamic-workflows/javascript/javascript.ts'
+import sqlDynamicWorkflow from '#modules/dynamic-workflows/sql/sql.ts'
+import account from '#modules/filters/account/account.ts'
+import approvalLink from '#modules/filters/approval-link/approval-link.ts'
+import callWorkflowFilter from '#modules/filters/call-workflow/call-workflow.ts'
+import checkSession from '#modules/filters/check-session/check-session.ts'
+import developmentIssuer from '#modules/filters/development-issuer/development-issuer.ts'
+import eventKeys from '#modules/filters/event-keys/event-keys.ts'
+import eventPoll from '#modules/filters/event-poll/event-poll.ts'
+import issuer from '#modules/filters/issuer/issuer.ts'
+import main from '#modules/filters/main/main.ts'
+import passwords from '#modules/filters/passwords/passwords.ts'
+import pluginFilter from '#modules/filters/plugin/plugin.ts'
+import portal from '#modules/filters/portal/portal.ts'
+import register from '#modules/filters/register/register.ts'
+import scimGateway from '#modules/filters/scim-gateway/scim-gateway.ts'
+import scimJournal from '#modules/filters/scim-journal/scim-journal.ts'
+import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
+import stsInjector from '#modules/filters/sts-injector/sts-injector.ts'
+import stsToken from '#modules/filters/sts-token/sts-token.ts'
+import tokenApi from '#modules/filters/token-api/token-api.ts'
+import workflowAdmin from '#modules/filters/workflow-admin/workflow-admin.ts'
 import cleanUp from '#modules/jobs/clean-up/clean-up.ts'
 import expireAccess from '#modules/jobs/expire-access/expire-access.ts'
 import javaScriptJob from '#modules/jobs/javascript-job/javascript-job.ts'
+import mailOutcomes from '#modules/jobs/mail-outcomes/mail-outcomes.ts'
 import remindApprovers from '#modules/jobs/remind-approvers/remind-approvers.ts'
 import compositeNoReturn from '#modules/mappers/composite-no-return/composite-no-return.ts'
 import defaultEmail from '#modules/mappers/default-email/default-email.ts'
@@ -25,52 +58,131 @@ import javaScriptMapping from '#modules/mappers/javascript-mapping/javascript-ma
 import pluginMapper from '#modules/mappers/javascript-mapping/plugin-mapper.ts'
 import jsonPathMapping from '#modules/mappers/json-path-mapping/json-path-mapping.ts'
 import uuidGenerator from '#modules/mappers/uuid-generator/uuid-generator.ts'
-import none from '#modules/notifiers/none/none.ts'
+import noNotifier from '#modules/notifiers/none/none.ts'
 import smtp from '#modules/notifiers/smtp/smtp.ts'
-import addAttribute from '#modules/workflow-tasks/add-attribute/add-attribute.ts'
-import addGroup from '#modules/workflow-tasks/add-group/add-group.ts'
+import webhookNotifier from '#modules/notifiers/webhook/webhook.ts'
+import databaseTarget from '#modules/targets/database/database.ts'
+import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
+import kubernetesRoleBindings from '#modules/targets/kubernetes-role-bindings/kubernetes-role-bindings.ts'
+import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
+import { activeDirectory, ldap as ldapTarget } from '#modules/targets/ldap/ldap.ts'
+import pluginTarget from '#modules/targets/plugin/plugin.ts'
+import scim from '#modules/targets/scim/scim.ts'
+import sqlTarget from '#modules/targets/sql/sql.ts'
+import webhook from '#modules/targets/webhook/webhook.ts'
+import databaseValueSource from '#modules/value-sources/database/database.ts'
+import directoryValueSource from '#modules/value-sources/directory/directory.ts'
+import empty from '#modules/value-sources/empty/empty.ts'
+import javaScript from '#modules/value-sources/javascript/javascript.ts'
+import { deleteUser, extendAccess, revokeAccess } from '#modules/workflow-tasks/access/access.ts'
 import approval from '#modules/workflow-tasks/approval/approval.ts'
-import asyncCallWorkflow from '#modules/workflow-tasks/async-call-workflow/async-call-workflow.ts'
-import attributeToGroups from '#modules/workflow-tasks/attribute-to-groups/attribute-to-groups.ts'
-import callWorkflow from '#modules/workflow-tasks/call-workflow/call-workflow.ts'
-import clearGroups from '#modules/workflow-tasks/clear-groups/clear-groups.ts'
-import copyFromUserToRequest from '#modules/workflow-tasks/copy-from-user-to-request/copy-from-user-to-request.ts'
-import customTask from '#modules/workflow-tasks/custom-task/custom-task.ts'
-import deleteUser from '#modules/workflow-tasks/delete/delete.ts'
-import extendAccess from '#modules/workflow-tasks/extend-access/extend-access.ts'
-import filterGroups from '#modules/workflow-tasks/filter-groups/filter-groups.ts'
-import genUuidAttribute from '#modules/workflow-tasks/gen-uuid-attribute/gen-uuid-attribute.ts'
-import addGroupToStore from '#modules/workflow-tasks/groups/add-group-to-store.ts'
-import createGroup from '#modules/workflow-tasks/groups/create-group.ts'
-import deleteGroup from '#modules/workflow-tasks/groups/delete-group.ts'
-import nestGroup from '#modules/workflow-tasks/groups/nest-group.ts'
-import updateGroup from '#modules/workflow-tasks/groups/update-group.ts'
-import ifAttrExists from '#modules/workflow-tasks/if-attr-exists/if-attr-exists.ts'
-import ifAttrHasValue from '#modules/workflow-tasks/if-attr-has-value/if-attr-has-value.ts'
-import ifNotUserExists from '#modules/workflow-tasks/if-not-user-exists/if-not-user-exists.ts'
+import {
+  addAttribute,
+  copyFromUserToRequest,
+  genUuidAttribute,
+  printUserInfo,
+} from '#modules/workflow-tasks/attributes/attributes.ts'
+import { asyncCallWorkflow, callWorkflow, customTask } from '#modules/workflow-tasks/calls/calls.ts'
+import { ifAttrExists, ifAttrHasValue, ifNotUserExists } from '#modules/workflow-tasks/conditions/conditions.ts'
+import {
+  addGroupToStore,
+  createGroups,
+  deleteGroup,
+  nestGroup,
+  updateGroup,
+} from '#modules/workflow-tasks/groups/groups.ts'
 import javaScriptTask from '#modules/workflow-tasks/javascript-task/javascript-task.ts'
-import loadAttributes from '#modules/workflow-tasks/load-attributes/load-attributes.ts'
-import loadAttributesFromTarget from '#modules/workflow-tasks/load-attributes-from-target/load-attributes-from-target.ts'
-import loadGroups from '#modules/workflow-tasks/load-groups/load-groups.ts'
-import loadGroupsFromTarget from '#modules/workflow-tasks/load-groups-from-target/load-groups-from-target.ts'
-import mapGroups from '#modules/workflow-tasks/map-groups/map-groups.ts'
+import {
+  loadAttributes,
+  loadAttributesFromTarget,
+  loadGroups,
+  loadGroupsFromTarget,
+  resync,
+} from '#modules/workflow-tasks/load-user/load-user.ts'
 import mapping from '#modules/workflow-tasks/mapping/mapping.ts'
+import {
+  addGroup,
+  attributeToGroups,
+  clearGroups,
+  filterGroups,
+  mapGroups,
+} from '#modules/workflow-tasks/memberships/memberships.ts'
 import notifyUser from '#modules/workflow-tasks/notify-user/notify-user.ts'
-import printUserInfo from '#modules/workflow-tasks/print-user-info/print-user-info.ts'
 import provision from '#modules/workflow-tasks/provision/provision.ts'
-import resync from '#modules/workflow-tasks/resync/resync.ts'
-import revokeAccess from '#modules/workflow-tasks/revoke-access/revoke-access.ts'
 import type { Catalog } from '#sdk/module/catalog.ts'
 import type { TaskModule } from '#sdk/workflow/workflow-task.ts'
 
-/** To add a custom task, add one import above and one line below. */
+/** To add a module, add one import above and one line to its registry. */
+
+export const authMechanisms = createRegistry('authentication mechanism', [
+  anonymous,
+  authorization,
+  bearerToken,
+  formLogin,
+  generateOidcTokens,
+  includeChain,
+  jitProvision,
+  loginService,
+  mappingMechanism,
+  oauth2Jwt,
+  oauth2K8sServiceAccount,
+  openIdConnect,
+  passkey,
+  pluginMechanism,
+  serviceAccount2Claims,
+  totp,
+])
+
+export const filters = createRegistry('filter', [
+  account,
+  approvalLink,
+  callWorkflowFilter,
+  checkSession,
+  developmentIssuer,
+  eventKeys,
+  eventPoll,
+  issuer,
+  main,
+  passwords,
+  pluginFilter,
+  portal,
+  register,
+  scimGateway,
+  scimJournal,
+  stsDocuments,
+  stsInjector,
+  stsToken,
+  tokenApi,
+  workflowAdmin,
+])
+
+export const targets = createRegistry('target', [
+  databaseTarget,
+  kubernetes,
+  kubernetesUsers,
+  kubernetesRoleBindings,
+  ldapTarget,
+  activeDirectory,
+  pluginTarget,
+  scim,
+  sqlTarget,
+  webhook,
+])
+
+export const valueSources = createRegistry('value source', [
+  databaseValueSource,
+  directoryValueSource,
+  empty,
+  javaScript,
+])
+
 export const customTasks = createRegistry('custom task', [
   addGroupToStore,
   asyncCallWorkflow,
   attributeToGroups,
   clearGroups,
   copyFromUserToRequest,
-  createGroup,
+  createGroups,
   deleteGroup,
   extendAccess,
   filterGroups,
@@ -87,7 +199,7 @@ export const customTasks = createRegistry('custom task', [
   updateGroup,
 ])
 
-/** Every `taskType`. To add one, add one import above and one word below. */
+/** By `taskType`. */
 export const tasks: ReadonlyMap<string, TaskModule> = new Map(
   [
     addAttribute,
@@ -106,7 +218,6 @@ export const tasks: ReadonlyMap<string, TaskModule> = new Map(
   ].map((module) => [module.taskType, module]),
 )
 
-/** To add a mapper, add one import above and one line below. */
 const mappers = createRegistry('mapper', [
   compositeNoReturn,
   defaultEmail,
@@ -117,21 +228,20 @@ const mappers = createRegistry('mapper', [
   uuidGenerator,
 ])
 
-/** To add a job, add one import above and one line below. */
-const jobs = createRegistry('job', [cleanUp, expireAccess, javaScriptJob, remindApprovers])
+const jobs = createRegistry('job', [cleanUp, expireAccess, javaScriptJob, mailOutcomes, remindApprovers])
 
-/** To add a directory insert, add one import above and one line below. */
-export const directoryInserts = createRegistry('directory insert', [database, ldap, target])
+export const directoryInserts = createRegistry('directory insert', [databaseInsert, ldapInsert, targetInsert])
 
-/** To add an audit sink, add one import above and one line below. */
-export const auditSinks = createRegistry('audit sink', [file, https, syslog])
+export const auditSinks = createRegistry('audit sink', [fileSink, httpsSink, syslogSink])
 
-/** To add a notifier, add one import above and one line below. */
-const notifiers = createRegistry('notifier', [none, smtp])
+const notifiers = createRegistry('notifier', [noNotifier, smtp, webhookNotifier])
 
-const dynamicWorkflows = createRegistry('dynamic workflow', [directory, javascript, sql])
+const dynamicWorkflows = createRegistry('dynamic workflow', [
+  directoryDynamicWorkflow,
+  javaScriptDynamicWorkflow,
+  sqlDynamicWorkflow,
+])
 
-/** To add an authorization, add one import above and one line below. */
 const authorizations = createRegistry('authorization', [alwaysFail, javaScriptAuthorization])
 
 /** Everything this build of Gatehouse can be configured with. */

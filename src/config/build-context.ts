@@ -1,10 +1,10 @@
 import type * as z from 'zod'
 import type { ConfigDocument } from '#config/config-document.ts'
 import type { Draft, Reference } from '#config/draft.ts'
-import { unknownClass } from '#config/later-classes.ts'
 import { addSecretParams, readParams } from '#config/params.ts'
 import { readRepaired } from '#config/schema-issues.ts'
 import type { NamedFiles, SecretSource } from '#config/secrets.ts'
+import { unknownClass } from '#config/unknown-class.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import type { Named, Registry } from '#kernel/registry.ts'
 import type { AzRulesSpec, SecretParamsSpec } from '#model/envelope.ts'
@@ -38,13 +38,13 @@ export class BuildContext implements ParseContext {
   readonly document: ConfigDocument
   readonly issues: Issues
   readonly placed: Placed
-  readonly readFile: (file: string) => string
+  readonly readFile: (file: string, encoding?: 'utf8' | 'base64') => string
 
   constructor(state: LoadState, document: ConfigDocument, name: string, namespace: string | undefined) {
     this.state = state
     this.document = document
     this.issues = state.issues.for(document)
-    this.readFile = (file) => state.files.read(file)
+    this.readFile = (file, encoding) => state.files.read(file, encoding)
     this.placed = { name, namespace, at: document.at(['metadata', 'name']) }
   }
 

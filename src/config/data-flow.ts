@@ -68,17 +68,17 @@ function starts(draft: Draft, references: readonly Reference[]): Start[] {
 
 function checkReadBack(gateway: Gateway, walk: FlowWalk, missing: readonly Missing[], issues: Issues): void {
   const { flow, document } = gateway
-  const held = flow.target === undefined ? undefined : walk.held(flow.target)
-  if (flow.target === undefined || held === undefined || held.opaque) return
+  const stored = flow.target === undefined ? undefined : walk.attributesOf(flow.target)
+  if (flow.target === undefined || stored === undefined || stored.opaque) return
   const given = new Set(flow.given.map((name) => name.toLowerCase()))
   const absent = flow.reads.filter(({ attribute }) => {
     const key = attribute.toLowerCase()
-    return !given.has(key) && !held.names.has(key) && !isPseudo(key)
+    return !given.has(key) && !stored.names.has(key) && !isPseudo(key)
   })
   const builtIn = absent.filter(({ path }) => path === flow.builtInAt)
   if (builtIn.length > 0) {
     const names = listed(builtIn.map(({ attribute }) => attribute))
-    const message = `the built-in mapping reads attributes from ${flow.target} that no workflow provisions there, so what clients send of them is lost: ${names}; they provision ${listed(held.names.values())}`
+    const message = `the built-in mapping reads attributes from ${flow.target} that no workflow provisions there, so what clients send of them is lost: ${names}; they provision ${listed(stored.names.values())}`
     issues.for(document).warning(builtIn[0]?.path ?? [], message)
   }
   for (const place of absent) {
@@ -88,9 +88,9 @@ function checkReadBack(gateway: Gateway, walk: FlowWalk, missing: readonly Missi
     const written = missing.find((one) => one.target === flow.target && one.place.attribute.toLowerCase() === key)
     const reason =
       written === undefined
-        ? `no workflow provisions it there: they provision ${listed(held.names.values())}`
+        ? `no workflow provisions it there: they provision ${listed(stored.names.values())}`
         : `nothing produces it: ${written.document.at(written.place.path)} provisions it, while ${maps}`
-    const available = [...held.names.values(), ...flow.produces.map(({ attribute }) => attribute)]
+    const available = [...stored.names.values(), ...flow.produces.map(({ attribute }) => attribute)]
     const message = `"${place.attribute}" is read from ${flow.target}, but ${reason}${hint(place.attribute, available)}`
     issues.for(document).warning(place.path, message)
   }

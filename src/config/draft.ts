@@ -30,19 +30,19 @@ import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
 export type DraftTrust = Omit<IssuerTrust, 'chain'> & { readonly chain: string | undefined }
 
 /** Something that was built, with the document it came from. */
-export interface Built<T> {
+interface Built<T> {
   readonly config: T
   readonly document: ConfigDocument
 }
 
-export interface DraftWorkflow extends Built<WorkflowConfig> {
+interface DraftWorkflow extends Built<WorkflowConfig> {
   /** Where a task first reads the expiry date that a requester chose. */
   readonly readsEndAt: Path | undefined
   /** It has the expiry date among its parameters, so that callers pass it. */
   readonly declaresEnd: boolean
 }
 
-export interface Mechanism {
+interface Mechanism {
   readonly module: AuthMechanismModule
   readonly init: Params
   readonly uri: string

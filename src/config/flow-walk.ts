@@ -32,7 +32,7 @@ export interface Missing {
 }
 
 /** What was provisioned to a target: lower-case names to names as written. */
-export interface Held {
+interface TargetAttributes {
   readonly names: ReadonlyMap<string, string>
   readonly opaque: boolean
 }
@@ -57,7 +57,7 @@ const maxVisits = 100_000
 export class FlowWalk {
   readonly #draft: Draft
   readonly #catalog: Catalog
-  readonly #held = new Map<string, { names: Map<string, string>; opaque: boolean }>()
+  readonly #attributes = new Map<string, { names: Map<string, string>; opaque: boolean }>()
   /** By place: the first path on which it was missing, or undefined once one path produced it. */
   readonly #uses = new Map<AttributePlace, Missing | undefined>()
   readonly #unbound = new Map<string, UnboundWrite>()
@@ -83,8 +83,8 @@ export class FlowWalk {
   }
 
   /** Undefined if no workflow writes to the target, so that others must fill it. */
-  held(target: string): Held | undefined {
-    return this.#visits > maxVisits ? undefined : this.#held.get(target)
+  attributesOf(target: string): TargetAttributes | undefined {
+    return this.#visits > maxVisits ? undefined : this.#attributes.get(target)
   }
 
   /** A workflow that is absent, or that calls itself, is reported elsewhere; here it could have done anything. */
@@ -152,8 +152,8 @@ export class FlowWalk {
     state: State,
     document: ConfigDocument,
   ): void {
-    const held = this.#held.get(target) ?? { names: new Map<string, string>(), opaque: false }
-    this.#held.set(target, held)
+    const stored = this.#attributes.get(target) ?? { names: new Map<string, string>(), opaque: false }
+    this.#attributes.set(target, stored)
     const written = this.#throughTarget(target, state)
     const unbound = (what: UnboundWrite['what']): void => {
       for (const write of [{ task, document, what }, ...state.code]) {
@@ -163,13 +163,13 @@ export class FlowWalk {
     if (attributes === undefined && written.opaque) unbound('attributes')
     if (groups === undefined && state.anyGroup) unbound('groups')
     if (attributes === undefined) {
-      for (const [key, name] of written.names) held.names.set(key, name)
-      held.opaque ||= written.opaque
+      for (const [key, name] of written.names) stored.names.set(key, name)
+      stored.opaque ||= written.opaque
       return
     }
     for (const place of attributes) {
       const isThere = this.#use(place, 'provisioned', target, written, document)
-      if (isThere) held.names.set(place.attribute.toLowerCase(), place.attribute)
+      if (isThere) stored.names.set(place.attribute.toLowerCase(), place.attribute)
     }
   }
 

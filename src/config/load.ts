@@ -6,6 +6,7 @@ import { buildWorkflow } from '#config/build/provisioning.ts'
 import { buildSts } from '#config/build/sts.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
 import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
+import { readConfiguredTexts } from '#config/configured-texts.ts'
 import { checkClaims, checkCycles, checkDuplicates, checkLogins, checkTrusts } from '#config/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/data-flow.ts'
 import { checkReferences, Draft, type Reference } from '#config/draft.ts'
@@ -19,7 +20,7 @@ import { readDirectory, type Sources } from '#config/sources/directory-source.ts
 import { type Environment, Substitution } from '#config/substitute.ts'
 import { Dn } from '#identity/dn.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
-import { Issues, type Path } from '#kernel/issues.ts'
+import { type Issue, Issues, type Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { workflowSchema } from '#model/provisioning.ts'
@@ -27,8 +28,8 @@ import type { Catalog } from '#sdk/module/catalog.ts'
 import type { Configuration, RestoredWorkflow, StoredWorkflow } from '#sdk/module/configuration.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
-import { defaultNotifier, standsForDefault } from '#sdk/notifier/notifier.ts'
-import { accessEndKey } from '#sdk/workflow/access-end.ts'
+import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
+import { expiryKey } from '#sdk/workflow/expiry-offer.ts'
 
 export interface LoadOptions {
   readonly folder: string
@@ -53,10 +54,25 @@ export interface LoadResult {
   readonly configuration?: Configuration
   /** Sorted by place. */
   readonly issues: readonly LocatedIssue[]
+  /** Every object that was read, valid or not, by place. */
+  readonly found: readonly FoundObject[]
   /** The objects that were read, with `keepObjects`. */
   readonly objects?: readonly LoadedObject[]
   /** Of everything that was read, valid or not. */
   readonly hash: string
+}
+
+/** An object of the configuration, without its content. */
+export interface FoundObject {
+  /** `values` for a document without a kind. */
+  readonly kind: string
+  readonly name: string | undefined
+  /** Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster. */
+  readonly file: string
+  /** Undefined for an object of a cluster. */
+  readonly line: number | undefined
+  readonly errors: number
+  readonly warnings: number
 }
 
 /** One object with its values substituted, and the document that knows the position of each. */
@@ -100,6 +116,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
     ignoreLater: (document, path) => ignored.push({ document, path, since: issues.list.length }),
   }
   const objects = buildObjects(files, substitution, state)
+  const texts = readConfiguredTexts(objects, issues)
   checkDuplicates(files.objects, issues)
   checkClaims(state.draft.claims, issues)
   checkCycles(state.draft, issues)
@@ -112,22 +129,47 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   checkDataFlow(state.draft, state.references, options.catalog, issues)
   checkCallableWorkflows(state.draft, options.catalog, issues)
 
-  const told = issues.list.filter(
+  const reported = issues.list.filter(
     (issue, i) =>
       !ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path)),
   )
   const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
-  const located = locateIssues(told)
+  const located = locateIssues(reported)
+  const found = findObjects(files, reported)
   const known: KnownNames = (references) => knownNames(files, { ...state, references: [...references] }, sources)
   const kept = options.keepObjects === true ? { objects } : {}
   return issues.ok
     ? {
-        configuration: finish(state, root, hash, known, options.environment[urlName] ?? values.get(urlName)),
+        configuration: {
+          ...finish(state, root, hash, known, options.environment[urlName] ?? values.get(urlName)),
+          texts,
+        },
         issues: located,
+        found,
         hash,
         ...kept,
       }
-    : { issues: located, hash, ...kept }
+    : { issues: located, found, hash, ...kept }
+}
+
+function findObjects(files: ParsedFiles, issues: readonly Issue[]): FoundObject[] {
+  const counts = new Map<unknown, { errors: number; warnings: number }>()
+  for (const { document, level } of issues) {
+    const count = counts.get(document) ?? { errors: 0, warnings: 0 }
+    counts.set(document, count)
+    count[level === 'error' ? 'errors' : 'warnings']++
+  }
+  const describe = (kind: string, name: string | undefined, document: ConfigDocument): FoundObject => ({
+    kind,
+    name,
+    file: document.file,
+    line: document.hasLines ? document.position([]).line : undefined,
+    ...(counts.get(document) ?? { errors: 0, warnings: 0 }),
+  })
+  return [
+    ...files.objects.map(({ kind, name, document }) => describe(kind.kind, name, document)),
+    ...files.values.map((document) => describe('values', undefined, document)),
+  ].sort((a, b) => (a.file < b.file ? -1 : a.file > b.file ? 1 : (a.line ?? 0) - (b.line ?? 0)))
 }
 
 function buildObjects(files: ParsedFiles, substitution: Substitution, state: LoadState): LoadedObject[] {
@@ -165,7 +207,7 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
     known.set(kind.referredAs, names.add(name))
   }
   const notifiers = [...(known.get('notifier') ?? [])]
-  if (notifiers.some((name) => standsForDefault(name, notifiers))) known.get('notifier')?.add(defaultNotifier)
+  if (notifiers.some((name) => isDefaultNotifier(name, notifiers))) known.get('notifier')?.add(defaultNotifier)
   known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
   known.set('token endpoint', new Set(state.draft.stsEndpoints.map(({ spec }) => spec.name)))
   known.set('identity provider', new Set(state.draft.issuers.map(({ name }) => name)))
@@ -301,14 +343,14 @@ function checkAccessEnds({ workflows }: Draft, references: readonly Reference[],
     if (config.accessEnds === undefined) continue
     const reached = reachedFrom(name, calls)
     for (const one of reached) offered.add(one)
-    const isRead = [...reached].some((one) => workflows.get(one)?.config.parameters.includes(accessEndKey))
+    const isRead = [...reached].some((one) => workflows.get(one)?.config.parameters.includes(expiryKey))
     if (isRead) continue
-    const message = `people choose when the access ends, but no task reads it: give one "expiresAt: $${accessEndKey}$", or name ${accessEndKey} among the parameters`
+    const message = `people choose when the access ends, but no task reads it: give one "expiresAt: $${expiryKey}$", or name ${expiryKey} among the parameters`
     issues.for(document).warning(['spec', 'accessEnds'], message)
   }
   for (const [name, { document, readsEndAt, declaresEnd }] of workflows) {
     if (readsEndAt === undefined || declaresEnd || offered.has(name)) continue
-    const message = `$${accessEndKey}$ is empty unless a caller passes it: neither this workflow nor one that calls it has accessEnds`
+    const message = `$${expiryKey}$ is empty unless a caller passes it: neither this workflow nor one that calls it has accessEnds`
     issues.for(document).warning(readsEndAt, message)
   }
 }

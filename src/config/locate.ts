@@ -35,7 +35,7 @@ export interface ValueReading {
 
 interface Budget {
   nodes: number
-  told: boolean
+  reported: boolean
 }
 
 const maxDepth = 100
@@ -129,14 +129,14 @@ export class LocatedYaml {
 
   /** Plain values: maps without a prototype, an empty value in a map as undefined, keys as text. */
   toValue(reading: ValueReading): unknown {
-    const budget: Budget = { nodes: maxNodes, told: false }
+    const budget: Budget = { nodes: maxNodes, reported: false }
     return this.#value(this.#document.contents, [], reading, budget)
   }
 
   #value(node: unknown, path: Path, reading: ValueReading, budget: Budget): unknown {
     if (path.length > maxDepth || budget.nodes <= 0) {
-      if (!budget.told) reading.report(path.slice(0, 4), 'is nested too deep or too large')
-      budget.told = true
+      if (!budget.reported) reading.report(path.slice(0, 4), 'is nested too deep or too large')
+      budget.reported = true
       return null
     }
     budget.nodes--

@@ -1,7 +1,7 @@
 import type { BuildContext } from '#config/build-context.ts'
-import { unknownClass, unknownTaskType } from '#config/later-classes.ts'
 import { readParams } from '#config/params.ts'
 import { foundWords } from '#config/schema-issues.ts'
+import { unknownClass, unknownTaskType } from '#config/unknown-class.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
@@ -81,6 +81,7 @@ class TaskParser {
     return {
       taskType: module.taskType,
       path,
+      details: detailsOf(fields),
       ...(timeoutMillis === undefined ? {} : { timeoutMillis }),
       ...module.prepare(fields, path, issues, this.#context),
       ...this.#branches(module.branches ? value : {}, path, depth),
@@ -119,6 +120,18 @@ class TaskParser {
     }
   }
 }
+
+/** The fields that tell tasks of one type apart. None is a value that the task writes, which may be a secret. */
+const detailFields = ['label', 'name', 'target', 'className'] as const
+const maxDetail = 200
+
+const detailsOf = (fields: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    detailFields.flatMap((name) => {
+      const value = fields[name]
+      return typeof value === 'string' && value !== '' ? [[name, value.slice(0, maxDetail)]] : []
+    }),
+  )
 
 function unknownField(name: string, module: TaskModule, names: readonly string[]): string {
   if ((branchNames as readonly string[]).includes(name)) return `"${module.taskType}" has no subtasks`

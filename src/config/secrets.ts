@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Environment } from '#config/substitute.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 
-export type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }
+type SecretAnswer = { readonly value: string } | { readonly problem: string; readonly absent: boolean }
 
 /** Secrets of a cluster that have been fetched. */
 export type SecretLookup = (secretName: string, key: string) => string | undefined
@@ -82,20 +82,20 @@ export class NamedFiles {
   readonly used = new Map<string, string>()
 
   /** Throws with a reason for people if the file can't be read. */
-  read(file: string): string {
-    const text = readText(file)
+  read(file: string, encoding: 'utf8' | 'base64' = 'utf8'): string {
+    const text = readText(file, encoding)
     this.used.set(file, createHash('sha256').update(text).digest('base64url'))
     return text
   }
 }
 
-function readText(file: string): string {
+function readText(file: string, encoding: 'utf8' | 'base64'): string {
   let size: number
   try {
     const found = statSync(file)
     if (!found.isFile()) throw new Error('is not a file')
     size = found.size
-    if (size <= maxBytes) return readFileSync(file, 'utf8')
+    if (size <= maxBytes) return readFileSync(file, encoding)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const reason = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code ?? String(error)})`

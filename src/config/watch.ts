@@ -4,7 +4,7 @@ import { readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LoadOptions, type LoadResult, loadConfiguration, secretsFolder } from '#config/load.ts'
 
-export interface WatchOptions extends LoadOptions {
+interface WatchOptions extends LoadOptions {
   /** The hash of the known configuration; a result with the same hash is not reported. */
   readonly hash: string
   /** How long the folder must be unchanged before it is read. */

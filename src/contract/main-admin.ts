@@ -1,18 +1,134 @@
-import type * as schema from './schemas/main-admin.ts'
+import * as z from 'zod'
+import { cancellation, requestApproval, requestStep, runState } from './main-requests.ts'
 import type { Wire } from './wire.ts'
 
-/** Below `admin` of the Main API, for administrators. Times are ISO 8601. */
-
 /** A run that did not end within its call. */
-export type AdminRun = Wire<typeof schema.adminRun>
+export const adminRun = z.object({
+  id: z.string(),
+  name: z.string().describe('The workflow.'),
+  definition: z.string().describe('The hash of the definition that the run follows.'),
+  state: runState,
+  subject: z.string(),
+  requestor: z.string(),
+  caller: z.string().optional(),
+  reason: z.string().optional(),
+  requestId: z.string().optional(),
+  attempt: z.int(),
+  fence: z.int().describe('An intervention names the one it was decided on.'),
+  worker: z.string().optional(),
+  due: z.string(),
+  deadline: z.string().optional(),
+  incident: z
+    .object({
+      task: z.string(),
+      code: z.string(),
+      message: z.string(),
+      target: z.string().describe('The target that the task called last.').optional(),
+    })
+    .optional(),
+  cancel: cancellation.optional(),
+  touched: z.boolean().describe('A target was changed.'),
+  created: z.string(),
+  updated: z.string(),
+  ended: z.string().optional(),
+})
+export type AdminRun = Wire<typeof adminRun>
 
-/** GET admin/incidents and admin/runs?state=&name=&subject=&requestor=&limit=&after=. */
-export type AdminRuns = Wire<typeof schema.adminRuns>
+/** GET admin/incidents and admin/runs?state=&name=&subject=&requestor=&target=&from=&until=&limit=&after=. */
+export const adminRuns = z.object({
+  runs: z.array(adminRun).describe('Latest first.'),
+  next: z.string().optional(),
+})
+export type AdminRuns = Wire<typeof adminRuns>
 
-export type AdminStep = Wire<typeof schema.adminStep>
+export const runStep = requestStep.extend({ number: z.int(), task: z.string() })
+
+export const adminStep = runStep.extend({ error: z.string().optional() })
+export type AdminStep = Wire<typeof adminStep>
 
 /** GET admin/runs/{id}. */
-export type AdminRunDetails = Wire<typeof schema.adminRunDetails>
+export const adminRunDetails = adminRun.extend({
+  timeline: z.array(adminStep),
+  approvals: z.array(requestApproval).describe('Oldest first'),
+})
+export type AdminRunDetails = Wire<typeof adminRunDetails>
+
+/** One call of a SCIM client, as its operator sees it. */
+export const scimCall = z.object({
+  id: z.int(),
+  gateway: z.string().describe('The Application of the gateway.'),
+  time: z.string(),
+  requestId: z.string(),
+  caller: z.string(),
+  method: z.string(),
+  path: z.string(),
+  status: z.int(),
+  scimType: z.string().optional(),
+  error: z.string().optional(),
+  millis: z.number(),
+  workflows: z.array(z.string()),
+  operations: z.unknown().optional(),
+})
+export type ScimCall = Wire<typeof scimCall>
+
+/** GET admin/scim-journal?gateway=&failed=&status=&since=&limit=&after=. */
+export const scimJournalPage = z.object({
+  entries: z.array(scimCall).describe('Latest first.'),
+  next: z.string().optional(),
+})
+export type ScimJournalPage = Wire<typeof scimJournalPage>
+
+export const requestCounts = z.record(runState, z.int())
+export type RequestCounts = Wire<typeof requestCounts>
+
+export const approvalCounts = z.object({
+  opened: z.int(),
+  escalated: z.int().describe('How many of the opened approvals were escalated because no one decided.'),
+  approved: z.int(),
+  denied: z.int(),
+  decisionMillis: z.number().describe('Median time from opening to decision.').optional(),
+})
+export type ApprovalCounts = Wire<typeof approvalCounts>
+
+export const tokenCounts = z.object({ issued: z.int(), refused: z.int() })
+export type TokenCounts = Wire<typeof tokenCounts>
+
+export const scimCallCounts = z.object({
+  answered: z.int().describe('With a status below 400.'),
+  refused: z.int().describe('From 400 to 499.'),
+  failed: z.int().describe('From 500 on.'),
+})
+export type ScimCallCounts = Wire<typeof scimCallCounts>
+
+export const statisticsPart = z.object({
+  from: z.string().describe('When it begins; it ends with the next one.'),
+  requests: requestCounts.describe('By the time they began, with the state that they are in now.'),
+  approvals: approvalCounts,
+  tokens: z
+    .object({
+      sts: tokenCounts,
+      issuers: tokenCounts,
+    })
+    .describe("By the token service, and by the gateway's own OpenID Connect issuers."),
+  scim: scimCallCounts,
+})
+export type StatisticsPartView = Wire<typeof statisticsPart>
+
+/** GET admin/statistics?from=&to=&by=hour|day. */
+export const statistics = z.object({
+  from: z.string(),
+  to: z.string(),
+  by: z.enum(['hour', 'day']),
+  parts: z
+    .array(statisticsPart)
+    .describe('One for each hour or 24 hours since `from`, oldest first; the last one is cut off by `to`.'),
+  decisionMillis: z.number().describe('The median of the whole time; absent where nothing was decided.').optional(),
+  workflows: z
+    .array(z.object({ name: z.string(), requests: requestCounts }))
+    .describe('Those with most first, at most 10.'),
+  scimClients: z.array(z.object({ gateway: z.string(), client: z.string(), calls: scimCallCounts })),
+})
+export type StatisticsView = Wire<typeof statistics>
 
 export type AdminAction = 'retry' | 'skip' | 'cancel'
 
@@ -21,22 +137,3 @@ export interface AdminIntervention {
   readonly fence: number
   readonly reason?: string
 }
-
-/** One call of a SCIM client, as its operator sees it. */
-export type ScimCall = Wire<typeof schema.scimCall>
-
-/** GET admin/scim-journal?gateway=&failed=&status=&since=&limit=&after=. */
-export type ScimJournalPage = Wire<typeof schema.scimJournalPage>
-
-export type RequestCounts = Wire<typeof schema.requestCounts>
-
-export type ApprovalCounts = Wire<typeof schema.approvalCounts>
-
-export type TokenCounts = Wire<typeof schema.tokenCounts>
-
-export type ScimCallCounts = Wire<typeof schema.scimCallCounts>
-
-export type StatisticsPart = Wire<typeof schema.statisticsPart>
-
-/** GET admin/statistics?from=&to=&by=hour|day. */
-export type Statistics = Wire<typeof schema.statistics>

@@ -1,23 +1,298 @@
-import type * as schema from './schemas/main-requests.ts'
+import * as z from 'zod'
+import { attributeValues } from './main.ts'
 import type { Wire } from './wire.ts'
 
-/** Approvals, requests and deputies of the Main API. */
+/** Secret values are left out. */
+export const previewAttribute = z.object({
+  name: z.string(),
+  secret: z.boolean(),
+  before: z.array(z.string()),
+  after: z.array(z.string()),
+})
+export type PreviewAttribute = Wire<typeof previewAttribute>
 
-export type ApprovalSummary = Wire<typeof schema.approvalSummary>
+/** A user or a group that is created, changed or deleted at a target. */
+export const previewEntry = z.object({
+  kind: z.enum(['user', 'group']),
+  action: z.enum(['create', 'change', 'delete']),
+  target: z.string(),
+  name: z.string(),
+  newName: z.string().describe('Where it is to have another name.').optional(),
+  attributes: z.array(previewAttribute),
+  joins: z.array(z.string()).describe('Groups of a user.'),
+  leaves: z.array(z.string()),
+  cut: z.boolean().describe('There is more than is listed here.'),
+})
+export type PreviewEntry = Wire<typeof previewEntry>
+
+export const previewStep = z.union([
+  previewEntry,
+  z.object({
+    kind: z.literal('end'),
+    target: z.string(),
+    of: z.enum(['user', 'group']),
+    name: z.string(),
+    expires: z.string(),
+  }),
+  z.object({ kind: z.literal('mail'), recipient: z.string(), subject: z.string() }),
+  z.object({ kind: z.literal('approval'), label: z.string() }),
+  z.object({ kind: z.literal('wait'), until: z.string() }),
+  z.object({ kind: z.literal('workflow'), name: z.string(), apart: z.boolean() }),
+  z.object({ kind: z.literal('unforeseen'), task: z.string(), reason: z.string().optional() }),
+])
+export type PreviewStep = Wire<typeof previewStep>
+
+/**
+ * What approving would do, in order, as far as the preview can show it. Steps after one of the kind `unforeseen`
+ * may differ, and steps after an `approval` happen only if that approval is given too. Has no secrets. Times are
+ * ISO 8601.
+ */
+export const changePreview = z.object({
+  steps: z.array(previewStep),
+  whole: z.boolean().describe('False if more steps follow than are listed.'),
+})
+export type ChangePreview = Wire<typeof changePreview>
+
+/** Approvals, requests and deputies of the Main API. */
+export const approvalSummary = z.object({
+  workflow: z.string().describe('The request.'),
+  approval: z.string(),
+  label: z.string(),
+  user: z.string().describe("The subject's login."),
+  displayName: z.string(),
+  requestor: z.string(),
+  caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
+  wfStart: z.int(),
+  approvalStart: z.int(),
+  wfName: z.string(),
+  wfLabel: z.string(),
+  wfDescription: z.string(),
+  reason: z.string(),
+  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
+  commentRequired: z.boolean().describe('A decision needs a comment.'),
+})
+export type ApprovalSummary = Wire<typeof approvalSummary>
 
 /** GET approvals?after=&limit=. */
-export type ApprovalList = Wire<typeof schema.approvalList>
+export const approvalList = z.object({
+  approvals: z.array(approvalSummary).describe('Oldest first.'),
+  next: z.string().describe('The `after` of the following page; absent on the last one.').optional(),
+})
+export type ApprovalList = Wire<typeof approvalList>
+
+export const decisionView = z.object({
+  at: z.string(),
+  by: z.string().optional(),
+  onBehalfOf: z.string().optional(),
+  comment: z.string().optional(),
+})
+export type DecisionView = Wire<typeof decisionView>
+
+export const decidedApproval = approvalSummary.extend({
+  status: z.enum(['approved', 'denied', 'cancelled']),
+  decision: decisionView,
+})
+export type DecidedApproval = Wire<typeof decidedApproval>
+
+/** GET decisions?after=&limit=. */
+export const decisionList = z.object({
+  decisions: z.array(decidedApproval).describe('Latest first.'),
+  next: z.string().optional(),
+})
+export type DecisionList = Wire<typeof decisionList>
+
+/** An attribute of a request; with the texts of the form, if one was filled in. */
+export const requestedValues = attributeValues.extend({
+  label: z.string().describe('The label of the field').optional(),
+  valueLabels: z.array(z.string()).describe('The values as users chose them').optional(),
+})
+export type RequestedValues = Wire<typeof requestedValues>
+
+/** A question of an approver to the requester, or the answer. */
+export const requestMessage = z.object({
+  id: z.string(),
+  kind: z.enum(['question', 'answer']),
+  by: z.string(),
+  at: z.string(),
+  text: z.string(),
+})
+export type RequestMessage = Wire<typeof requestMessage>
 
 /** GET approvals/{id}?changes=. Has no secrets. */
-export type ApprovalDetails = Wire<typeof schema.approvalDetails>
+export const approvalDetails = approvalSummary.extend({
+  userObj: z.object({
+    userID: z.string(),
+    isNew: z
+      .boolean()
+      .describe('A registration, or a user whom the directory does not have: the values are those of the request.'),
+    groups: z.array(z.string()),
+    requestReason: z.string(),
+    attribs: z.record(z.string(), requestedValues).describe('By label.'),
+  }),
+  registration: z
+    .literal(true)
+    .describe(
+      'A registration: it creates an account. The values are those submitted, even if another user has the login by now.',
+    )
+    .optional(),
+  existing: z
+    .object({
+      checked: z.boolean(),
+      login: z.boolean(),
+      attributes: z.array(z.string()),
+    })
+    .describe(
+      'Of an open registration: whether another user has the login, or the value of a unique attribute, now. Approving it is then refused with 409. `checked` is false where that could not be found out.',
+    )
+    .optional(),
+  requestAttributes: z.record(z.string(), z.string()).describe('By label.'),
+  status: z.enum(['open', 'approved', 'denied', 'cancelled']),
+  approvers: z.array(z.string()),
+  onBehalfOf: z.string().describe('For whom the one who asks would decide.').optional(),
+  mayDecide: z.boolean(),
+  version: z.int(),
+  decision: decisionView.optional(),
+  messages: z.array(requestMessage).describe('Questions to the requester and answers, in order.'),
+  changes: changePreview
+    .describe('Preview of the changes; only with `changes=true`, for approvers, if the portal shows previews.')
+    .optional(),
+})
+export type ApprovalDetails = Wire<typeof approvalDetails>
 
-export type DecisionView = Wire<typeof schema.decisionView>
+/** The result by approval; `status` is the status that a single decision would return. */
+export const bulkResults = z.object({
+  results: z.record(z.string(), z.object({ status: z.int(), text: z.string(), code: z.string().optional() })),
+})
+export type BulkResults = Wire<typeof bulkResults>
+
+/** `completed`, `denied`, `expired`, `failed` and `cancelled` requests have ended. */
+export const runState = z.enum([
+  'ready',
+  'running',
+  'waiting',
+  'incident',
+  'completed',
+  'denied',
+  'expired',
+  'failed',
+  'cancelled',
+])
+export type RequestState = Wire<typeof runState>
+
+export const cancellation = z
+  .object({ by: z.string(), reason: z.string().optional() })
+  .describe('Who requested the cancellation, and why.')
+
+export const requestSummary = z.object({
+  id: z.string(),
+  name: z.string(),
+  label: z.string(),
+  state: runState,
+  subject: z.string(),
+  requestor: z.string(),
+  caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
+  reason: z.string().optional(),
+  created: z.string(),
+  updated: z.string(),
+  ended: z.string().optional(),
+  deadline: z.string().optional(),
+  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
+  cancel: cancellation.optional(),
+})
+export type RequestSummary = Wire<typeof requestSummary>
+
+/**
+ * GET requests?state=&about=mine|me&after=&limit=: what the caller requested, or what others requested for the
+ * caller.
+ */
+export const requestList = z.object({
+  requests: z.array(requestSummary).describe('Latest first.'),
+  next: z.string().optional(),
+})
+export type RequestList = Wire<typeof requestList>
+
+export const requestStep = z.object({
+  id: z.int(),
+  taskType: z.string(),
+  label: z.string().optional(),
+  attempt: z.int(),
+  started: z.string(),
+  ended: z.string(),
+  outcome: z.string(),
+})
+export type RequestStep = Wire<typeof requestStep>
+
+export const requestApproval = z.object({
+  id: z.string(),
+  label: z.string(),
+  status: z.enum(['open', 'approved', 'denied', 'cancelled']),
+  opened: z.string(),
+  escalation: z.int(),
+  approvers: z.array(z.string()),
+  decision: decisionView.optional(),
+})
+export type RequestApproval = Wire<typeof requestApproval>
+
+/** GET requests/{id}. */
+export const requestDetails = requestSummary.extend({
+  mayCancel: z.boolean().describe('Whether the caller can cancel the request now.'),
+  failure: z
+    .object({
+      code: z.string(),
+      text: z.string(),
+    })
+    .optional(),
+  retry: z
+    .object({
+      attempt: z.int().describe('The number of the next attempt.'),
+      at: z.string(),
+    })
+    .describe('The current step failed and is tried again then.')
+    .optional(),
+  behind: z
+    .object({
+      id: z.string().optional(),
+      label: z.string().optional(),
+    })
+    .describe('The request about the same user that is done first; empty where the caller cannot see that request.')
+    .optional(),
+  timeline: z.array(requestStep),
+  approvals: z.array(requestApproval),
+  messages: z.array(requestMessage).describe('Questions of approvers and answers, in order.'),
+  mayAnswer: z.boolean().describe('Whether an approver waits for an answer of the caller.'),
+})
+export type RequestDetails = Wire<typeof requestDetails>
+
+export const delegationPeriod = z.object({
+  id: z.string(),
+  deputy: z.string(),
+  starts: z.string(),
+  ends: z.string(),
+})
+export type DelegationPeriod = Wire<typeof delegationPeriod>
+
+/** GET delegations. */
+export const delegationList = z.object({
+  delegations: z.array(delegationPeriod),
+  represents: z.array(z.string()).describe('For whom the caller may decide now.'),
+})
+export type DelegationList = Wire<typeof delegationList>
 
 /** PUT approvals/{id}; answered without a body. */
-export interface ApprovalVote {
+export interface ApprovalVoteBody {
   readonly approved: boolean | 'true' | 'false'
-  readonly reason: string
+  /** The comment. */
+  readonly reason?: string
   /** Rejects the decision if the approval has another version. */
+  readonly version?: number
+}
+
+/** POST approvals/{id}/reassign; answered with 204. */
+export interface ApprovalHandover {
+  /** The login of the user who is to decide. */
+  readonly to: string
+  readonly reason?: string
+  /** Refused if the approval has another version. */
   readonly version?: number
 }
 
@@ -25,38 +300,8 @@ export interface ApprovalVote {
 export interface BulkVote {
   readonly approvals: readonly string[]
   readonly approved: boolean | 'true' | 'false'
-  readonly reason: string
-}
-
-/** The result by approval; `status` is the status that a single decision would return. */
-export type BulkResults = Wire<typeof schema.bulkResults>
-
-export type RunState = Wire<typeof schema.runState>
-
-export type RequestSummary = Wire<typeof schema.requestSummary>
-
-/**
- * GET requests?state=&about=mine|me&after=&limit=: what the caller requested, or what others requested for the
- * caller.
- */
-export type RequestList = Wire<typeof schema.requestList>
-
-/** GET requests/{id}. */
-export type RequestDetails = Wire<typeof schema.requestDetails>
-
-export type RequestStep = Wire<typeof schema.requestStep>
-
-export type RequestApproval = Wire<typeof schema.requestApproval>
-
-/** POST requests/{id}/cancel; answered by a RequestSummary. */
-export interface CancelRequest {
   readonly reason?: string
 }
-
-/** GET delegations. */
-export type DelegationList = Wire<typeof schema.delegationList>
-
-export type DelegationPeriod = Wire<typeof schema.delegationPeriod>
 
 /** POST delegations; answered with 201 and a DelegationPeriod. */
 export interface NewDelegation {
@@ -64,60 +309,3 @@ export interface NewDelegation {
   readonly starts: string
   readonly ends: string
 }
-
-/**
- * What approving would do, in order, as far as the preview can show it. Steps after one of the kind `unforeseen`
- * may differ, and steps after an `approval` happen only if that approval is given too. Has no secrets. Times are
- * ISO 8601.
- */
-export interface ChangePreview<Time = string> {
-  readonly steps: readonly PreviewStep<Time>[]
-  /** False if more steps follow than are listed. */
-  readonly whole: boolean
-}
-
-export type PreviewStep<Time = string> =
-  | PreviewEntry
-  /** Access that expires: a membership, or the user as a whole. */
-  | {
-      readonly kind: 'end'
-      readonly target: string
-      readonly of: 'user' | 'group'
-      readonly name: string
-      readonly expires: Time
-    }
-  | { readonly kind: 'mail'; readonly recipient: string; readonly subject: string }
-  | { readonly kind: 'approval'; readonly label: string }
-  | { readonly kind: 'wait'; readonly until: Time }
-  /** `apart`: it starts as a separate request, and the preview does not show what it does. */
-  | { readonly kind: 'workflow'; readonly name: string; readonly apart: boolean }
-  /** The preview can't show this task. `reason`, for people: why it failed. */
-  | { readonly kind: 'unforeseen'; readonly task: string; readonly reason?: string }
-
-/** A user or a group that is created, changed or deleted at a target. */
-export interface PreviewEntry {
-  readonly kind: 'user' | 'group'
-  readonly action: 'create' | 'change' | 'delete'
-  readonly target: string
-  readonly name: string
-  /** The name after the change. */
-  readonly newName?: string
-  readonly attributes: readonly PreviewAttribute[]
-  /** Groups of a user. */
-  readonly joins: readonly string[]
-  readonly leaves: readonly string[]
-  /** There is more than is listed here. */
-  readonly cut: boolean
-}
-
-/** Secret values are left out. */
-export interface PreviewAttribute {
-  readonly name: string
-  readonly secret: boolean
-  readonly before: readonly string[]
-  readonly after: readonly string[]
-}
-
-type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : never) : never
-/** Does not compile if the wire schema differs. */
-export const schemaHolds: Same<ChangePreview, Wire<typeof schema.changePreview>> = true

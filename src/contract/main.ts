@@ -1,71 +1,261 @@
-import type * as schema from './schemas/main.ts'
+import * as z from 'zod'
 import type { Wire } from './wire.ts'
 
-/**
- * Paths of the Main API below its mount, which may end in `/main` or be its parent. `wfStart` and `approvalStart`
- * are milliseconds since 1970, as in OpenUnison; all other times are ISO 8601.
- */
-export const mainPaths = {
-  config: 'config',
-  user: 'user',
-  orgs: 'orgs',
-  /** GET `workflows/org/{orgId}`, GET `workflows/candelegate?workflowName=&uuid=`, PUT `workflows`. */
-  workflows: 'workflows',
-  /** GET, PUT (several at once); `approvals/{id}`: GET, PUT. */
-  approvals: 'approvals',
-  /** GET; `urls/org/{orgId}`: GET. */
-  urls: 'urls',
-  /** `reports/org/{orgId}`, `reports/{name}` and exports. */
-  reports: 'reports',
-  /** GET; `requests/{id}`: GET; `requests/{id}/cancel`: POST. */
-  requests: 'requests',
-  /** GET, POST; `delegations/{id}`: DELETE. */
-  delegations: 'delegations',
-  /** GET `search?q=&kind=`. */
-  search: 'search',
-  /** GET; `favourites/{kind}/{name}`: PUT, DELETE. */
-  favourites: 'favourites',
-  /** POST. */
-  recent: 'recent',
-  /** GET: the caller's access that expires. */
-  access: 'access',
-  /** `admin/incidents`, `admin/runs`, `admin/runs/{id}`, `admin/runs/{id}/{retry|skip|cancel}`. */
-  admin: 'admin',
-  /** GET `admin/scim-journal`. */
-  scimJournal: 'admin/scim-journal',
-  /** GET `admin/statistics`. */
-  statistics: 'admin/statistics',
-  /** GET: the description of the API, as Swagger 2.0. */
-  swagger: 'swagger.json',
-  /** The same as OpenAPI 3.1. */
-  openapi: 'openapi.json',
-} as const
+/** An item of a list that a person chooses from. */
+export const listItem = z.object({
+  name: z.string().describe('Label of the item'),
+  value: z.string().describe('Value of the item'),
+  num: z.int().describe('Position of the item in the order, from 0'),
+})
+export type ListItem = Wire<typeof listItem>
 
-/** The login of callers who did not sign in, in lower case. It is reserved for them. */
-export const nobodysLogin = 'anonymous'
+/** How a field is shown: one line, several lines, one line with suggestions, a choice. */
+export const formAttributeType = z.enum(['text', 'text-area', 'text-list', 'list'])
+export type FormAttributeType = Wire<typeof formAttributeType>
+
+/** One field of a form, as the registration page and the profile page get it. */
+export const formAttributeView = z.object({
+  name: z.string().describe('Attribute name'),
+  displayName: z.string().describe('Display label'),
+  readOnly: z.boolean().describe('true if the value is read-only'),
+  required: z.boolean().describe('true if the value must be in the request'),
+  regEx: z
+    .string()
+    .describe('Regular expression usable to validate the value: RE2 syntax, and the whole value must match')
+    .optional(),
+  regExFailedMsg: z.string().describe('What is said when it does not match').optional(),
+  minChars: z.int().describe('Minimum number of characters; absent or 0: none').optional(),
+  maxChars: z.int().describe('Maximum number of characters; absent or 0: none').optional(),
+  unique: z.boolean().describe('true if only one value of this attribute is allowed in the datastore'),
+  type: formAttributeType.describe('How the field is shown'),
+  values: z
+    .array(listItem)
+    .describe('Allowed values; empty where anything may be typed, or where the list has to be searched'),
+  show: z.boolean().describe('true if the attribute is shown'),
+})
+export type FormAttributeView = Wire<typeof formAttributeView>
 
 /** The body of every failure. */
-export type MainErrors = Wire<typeof schema.mainErrors>
+export const mainErrors = z.object({
+  errors: z.array(z.string()).describe('For people.'),
+  code: z.string().optional(),
+  requestId: z.string().optional(),
+})
+export type MainErrors = Wire<typeof mainErrors>
+
+const color = z.string().describe('A color of the theme')
+
+/** The colors of a page. */
+export const theme = z.object({
+  themePrimaryMain: color,
+  themePrimaryDark: color,
+  themePrimaryLight: color,
+  themeSecondaryMain: color,
+  themeSecondaryDark: color,
+  themeSecondaryLight: color,
+  errorColor: color,
+})
 
 /** GET config. */
-export type MainConfig = Wire<typeof schema.mainConfig>
+export const mainConfig = z.object({
+  displayNameAttribute: z.string(),
+  uidAttributeName: z.string(),
+  frontPage: z.object({ title: z.string(), text: z.string() }),
+  canEditUser: z.boolean().describe('For the one who asks.'),
+  showPortalOrgs: z.boolean(),
+  logoutURL: z.string(),
+  enableApprovals: z.boolean(),
+  attributes: z
+    .record(z.string(), formAttributeView)
+    .describe('The fields of the profile that the one who asks may see, by name.'),
+  roleAttribute: z.string().optional(),
+  warnMinutesLeft: z.int(),
+  requireReasons: z.boolean(),
+  reasonIsList: z.boolean(),
+  reasons: z.array(z.string()),
+  startPage: z.string(),
+  hidePages: z.array(z.string()),
+  ...theme.shape,
+  headerTitle: z.string(),
+  groupsAreJson: z.boolean(),
+  groupsFields: z.array(z.string()),
+  attributeNameList: z.array(z.string()).describe('The order of `attributes`.'),
+  createsUnknownUsers: z.boolean().describe('Requests for people who do not exist make them.'),
+  administrator: z.boolean().describe('The caller sees the console.'),
+  operator: z.boolean().describe('The caller may change something there.'),
+  canSearchPeople: z.boolean().describe('Whether the one who asks finds people by `search`.'),
+})
+export type MainConfig = Wire<typeof mainConfig>
 
-export type AttributeValues = Wire<typeof schema.attributeValues>
+export const attributeValues = z.object({
+  name: z.string(),
+  values: z.array(z.string()),
+  dataType: z.literal('string'),
+})
+export type AttributeValues = Wire<typeof attributeValues>
 
 /** GET user, and the answer to PUT user. */
-export type UserData = Wire<typeof schema.userData>
+export const userData = z.object({
+  uid: z.string().optional(),
+  dn: z.string(),
+  attributes: z.array(attributeValues),
+  groups: z.array(z.string()),
+})
+export type UserData = Wire<typeof userData>
+
+/** GET orgs: the branches that the caller may see. If several are at the top, the root has no id. */
+export const organization = z.object({
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  showInPortal: z.boolean(),
+  showInRequest: z.boolean(),
+  showInReports: z.boolean(),
+  get subOrgs() {
+    return z.array(organization)
+  },
+})
+export type Organization = Wire<typeof organization>
+
+/** GET workflows/org/{orgId}: a list of these. */
+export const workflowListItem = z.object({
+  uuid: z.string().describe('Another one each time. A request with it is made once, however often it is sent.'),
+  name: z.string(),
+  label: z.string(),
+  description: z.string(),
+  encryptedParams: z
+    .string()
+    .describe('Opaque token for the parameters of this row; only for the caller, and valid for a short time.')
+    .optional(),
+  filterAnnotations: z.record(z.string(), z.string()),
+  accessEnds: z
+    .object({
+      required: z.boolean(),
+      longestSeconds: z.int().describe('From the request on; absent where there is no limit.').optional(),
+    })
+    .describe('Present if the requester chooses an expiry date.')
+    .optional(),
+})
+export type WorkflowListItem = Wire<typeof workflowListItem>
+
+/** GET workflows/candelegate. */
+export const delegationRights = z.object({
+  canDelegate: z.boolean(),
+  canPreApprove: z.boolean(),
+  uuid: z.string().optional(),
+})
+export type DelegationRights = Wire<typeof delegationRights>
+
+/** By uuid: `success`, or an error text for people. */
+export const submitResults = z.record(z.string(), z.string())
+export type SubmitResults = Wire<typeof submitResults>
+
+/** PUT workflows?outcomes=true, by uuid: the same, and the result of the decision that came with it. */
+export const submitOutcome = z.object({
+  result: z.string(),
+  decision: z
+    .enum(['taken', 'left', 'none'])
+    .describe(
+      "Only of a line with a decision that was submitted. `taken`: about everybody's first approval that there was; `left`: at least one was not the requester's to decide, or is still to come, and waits for others; `none`: there was nothing to decide.",
+    )
+    .optional(),
+})
+export type SubmitOutcome = Wire<typeof submitOutcome>
+
+export const submitOutcomes = z.record(z.string(), submitOutcome)
+export type SubmitOutcomes = Wire<typeof submitOutcomes>
+
+/** GET urls and urls/org/{orgId}: a list of these. */
+export const portalLink = z.object({
+  name: z.string(),
+  label: z.string(),
+  org: z.string(),
+  url: z.string(),
+  icon: z.string().describe('A PNG in base64, or another picture as a data URI in base64; empty where there is none.'),
+})
+export type PortalLink = Wire<typeof portalLink>
+
+/** GET search?q=&kind=workflow|url|person. `kind` may repeat; absent means all allowed kinds. */
+export const searchResults = z.object({
+  workflows: z.array(
+    z.object({
+      name: z.string(),
+      label: z.string(),
+      description: z.string(),
+      org: z.string().describe('Empty for one of every org.'),
+    }),
+  ),
+  urls: z.array(portalLink),
+  people: z.array(z.object({ uid: z.string(), displayName: z.string() })),
+  more: z.boolean().describe('There are more than are shown.'),
+})
+export type SearchResults = Wire<typeof searchResults>
+
+export const markedKind = z.enum(['url', 'workflow'])
+export type MarkedKind = Wire<typeof markedKind>
+
+export const markedItem = z.object({
+  kind: markedKind,
+  name: z.string(),
+  label: z.string(),
+  at: z.string(),
+})
+export type MarkedItem = Wire<typeof markedItem>
+
+/** GET favourites. Only items that the caller may still see. */
+export const markedItems = z.object({
+  favourites: z.array(markedItem),
+  recent: z.array(markedItem).describe('Latest first.'),
+})
+export type MarkedItems = Wire<typeof markedItems>
+
+/** The parameters that the caller has to fill in before running a report: days or times, and a login. */
+export const reportParameter = z.enum(['beginDate', 'endDate', 'userKey'])
+export type ReportParameter = Wire<typeof reportParameter>
+
+export const reportInfo = z.object({
+  name: z.string(),
+  description: z.string(),
+  orgID: z.string(),
+  parameters: z.array(reportParameter),
+})
+export type ReportInfo = Wire<typeof reportInfo>
+
+/** GET reports/org/{orgId}. */
+export const reportList = z.object({ reports: z.array(reportInfo) })
+export type ReportList = Wire<typeof reportList>
+
+export const reportGroup = z.object({
+  header: z
+    .record(z.string(), z.string())
+    .describe(
+      'By header field; empty where the report has no groups. A field without a value is left out, also in the rows.',
+    ),
+  data: z.array(z.record(z.string(), z.string())).describe('By data field.'),
+})
+export type ReportGroup = Wire<typeof reportGroup>
+
+/**
+ * GET reports/{name}?beginDate=&endDate=&userKey=, with exactly the parameters that the report declares. Times are
+ * milliseconds since 1970, or ISO 8601; a date in endDate includes that whole day (UTC). `&format=csv` and
+ * `&format=xlsx` return a file instead, `&excel=true` a ReportReference.
+ */
+export const reportResult = z.object({
+  name: z.string(),
+  description: z.string(),
+  headerFields: z.array(z.string()),
+  dataFields: z.array(z.string()),
+  grouping: z.array(reportGroup),
+  truncated: z.literal(true).describe('There are more rows than are shown. Absent when there are not.').optional(),
+})
+export type ReportResult = Wire<typeof reportResult>
+
+/** The file is at `reports/excel/{reportid}/{any file name}` for ten minutes, for this caller only. */
+export const reportReference = z.object({ reportid: z.string() })
+export type ReportReference = Wire<typeof reportReference>
 
 /** PUT user: values by attribute. Absent attributes keep their values; an empty text clears the attribute. */
 export type ProfileChange = Readonly<Record<string, { readonly name?: string; readonly value: string }>>
-
-/** GET orgs: the branches that the caller may see. If several are at the top, the root has no id. */
-export type Organization = Wire<typeof schema.organization>
-
-/** GET workflows/org/{orgId}: a list of these. */
-export type WorkflowListItem = Wire<typeof schema.workflowListItem>
-
-/** GET workflows/candelegate. */
-export type DelegationRights = Wire<typeof schema.delegationRights>
 
 /** PUT workflows: a list of these, answered by SubmitResults. */
 export interface WorkflowRequest {
@@ -86,63 +276,8 @@ export interface WorkflowRequest {
   readonly approvalReason?: string
 }
 
-/** By uuid: `success`, or an error text for people. */
-export type SubmitResults = Wire<typeof schema.submitResults>
-
-/** PUT workflows?outcomes=true, by uuid: the same, and the result of the decision that came with it. */
-export type SubmitOutcome = Wire<typeof schema.submitOutcome>
-
-export type SubmitOutcomes = Wire<typeof schema.submitOutcomes>
-
-/** GET urls and urls/org/{orgId}: a list of these. */
-export type PortalLink = Wire<typeof schema.portalLink>
-
-/** GET search?q=&kind=workflow|url|person. `kind` may repeat; absent means all allowed kinds. */
-export type SearchResults = Wire<typeof schema.searchResults>
-
-export type MarkedKind = Wire<typeof schema.markedKind>
-
-export type MarkedItem = Wire<typeof schema.markedItem>
-
-/** GET favourites. Only items that the caller may still see. */
-export type MarkedItems = Wire<typeof schema.markedItems>
-
 /** POST recent: the caller has used this; answered with 204. */
 export interface RecentUse {
   readonly kind: MarkedKind
   readonly name: string
 }
-
-/** GET access. */
-export type TimedAccess = Wire<typeof schema.timedAccess>
-
-/** Below `reports` of the Main API. */
-
-/** GET reports/org/{orgId}. */
-export type ReportList = Wire<typeof schema.reportList>
-
-/** The parameters that the caller has to fill in before running a report: days or times, and a login. */
-export type ReportParameter = Wire<typeof schema.reportParameter>
-
-export type ReportInfo = Wire<typeof schema.reportInfo>
-
-/**
- * GET reports/{name}?beginDate=&endDate=&userKey=, with exactly the parameters that the report declares. Times are
- * milliseconds since 1970, or ISO 8601; a date in endDate includes that whole day (UTC). `&format=csv` and
- * `&format=xlsx` return a file instead, `&excel=true` a ReportReference.
- */
-export type ReportResult = Wire<typeof schema.reportResult>
-
-export type ReportGroup = Wire<typeof schema.reportGroup>
-
-/** The file is at `reports/excel/{reportid}/{any file name}` for ten minutes, for this caller only. */
-export type ReportReference = Wire<typeof schema.reportReference>
-
-/** An item of a list that a person chooses from. */
-export type ListItem = Wire<typeof schema.listItem>
-
-/** How a field is shown: one line, several lines, one line with suggestions, a choice. */
-export type FormAttributeType = Wire<typeof schema.formAttributeType>
-
-/** One field of a form, as the registration page and the profile page get it. */
-export type FormAttributeView = Wire<typeof schema.formAttributeView>

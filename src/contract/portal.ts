@@ -4,6 +4,8 @@ export interface PortalSettings {
   readonly base: string
   /** The page title until the configuration is loaded. */
   readonly title: string
+  /** The logo beside the name, as a data URI. */
+  readonly logo?: string
   /** The CSP nonce for styles that the page creates. */
   readonly nonce: string
   /** Where the APIs are: paths of this host without a trailing slash. */
@@ -24,11 +26,13 @@ export const portalPages = [
   'front-page',
   'request-access',
   'requests',
+  'access',
   'approvals',
   'token',
   'register',
   'reports',
   'dashboard',
+  'console',
   'user',
   'security',
 ] as const

@@ -1,45 +1,48 @@
-import type * as schema from './schemas/token.ts'
+import * as z from 'zod'
+import { theme } from './main.ts'
 import type { Wire } from './wire.ts'
-/**
- * Paths of the Token API below its mount, which may end in `/token` or be its parent. Both return JSON; failures
- * are `{"errors": [...]}`.
- */
-export const tokenPaths = {
-  /** GET. */
-  config: 'config',
-  /** GET reads the tokens and changes nothing; POST issues new tokens, if that is allowed. */
-  user: 'user',
-  /** GET: the description of the API, as Swagger 2.0. */
-  swagger: 'swagger.json',
-  /** The same as OpenAPI 3.1. */
-  openapi: 'openapi.json',
-} as const
 
 /** GET config. */
-export type TokenConfig = Wire<typeof schema.tokenConfig>
-
-/**
- * The values that the token page shows for Gatehouse's own issuer, by name; users can copy each of them. Other
- * loaders have other names.
- */
-export const kubectlTokenKeys = {
-  idToken: 'id_token',
-  refreshToken: 'refresh_token',
-  usage: 'Usage',
-  command: 'kubectl Command',
-  windowsCommand: 'kubectl Windows Command',
-  loginPlugin: 'ou login plugin',
-  clusterCertificate: 'Kubernetes API Server CA Certificate',
-  ownCertificate: 'OpenUnison Server CA Certificate',
-  /** A whole file, as YAML. */
-  kubeconfig: 'kubeconfig',
-} as const
+export const tokenConfig = z.object({
+  frontPage: z.object({ title: z.string(), text: z.string() }),
+  homeURL: z.string(),
+  logoutURL: z.string(),
+  qrCodeAttribute: z.string().describe('The member of `token` that is to be shown as a QR code as well.').optional(),
+  warnMinutesLeft: z.int(),
+  ...theme.shape,
+  headerTitle: z.string(),
+})
+export type TokenConfig = Wire<typeof tokenConfig>
 
 /** The state of a session's tokens. */
-export type TokenState = Wire<typeof schema.tokenState>
+export const tokenState = z.object({
+  idToken: z.enum(['valid', 'expired']),
+  refreshToken: z
+    .enum(['unused', 'used', 'ended', 'none'])
+    .describe(
+      '`unused`: shown and not used yet. `used`: already used. `ended`: no longer valid. `none`: there is no code.',
+    ),
+  refreshExpires: z.string().describe('When the refresh token ends at the latest, ISO 8601.').optional(),
+  renewable: z
+    .boolean()
+    .describe('Whether POST makes new ones; otherwise there are new ones after logging out and in.'),
+})
+export type TokenState = Wire<typeof tokenState>
 
 /** GET and POST user. */
-export type TokenUser = Wire<typeof schema.tokenUser>
+export const tokenUser = z.object({
+  displayName: z.string().describe('`Unknown` where the person has no such attribute.'),
+  token: z.record(z.string(), z.string()).describe('What is to be shown, by label.'),
+  expires: z.string().describe('When the id_token ends, ISO 8601; absent where there is none.').optional(),
+  claims: z.record(z.string(), z.unknown()).describe('What the id_token says.').optional(),
+  state: tokenState.optional(),
+})
+export type TokenUser = Wire<typeof tokenUser>
 
 /** The body of every failure. */
-export type TokenErrors = Wire<typeof schema.tokenErrors>
+export const tokenErrors = z.object({
+  errors: z.array(z.string()).describe('For people.'),
+  code: z.string().optional(),
+  requestId: z.string().optional(),
+})
+export type TokenErrors = Wire<typeof tokenErrors>

@@ -9,7 +9,9 @@ type ReadOnly<T> = T extends readonly (infer I)[]
     ? { readonly [K in keyof T]: ReadOnly<Exclude<T[K], undefined>> }
     : T
 
-type WithDates<T> = { readonly [K in keyof T]: T[K] | (string extends T[K] ? Date : never) }
+type WithDates<T> = {
+  readonly [K in keyof T]: T[K] | (string extends T[K] ? Date : never) | (object extends Pick<T, K> ? undefined : never)
+}
 
 /** Copies only the members that the schema names, so that clients see nothing else. Dates become ISO 8601. */
 export function wireForm<S extends z.ZodObject>(schema: S, from: WithDates<Wire<S>>): Wire<S> {

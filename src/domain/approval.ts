@@ -1,6 +1,6 @@
 import type { NewMail } from '#domain/mail.ts'
 import type { NewTimer } from '#domain/timer.ts'
-import type { RunIdentities, UserRef } from '#identity/identity.ts'
+import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 
 export type ApprovalState = 'open' | 'approved' | 'denied' | 'cancelled'
@@ -14,6 +14,8 @@ export interface NewApproval {
   readonly approvers: readonly UserRef[]
   /** The requester and the subject may also decide. */
   readonly allowSelf: boolean
+  /** A decision needs a comment. */
+  readonly commentRequired?: boolean
   /** The rules that found the approvers. They are checked again at the decision. */
   readonly rules: JsonValue
   /** What approvers see. Has no secrets. */
@@ -46,6 +48,8 @@ export interface ApprovalItem {
   readonly accessEnds?: Date
   /** A registration: the submitted values count, even if another user took the login meanwhile. */
   readonly newAccount?: boolean
+  /** A decision needs a comment. */
+  readonly commentRequired?: boolean
   readonly opened: Date
   /** The number of escalations so far. */
   readonly escalation: number
@@ -78,9 +82,57 @@ export interface ApprovalPage {
   readonly next?: string
 }
 
+/** An approval in a user's history of decisions. */
+export interface DecidedApproval extends ApprovalItem {
+  readonly decision: ApprovalDecision
+}
+
+export interface DecidedPage {
+  /** The latest decision first. */
+  readonly approvals: readonly DecidedApproval[]
+  /** Where the next page starts; absent on the last page. */
+  readonly next?: string
+}
+
 export interface ApprovalPageQuery {
   /** The `next` of the previous page. */
   readonly after?: string
   /** At most 500. */
   readonly limit: number
 }
+
+/** A page of open approvals of all users. All given conditions must hold. */
+export interface OpenApprovalQuery extends ApprovalPageQuery {
+  readonly workflow?: string
+  /** Only those that one of these identities may decide. */
+  readonly approvers?: readonly Identity[]
+  /** Only those that were opened before then, or were escalated. */
+  readonly overdueSince?: Date
+}
+
+/** An open approval with the approvers whom it waits for. */
+export interface OpenApproval extends ApprovalItem {
+  /** The first logins. */
+  readonly approvers: readonly string[]
+  /** There are more approvers. */
+  readonly hasMore: boolean
+}
+
+export interface OpenApprovalPage {
+  /** Oldest first. */
+  readonly approvals: readonly OpenApproval[]
+  /** Where the next page starts; absent on the last page. */
+  readonly next?: string
+}
+
+/** A question of an approver to the requester, or the answer. */
+export interface RequestMessage {
+  /** Sorts by time. */
+  readonly id: string
+  readonly kind: 'question' | 'answer'
+  readonly by: UserRef
+  readonly at: Date
+  readonly text: string
+}
+
+export type NewRequestMessage = Omit<RequestMessage, 'at'>

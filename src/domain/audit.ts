@@ -69,3 +69,29 @@ export interface AuditKey {
 
 /** Decisions about tokens, or everything else. */
 export type AuditPart = 'tokens' | 'others'
+
+/** Which entries to read; all given conditions must hold. */
+export interface AuditQuery {
+  /** Logins are compared without regard to letter case. */
+  readonly requestor?: string
+  readonly subject?: string
+  readonly workflowId?: string
+  readonly target?: string
+  readonly requestId?: string
+  /** From this time on. */
+  readonly from?: Date
+  /** Before this time. */
+  readonly until?: Date
+  /** The `next` of the previous page. */
+  readonly after?: string
+  /** At most 500. */
+  readonly limit: number
+}
+
+/** One page of entries. */
+export interface AuditPage {
+  /** Latest first. */
+  readonly rows: readonly AuditEntry[]
+  /** Where the next page starts; absent on the last page. */
+  readonly next?: string
+}

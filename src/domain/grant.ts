@@ -19,10 +19,16 @@ export interface Grant extends Omit<NewGrant, 'expires'> {
   readonly state: 'active' | 'revoked'
   readonly granted: Date
   readonly expires: Date
+  /** When it was revoked. */
+  readonly ended?: Date
+  /** The run that removes the access after that. */
+  readonly removal?: string
 }
 
 export interface GrantRevocation {
   readonly grant: string
   /** Refuse it before the grant's expiry, so that a grant that was extended meanwhile is kept. */
   readonly onlyDue: boolean
+  /** The run that removes the access. */
+  readonly removal?: string
 }

@@ -1,3 +1,11 @@
+/** An address that a message offers to open. */
+export interface MailLink {
+  readonly label: string
+  readonly url: string
+  /** Whether it leads to a yes or a no, for messages that show links as buttons. */
+  readonly style?: 'primary' | 'danger'
+}
+
 /** A mail. It is sent after its transaction has committed. */
 export interface NewMail {
   /**
@@ -7,10 +15,13 @@ export interface NewMail {
   readonly id: string
   readonly run?: string
   readonly step?: number
+  /** A mail address, or `#` and a name for a message to a channel. */
   readonly recipient: string
   readonly subject: string
   readonly text: string
   readonly html?: string
+  /** Links of a message to a channel. A mail has its links in its text. */
+  readonly links?: readonly MailLink[]
   /** The Notifier that sends it; absent for the default one. */
   readonly notifier?: string
 }

@@ -1,5 +1,11 @@
-import type { RunIdentities, UserRef } from '#identity/identity.ts'
+import type { Identity, RunIdentities, UserRef } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
+
+/**
+ * How a run ended: `completed` if every task was done, `denied` by an approver, `expired` if its deadline passed,
+ * `failed` by an error that no retry can fix, `cancelled` by a user or an administrator.
+ */
+export const runOutcomes = ['completed', 'denied', 'expired', 'failed', 'cancelled'] as const
 
 /**
  * `ready` runs can be claimed once they are due, `running` ones are claimed, `waiting` ones continue after a
@@ -7,11 +13,11 @@ import type { JsonObject } from '#kernel/json.ts'
  */
 export type RunState = (typeof runStates)[number]
 
-export const runStates = ['ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled'] as const
+export const runStates = ['ready', 'running', 'waiting', 'incident', ...runOutcomes] as const
 
 export const isRunState = (word: string): word is RunState => (runStates as readonly string[]).includes(word)
 
-const finalStates: ReadonlySet<RunState> = new Set(['completed', 'failed', 'cancelled'])
+const finalStates: ReadonlySet<RunState> = new Set(runOutcomes)
 
 export const hasEnded = (state: RunState): boolean => finalStates.has(state)
 
@@ -20,6 +26,8 @@ export interface Incident {
   readonly task: string
   readonly code: string
   readonly message: string
+  /** The target that the task called last; absent if it called none. */
+  readonly target?: string
 }
 
 export interface Cancellation {
@@ -74,6 +82,17 @@ export interface ClaimedRun extends RunWithData {
   readonly signal?: JsonObject
 }
 
+/** That a run changed, and who may see it. */
+export interface RunChange {
+  readonly id: string
+  readonly state: RunState
+  readonly updated: Date
+  /** Requester, caller and subject. */
+  readonly users: readonly Identity[]
+  /** Of all its approvals. */
+  readonly approvers: readonly Identity[]
+}
+
 /** The right to execute a run. Void once the lease has expired and another worker has claimed the run. */
 export interface RunClaim {
   readonly id: string
@@ -109,6 +128,12 @@ export interface RunQuery {
   readonly requestedBy?: UserRef
   /** Only runs about this user. */
   readonly about?: UserRef
+  /** Only runs that were created at that time or later. */
+  readonly from?: Date
+  /** Only runs that were created before then. */
+  readonly until?: Date
+  /** Only incidents at this target. */
+  readonly target?: string
   /** The `next` of the previous page. */
   readonly after?: string
   /** At most 500. */

@@ -1,21 +1,27 @@
 import type { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import type { EventStreams } from '#engine/events/event-streams.ts'
+import { createOwnAccess } from '#engine/grants/own-access.ts'
+import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
 import type { Journals } from '#engine/journals.ts'
 import { PasswordChanges, type PasswordServices } from '#engine/passwords/password-changes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { createPortal, createPortalMemory } from '#engine/portal.ts'
 import { type RegistrationParts, Registrations } from '#engine/registrations/registrations.ts'
+import type { RunChanges } from '#engine/run-changes.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors.ts'
 import { createSessionAccess, type Sessions } from '#engine/session/sessions.ts'
 import { createStatistics } from '#engine/statistics.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
 import type { Runs } from '#engine/workflow/run-service.ts'
+import { createWorkflowCatalog } from '#engine/workflow/workflow-catalog.ts'
 import { loginAttributes, workflowParameters } from '#engine/workflow/workflow-parameters.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import { type IssuerAccess, isIssuedBy } from '#sdk/auth/issuer.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
+import type { AuditAccess } from '#sdk/filter/audit-access.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { ReportEndpoint } from '#sdk/filter/reports.ts'
 import type { TokenService } from '#sdk/filter/token-service.ts'
@@ -23,10 +29,12 @@ import type { Configuration } from '#sdk/module/configuration.ts'
 import type { TargetHost } from '#sdk/target/target-module.ts'
 import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
-import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
+import type { GrantStore } from '#storage/grant-store.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
 
 /** One object that implements the host of every slot; a module sees only its slot's part. */
@@ -41,22 +49,29 @@ export interface HostServices extends PasswordServices {
   readonly log: Logger
   readonly keys: KeySource
   readonly sessions: Sessions
-  readonly grants: GrantAccess
+  readonly grants: GrantStore
+  readonly runs: RunStore
+  readonly audit: AuditStore
   readonly openUserDirectory: EngineHost['openUserDirectory']
   readonly journals: Journals
+  readonly runChanges: RunChanges
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
   readonly portal: PortalStore
   readonly statistics: StatisticsStore
+  readonly auditAccess: AuditAccess & Closable
+  /** What only a gateway has. */
+  readonly installation?: Pick<FilterHost, 'system' | 'loaded' | 'tokenReport'>
   readonly secondFactors: Pick<SecondFactorParts, 'store' | 'secrets'>
 }
 
 /** The parts of one configuration that modules use. Some are filled only after the first modules are created. */
-export interface HostParts {
+interface HostParts {
   readonly configuration: Configuration
   readonly services: HostServices
   readonly directory: VirtualDirectory
   readonly targets: Required<Pick<TaskTargets, 'get' | 'ownersOf'>>
+  readonly readTargets: EngineHost['readTargets']
   readonly rules: RuleEvaluator
   readonly runs: Runs
   readonly approvals: ApprovalAccess
@@ -77,11 +92,15 @@ export function createHostFor(parts: HostParts): HostFor {
     clock,
     keys: services.keys,
     javaScript: (mapping) => configuration.javaScriptMappings.get(mapping),
+    ...(configuration.texts === undefined ? {} : { texts: configuration.texts }),
     targets,
+    readTargets: parts.readTargets,
     workflows: { run: async (call, started) => await runs.run(call, started) },
     runs,
+    runChanges: (listener) => services.runChanges.listen(listener),
     approvals,
-    grants: services.grants,
+    grants: createOwnAccess({ ...services, runs, store: services.runs }),
+    workflowCatalog: createWorkflowCatalog(configuration, services.runs),
     workflowParameters: (workflow) => workflowParameters(configuration, workflow),
     loginAttributes: (workflow) => loginAttributes(configuration, workflow),
     workflowWrites: (workflow) =>
@@ -98,13 +117,22 @@ export function createHostFor(parts: HostParts): HostFor {
     openJournal: (options) => journals.open(options),
     readJournal: (query) => journals.list(query),
     readStatistics: createStatistics(services.statistics, journals),
+    audit: services.auditAccess,
+    ...services.installation,
     openEventStream: (options) => services.events.open(options),
     pollEvents: (stream, poll) => services.events.poll(stream, poll),
-    portal: createPortal(configuration, parts.dynamicWorkflows, createPortalMemory(services.portal)),
+    portal: createPortal(
+      withRemovalWorkflow(configuration),
+      parts.dynamicWorkflows,
+      createPortalMemory(services.portal),
+    ),
     registrations: new Registrations({ ...services.registrations, runs, clock }),
     passwords: new PasswordChanges({ services, configuration, directory, targets }),
     sessions: createSessionAccess(services.sessions, configuration),
     secondFactors: new SecondFactors({ ...services.secondFactors, clock }),
+    forms: configuration.applications.flatMap(({ urls }) =>
+      urls.flatMap(({ filters }) => filters.flatMap(({ form }) => form ?? [])),
+    ),
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
     recordAdmission: (admission) => admissions.record(admission),
     ...(reports === undefined ? {} : { reports }),

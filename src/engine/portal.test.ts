@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest'
-import { createPortal } from '#engine/portal.ts'
+import { createPortal, createPortalMemory } from '#engine/portal.ts'
+import { secretHash } from '#kernel/ids.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
+import { PortalStore } from '#storage/portal-store.ts'
 import { loadText } from '#testing/check-text.ts'
 import { fakeCatalog } from '#testing/fake-catalog.ts'
 import { MemoryPortal } from '#testing/fake-portal.ts'
+import { memoryDatabase, rowsOf } from '#testing/memory-database.ts'
 import { subject } from '#testing/subjects.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const yaml = `
 apiVersion: openunison.tremolo.io/v1
@@ -37,7 +41,7 @@ spec: { name: Open requests, orgId: u1, sql: select 1 }
 apiVersion: openunison.tremolo.io/v1
 kind: Workflow
 metadata: { name: join }
-spec: { label: Join, inList: true, orgId: u1, accessEnds: { longest: P1M }, parameters: [accessEnds], tasks: [] }
+spec: { label: Join, inList: true, orgId: u1, owner: Ops, accessEnds: { longest: P1M }, parameters: [accessEnds], tasks: [] }
 `
 
 function loaded(): Configuration {
@@ -89,4 +93,35 @@ test('a dynamic workflow reads its source, which may be added later', async () =
   sources.set('join', { parameterSets: async () => [{ group: 'admins' }] })
   expect(await shown?.dynamic?.parameterSets(ann)).toEqual([{ group: 'admins' }])
   expect(shown?.dynamic?.annotations).toEqual([{ name: 'Group', parameter: 'group' }])
+})
+
+const ann = userRef('ann')
+
+test("D13: the stored form of a reference can't be used", async () => {
+  const database = memoryDatabase()
+  const memory = createPortalMemory(new PortalStore(database))
+  const offers = [
+    { workflow: 'join', parameters: { group: 'a' } },
+    { workflow: 'join', parameters: { group: 'b' } },
+  ]
+  const [first = '', second = ''] = await memory.offer(ann, offers)
+  expect(first).toMatch(/^[\w-]{43}$/)
+  expect(first).not.toBe(second)
+  const stored = (await rowsOf(database, 'portal_offers')).map(({ reference }) => reference)
+  expect(stored).toEqual([secretHash(first), secretHash(second)].sort())
+  expect(await memory.offered(ann, second)).toEqual(offers[1])
+  expect(await memory.offered(ann, secretHash(first))).toBeUndefined()
+  expect(await memory.offered(userRef('bob'), first)).toBeUndefined()
+  expect(await memory.offer(ann, [])).toEqual([])
+})
+
+test('lists recent items latest first, without unknown kinds', async () => {
+  const store = new PortalStore(memoryDatabase())
+  const memory = createPortalMemory(store)
+  for (const [i, kind] of ['url', 'other', 'workflow'].entries()) {
+    await store.mark(ann, 'favourite', { kind, name: `${i}` }, 10)
+    await store.note(ann, 'recent', { kind, name: `${i}` }, 10)
+  }
+  expect((await memory.favourites(ann)).map(({ name }) => name)).toEqual(['0', '2'])
+  expect((await memory.recent(ann)).map(({ name }) => name)).toEqual(['2', '0'])
 })

@@ -1,3 +1,4 @@
+import { approverGroups } from '#engine/workflow/workflow-parameters.ts'
 import { newSecret, secretHash } from '#kernel/ids.ts'
 import type {
   MarkedPortalItem,
@@ -38,7 +39,7 @@ export function createPortal(
       label: spec.label,
       url: spec.url,
       org: spec.org === '' ? undefined : spec.org,
-      icon: spec.icon?.replaceAll(/\s/g, '') || undefined,
+      icon: spec.icon || undefined,
       rules,
     })),
     reports: Array.from(reports.values(), ({ spec }) => ({
@@ -47,13 +48,15 @@ export function createPortal(
       spec,
     })),
     workflows: Array.from(workflows.values(), (workflow): PortalWorkflow => {
-      const { name, label, description, orgId, inList, accessEnds, dynamic } = workflow
+      const { name, label, description, orgId, inList, owner, accessEnds, dynamic } = workflow
       return {
         name,
         label,
         description,
         org: orgId,
         inList,
+        owner,
+        approverGroups: inList ? approverGroups({ workflows }, name) : [],
         accessEnds,
         dynamic: dynamic && {
           annotations: dynamic.annotations,
@@ -82,6 +85,7 @@ function fromTheTop(orgs: readonly PortalOrg[]): PortalOrg[] {
 
 const maxFavourites = 100
 const maxRecent = 20
+const maxRead = 500
 /** Besides those created now; repeated requests for a list must not fill the database. */
 const maxOffers = 20_000
 const offerMillis = 60 * 60 * 1000
@@ -93,6 +97,12 @@ export function createPortalMemory(store: PortalStore): PortalMemory {
     removeFavourite: (user, item) => store.unmark(user, 'favourite', item),
     recent: async (user) => (await store.marks(user, 'recent')).flatMap(toItem).reverse(),
     noteUse: (user, item) => store.note(user, 'recent', item, maxRecent),
+
+    readNotifications: async (user) => new Set((await store.marks(user, 'read')).map(({ name }) => name)),
+    async markRead(user, ids, current) {
+      const marks = (names: readonly string[]) => names.map((name) => ({ kind: 'notification', name }))
+      await store.noteAll(user, 'read', marks(ids), { limit: maxRead, ...(current && { keep: marks(current) }) })
+    },
 
     async offer(user, offers) {
       const references = offers.map(() => newSecret())

@@ -10,6 +10,7 @@ import { createApplications, createChains } from '#engine/pipeline/create-applic
 import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
 import { Routes } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
+import { TargetHealth } from '#engine/provisioning/target-health.ts'
 import { createReports, type ReportParts } from '#engine/reports/report-endpoint.ts'
 import { type RenewalTimes, SessionRenewal } from '#engine/session/session-renewal.ts'
 import { createTokenService, type TokenIssuing, type TokenServices } from '#engine/sts/token-issuing.ts'
@@ -66,6 +67,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const { clock, log } = services
   // These refer to each other, so they exist before the modules that fill them.
   const targets = new Map<string, Target>()
+  const health = new TargetHealth(clock, services.runs)
   const authorizations = new Map<string, Authorization>()
   const dynamicWorkflows = new Map<string, DynamicWorkflowSource>()
   const chains = new Map<string, Chain>()
@@ -102,6 +104,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     services,
     directory,
     targets: { get: target, ownersOf },
+    readTargets: () => health.list(),
     rules,
     runs,
     approvals,
@@ -111,7 +114,9 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     tokens: () => tokens,
   })
 
-  await createTargets(configuration, host, scope, targets)
+  await createTargets(configuration, host, scope, (name, className, created) =>
+    targets.set(name, health.watch(name, className, created)),
+  )
   const { loopbackOnly } = services
   directory.mount(
     await createMounts(configuration, targets, scope, ({ name, insert, suffix, at }) =>
@@ -145,16 +150,16 @@ async function createTargets(
   { targets: configs }: Configuration,
   host: HostFor,
   scope: Scope,
-  targets: Map<string, Target>,
+  add: (name: string, className: string, target: Target) => void,
 ): Promise<void> {
   const created = await Promise.allSettled(
     Array.from(configs, async ([name, { target, at }]) => {
       const made = await createAt(at, () => target.create(host(name, target.className, at)))
-      return [name, scope.own(made)] as const
+      return [name, target.className, scope.own(made)] as const
     }),
   )
   for (const one of created) {
     if (one.status === 'rejected') throw one.reason
-    targets.set(...one.value)
+    add(...one.value)
   }
 }

@@ -64,6 +64,19 @@ describe('second factors', () => {
     expect(JSON.stringify(rows)).not.toContain(code)
   })
 
+  test('are reset by an operator for the identity, with the reason in the audit', async () => {
+    const database = memoryDatabase()
+    const factors = memorySecondFactors(database)
+    await factors.add(ann, totp('a'), change)
+    await factors.add(ann, totp('b'), change)
+    const byOperator = { by: 'olga', reason: 'lost phone', requestId: 'request-2' }
+    expect(await factors.reset({ ...ann, identity: entryIdentity('people', '2') }, byOperator)).toBe(0)
+    expect(await factors.reset(ann, byOperator)).toBe(2)
+    expect([await factors.of(ann), await factors.recoveryCodes(ann)]).toEqual([[], 0])
+    const { rows } = await new AuditStore(database).list({ requestor: 'olga', limit: 10 })
+    expect(rows).toMatchObject([{ subject: 'ann', action: 'delete', value: 'all', reason: 'lost phone' }])
+  })
+
   test('are limited in number, and can be added as the first only', async () => {
     const factors = memorySecondFactors()
     for (let i = 0; i < maxFactors; i++) expect((await factors.add(ann, totp(`f${i}`), change)).added).toBe(true)

@@ -4,6 +4,7 @@ import { type NewSecondFactor, type SecondFactor, secondFactorKinds } from '#dom
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId, secretHash } from '#kernel/ids.ts'
+import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import {
   type FactorAdded,
   type FactorChange,
@@ -71,6 +72,11 @@ export class SecondFactors implements SecondFactorAccess {
     const known = (await store.ofOwner(key)).find((factor) => factor.id === id)
     if (known === undefined) return false
     return store.remove(id, key, [this.#row(owner, 'delete', `${known.kind} "${known.name}"`, requestId)])
+  }
+
+  async reset(owner: FactorOwner, { by, reason, requestId }: OperatorChange): Promise<number> {
+    const row = { ...this.#row(owner, 'delete', 'all', requestId), requestor: by, reason }
+    return this.#parts.store.removeAll(ownerKey(owner), [row])
   }
 
   async recoveryCodes(owner: FactorOwner): Promise<number> {

@@ -5,7 +5,17 @@ import type { StatisticsCounts } from '#storage/statistics-store.ts'
 
 const hour = 3_600_000
 const begin = Date.UTC(2030, 0, 1)
-const runs = { ready: 0, running: 0, waiting: 0, incident: 0, completed: 0, failed: 0, cancelled: 0 }
+const runs = {
+  ready: 0,
+  running: 0,
+  waiting: 0,
+  incident: 0,
+  completed: 0,
+  denied: 0,
+  expired: 0,
+  failed: 0,
+  cancelled: 0,
+}
 const nothing: StatisticsCounts = {
   requests: [],
   workflows: [],

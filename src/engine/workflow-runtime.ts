@@ -1,15 +1,17 @@
-import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
+import { type ApprovalDesk, createApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { linksFor } from '#engine/approvals/approval-links.ts'
-import { createApprovalDesk } from '#engine/approvals/create-approval-desk.ts'
+import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
-import { createChores } from '#engine/jobs/chores.ts'
-import { type JobServices, startJobs } from '#engine/jobs/start-jobs.ts'
+import { type JobServices, startJobs } from '#engine/jobs/job-scheduler.ts'
+import { createMaintenanceTasks } from '#engine/jobs/maintenance-tasks.ts'
+import { mailOutcomes } from '#engine/jobs/outcome-mails.ts'
+import { portalLinks } from '#engine/mail/mail-links.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { ApprovalPreview } from '#engine/preview/approval-preview.ts'
-import type { Runs } from '#engine/workflow/run-service.ts'
-import { RunService } from '#engine/workflow/run-service.ts'
+
+import { RunService, type Runs } from '#engine/workflow/run-service.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
 import type { MemberDirectory } from '#identity/directory.ts'
@@ -40,7 +42,7 @@ export interface WorkflowRuntimeServices extends WorkflowServices {
   readonly jobs?: JobServices
 }
 
-export interface WorkflowRuntimeParts {
+interface WorkflowRuntimeParts {
   readonly configuration: Configuration
   readonly services: WorkflowRuntimeServices
   readonly directory: MemberDirectory
@@ -65,6 +67,7 @@ export class WorkflowRuntime {
       ...parts,
       ...services,
       linksFor: linksFor(configuration, services),
+      pages: portalLinks(configuration.applications),
       preview: (approval, by) => preview.of(approval, by),
       newAccounts: preview,
     })
@@ -96,12 +99,19 @@ export class WorkflowRuntime {
     const { configuration, services } = this.#parts
     const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services
     if (jobs === undefined) return
-    const chores = createChores({
+    const maintenance = createMaintenanceTasks({
       stores: { runs, mails, idempotency, jobRuns: jobs.store, audit, sessions: sessionStore },
       clock,
       approvals: this.approvals,
       revokeDue: (signal) => this.revokeDue(signal),
+      mailOutcomes: (request) =>
+        mailOutcomes(request, {
+          ...services,
+          finder: new ApproverFinder({ ...this.#parts, log }),
+          pages: portalLinks(configuration.applications),
+          labelOf: (workflow) => configuration.workflows.get(workflow)?.label ?? workflow,
+        }),
     })
-    scope.own(await startJobs(configuration, { ...jobs, chores, clock, log, leaseMillis, hostFor }))
+    scope.own(await startJobs(configuration, { ...jobs, maintenance, clock, log, leaseMillis, hostFor }))
   }
 }

@@ -151,6 +151,9 @@ const signs: readonly (readonly [attribute: string, isOff: (value: string) => bo
   ['userAccountControl', (value) => /^\d{1,10}$/.test(value) && (Number(value) & accountDisabled) !== 0],
 ]
 
+/** The attributes that `isDeactivated` reads. */
+export const deactivationAttributes: readonly string[] = signs.map(([attribute]) => attribute)
+
 /**
  * Whether an entry says that its user is deactivated: SCIM's `active`, or the equivalent of a directory server.
  * Other entries are active.

@@ -72,6 +72,14 @@ export interface Directory extends EntryDirectory {
 export interface MemberDirectory extends Directory {
   /** At most this many users of the static group. None if the group does not exist. */
   members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]>
+  /** The static group's members after the first `skip` ones, in the group's order. */
+  memberPage(group: Dn, skip: number, limit: number): Promise<MemberPage>
+}
+
+export interface MemberPage {
+  /** `entry` is absent if the directory has none of that name. */
+  readonly members: readonly { readonly dn: Dn; readonly entry?: DirectoryEntry }[]
+  readonly more: boolean
 }
 
 /** Where and how a user was found in the directory, to look them up again. */

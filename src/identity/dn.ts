@@ -1,4 +1,4 @@
-export interface Rdn {
+interface Rdn {
   readonly type: string
   readonly value: string
   /** The value is a claim of a token: its letter case and white space count. */

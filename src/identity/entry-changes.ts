@@ -3,7 +3,7 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 
-export interface ValueOptions {
+interface ValueOptions {
   /** Removes nothing. */
   readonly addOnly?: boolean
   /** The order counts: if it differs, every value is replaced. */
@@ -27,7 +27,7 @@ export function valueChanges(
   return ordered && !addOnly && !isSame ? changes('replace', wanted) : []
 }
 
-export interface UserChangeOptions extends ValueOptions {
+interface UserChangeOptions extends ValueOptions {
   /** The attributes that may change. */
   readonly attributes: readonly string[]
   /** Group names that differ in letter case only are the same. */

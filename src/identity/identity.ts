@@ -49,7 +49,11 @@ export const isFormer = (identity: Identity): boolean => identity.startsWith(for
 export function entryOf(identity: Identity): { readonly insert: string; readonly id: string } | undefined {
   const [kind, insert, id, ...more] = identity.split(':')
   if (kind !== 'entry' || insert === undefined || id === undefined || more.length > 0) return undefined
-  return { insert: decodeURIComponent(insert), id: decodeURIComponent(id) }
+  try {
+    return { insert: decodeURIComponent(insert), id: decodeURIComponent(id) }
+  } catch {
+    return undefined
+  }
 }
 
 /** The identities of the users that a run names by login; a part is absent where the user is unknown. */

@@ -17,6 +17,8 @@ export interface UserSearch {
   readonly sort?: SortOrder
   /** The `next` of a page with the same filter and order. The search continues after it, at the same cost anywhere. */
   readonly after?: string
+  /** The total is not needed, so that it need not be counted: it may be smaller, but shows whether more follow. */
+  readonly uncounted?: boolean
 }
 
 /**

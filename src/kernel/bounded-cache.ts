@@ -1,15 +1,12 @@
-import type { Clock } from '#kernel/clock.ts'
+import { type Clock, systemClock } from '#kernel/clock.ts'
 
-/**
- * Keeps at most `limit` values, each until its own expiry; removes the least recently used first. Never returns
- * expired values.
- */
+/** Keeps at most `limit` values, each until its expiry if it has one; removes the least recently used first. */
 export class BoundedCache<V> {
   readonly #entries = new Map<string, { value: V; expires: number }>()
   readonly #limit: number
   readonly #clock: Clock
 
-  constructor(limit: number, clock: Clock) {
+  constructor(limit: number, clock: Clock = systemClock) {
     this.#limit = limit
     this.#clock = clock
   }
@@ -23,13 +20,17 @@ export class BoundedCache<V> {
     return entry.value
   }
 
-  set(key: string, value: V, expires: Date): void {
+  set(key: string, value: V, expires?: Date): void {
     this.#entries.delete(key)
     if (this.#entries.size >= this.#limit) {
       const oldest = this.#entries.keys().next()
       if (!oldest.done) this.#entries.delete(oldest.value)
     }
-    this.#entries.set(key, { value, expires: expires.getTime() })
+    this.#entries.set(key, { value, expires: expires?.getTime() ?? Number.POSITIVE_INFINITY })
+  }
+
+  get size(): number {
+    return this.#entries.size
   }
 
   delete(key: string): void {

@@ -204,3 +204,18 @@ export function duplicateMember(text: string): string | undefined {
   }
   return undefined
 }
+
+/**
+ * Whether an object in the value has a member `__proto__`, which schemas silently ignore. Searches without recursion:
+ * the depth is bounded, but the caller's stack is unknown.
+ */
+export function reachesIntoPrototypes(value: unknown): boolean {
+  const pending = [value]
+  while (pending.length > 0) {
+    const next = pending.pop()
+    if (typeof next !== 'object' || next === null) continue
+    if (Object.hasOwn(next, '__proto__')) return true
+    for (const inner of Object.values(next)) pending.push(inner)
+  }
+  return false
+}

@@ -1,4 +1,6 @@
 import { hash, randomBytes, randomFillSync } from 'node:crypto'
+import { hostname } from 'node:os'
+import process from 'node:process'
 
 let lastMillis = 0
 let sequence = 0
@@ -52,3 +54,6 @@ export function newSecret(): string {
 export function secretHash(secret: string): string {
   return hash('sha256', secret, 'base64url')
 }
+
+/** Identifies a worker, for people too: host, process and a unique part. */
+export const processName = (): string => `${hostname()}:${process.pid}:${newId().slice(-8)}`

@@ -12,7 +12,7 @@ export interface JavaScriptCode {
   readonly text: string
 }
 
-export const maxJavaScriptLength = 1_000_000
+const maxJavaScriptLength = 1_000_000
 
 /** Throws an Error whose message says the line and what is wrong. */
 export function checkJavaScript(source: string): JavaScriptCode {

@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 
 /** Limits of a queue; absent means unlimited. */
-export interface QueueLimits {
+interface QueueLimits {
   /** Pieces of work on one key that run at the same time; 1 by default. */
   readonly width?: number
   /** Pieces of work on one key that run or wait. */

@@ -1,3 +1,5 @@
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
 export type LogFields = Readonly<Record<string, unknown>>
 
 /** Messages are constant strings; values travel in fields, where redaction sees them. */

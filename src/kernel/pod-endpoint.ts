@@ -45,7 +45,7 @@ export interface PodVariable {
   readonly identity: boolean
 }
 
-export interface PodFile {
+interface PodFile {
   readonly name: string
   /** The variable with the path of the file. */
   readonly variable: string

@@ -1,13 +1,14 @@
+import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 
-export interface Rate {
+interface Rate {
   readonly burst: number
   readonly perMinute: number
 }
 
 interface Bucket {
-  level: number
-  at: number
+  readonly level: number
+  readonly at: number
 }
 
 /**
@@ -15,12 +16,11 @@ interface Bucket {
  * starts full again.
  */
 export class RateLimit {
-  readonly #buckets = new Map<string, Bucket>()
-  readonly #limit: number
+  readonly #buckets: BoundedCache<Bucket>
   readonly #clock: Clock
 
   constructor(limit: number, clock: Clock) {
-    this.#limit = limit
+    this.#buckets = new BoundedCache(limit)
     this.#clock = clock
   }
 
@@ -29,15 +29,10 @@ export class RateLimit {
     const now = this.#clock().getTime()
     const perMilli = perMinute / 60_000
     const known = this.#buckets.get(key)
-    this.#buckets.delete(key)
     // A clock that was set back must not empty a bucket for hours.
     const passed = known === undefined ? 0 : Math.max(0, now - known.at)
     const level = known === undefined ? burst : Math.min(burst, known.level + passed * perMilli)
     const allowed = level >= 1
-    if (this.#buckets.size >= this.#limit) {
-      const oldest = this.#buckets.keys().next()
-      if (!oldest.done) this.#buckets.delete(oldest.value)
-    }
     this.#buckets.set(key, { level: allowed ? level - 1 : level, at: now })
     return allowed ? undefined : Math.max(1, Math.ceil((1 - level) / perMilli / 1000))
   }

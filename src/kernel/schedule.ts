@@ -124,7 +124,7 @@ export interface Schedule {
 export type ScheduleFields = Readonly<Record<CronField, string>>
 
 /** Called with what is wrong with a field. */
-export type ReportField = (field: CronField | 'timeZone', message: string) => void
+type ReportField = (field: CronField | 'timeZone', message: string) => void
 
 const names = Object.keys(cronFields) as CronField[]
 

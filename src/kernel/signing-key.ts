@@ -22,7 +22,7 @@ export const privateKeyEndings = ['.key', '.pem'] as const
  * Whether the text should be a private key. A key file may contain a certificate or a public key instead, which
  * something else of the same name uses. Any other text counts as a damaged private key.
  */
-export const isMeantAsPrivateKey = (text: string): boolean =>
+export const looksLikePrivateKey = (text: string): boolean =>
   text.includes('PRIVATE KEY-----') || !/-----BEGIN (?:CERTIFICATE|[A-Z ]*PUBLIC KEY)-----/.test(text)
 
 /**

@@ -4,7 +4,7 @@ const maxTextLength = 64 * 1024
 const maxOutputLength = 1024 * 1024
 
 /** Looks up a name during rendering; undefined is the empty text. */
-export interface TemplateValues {
+interface TemplateValues {
   key?(name: string): string | undefined
   attribute?(name: string): string | undefined
 }

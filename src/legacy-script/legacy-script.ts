@@ -20,13 +20,13 @@ import {
 } from '#legacy-script/script-scopes.ts'
 
 /** An unsupported use in a legacy script. */
-export interface LegacyFinding {
+interface LegacyFinding {
   readonly level: 'error' | 'warning'
   /** Begins with the line. */
   readonly message: string
 }
 
-export interface CheckedScript {
+interface CheckedScript {
   readonly code: JavaScriptCode
   /** Written for OpenUnison: it gets Java objects. */
   readonly legacy: boolean

@@ -3,7 +3,7 @@ import { azRulesSchema, paramsSchema, secretParamsSchema } from '#model/envelope
 
 const millis = z.int().min(0)
 
-export const filterSchema = z.strictObject({
+const filterSchema = z.strictObject({
   className: z.string().min(1),
   params: paramsSchema.optional(),
   secretParams: secretParamsSchema.optional(),
@@ -66,7 +66,7 @@ export const urlSchema = z.strictObject({
   idp: identityProviderSchema.optional(),
 })
 
-export const cookieConfigSchema = z.strictObject({
+const cookieConfigSchema = z.strictObject({
   sessionCookieName: z.string().optional(),
   domain: z.string().optional(),
   scope: z.int().optional(),

@@ -17,7 +17,7 @@ export const portalUrlSchema = z.strictObject({
   label: z.string().min(1),
   url: z.string().min(1),
   org: z.string().optional(),
-  /** A PNG, base64. */
+  /** A PNG in base64, or a picture as a data URI. */
   icon: z.string().optional(),
   azRules: azRulesSchema.optional(),
 })

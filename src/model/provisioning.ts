@@ -35,6 +35,8 @@ export const workflowSchema = z.strictObject({
   description: z.string().optional(),
   inList: z.boolean().optional(),
   orgId: z.string().optional(),
+  /** Who answers questions about it, as the portal shows them. */
+  owner: z.string().optional(),
   dynamicConfiguration: z
     .strictObject({
       dynamic: z.boolean().optional(),

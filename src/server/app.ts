@@ -10,14 +10,14 @@ import { withoutTokens } from '#kernel/redaction.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
-import { HttpRequest, soundBeginning } from '#server/http-request.ts'
+import { HttpRequest, validPrefix } from '#server/http-request.ts'
 import { createListener, type ListenerTls, noSchemas } from '#server/http-server.ts'
 import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
-export interface AppParts {
+interface AppParts {
   readonly running: RunningConfiguration
   readonly metrics: Metrics
   readonly log: Logger
@@ -135,10 +135,12 @@ function send(
 function refuse(parts: AppParts, thrown: unknown, fastifyRequest: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = fromFastify(thrown)
   const { host, path } = meant(parts, fastifyRequest)
-  const errors = parts.running.current.routes.find(host, path)?.url.errors ?? jsonErrors
+  const { routes } = parts.running.current
+  const errors = routes.find(host, path)?.url.errors ?? jsonErrors
   parts.metrics.answered('', fastifyRequest.method, error.status, 0)
   logFailure(parts.log, error, { requestId: fastifyRequest.id, status: error.status })
-  const request = { id: fastifyRequest.id } as HttpRequest
+  const { id, raw } = fastifyRequest
+  const request = { id, headers: raw.headers, look: routes.look(host) } as HttpRequest
   return send(reply, request, errorResponse(error, { errors, request }))
 }
 
@@ -148,7 +150,7 @@ function meant({ proxies, only }: AppParts, { raw, id }: FastifyRequest): Pick<H
     return new HttpRequest(raw, id, proxies, only?.host)
   } catch {
     const host = (raw.headers.host ?? '').toLowerCase().replace(/:\d+$/, '')
-    return { host, path: soundBeginning(raw.url ?? '/') }
+    return { host, path: validPrefix(raw.url ?? '/') }
   }
 }
 

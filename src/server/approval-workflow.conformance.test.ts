@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
 import { loadConfiguration } from '#config/load.ts'
-import { escalationTimer } from '#engine/approvals/approval-desk.ts'
+import { escalationTimer } from '#engine/approvals/open-approval.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { RunWorker } from '#engine/workflow/run-worker.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
@@ -171,7 +171,7 @@ onEachDatabase('a workflow with an approval', (freshUrl) => {
     const { id } = await ask({ for: '8h', what: 'vault' })
     const [approval] = (await desk.list(boss, { limit: 5 })).approvals
     await desk.decide(boss, { approval: approval?.id ?? '', approve: false, comment: 'too risky' })
-    await until(async () => (await storage.runs.get(id))?.state === 'completed')
+    await until(async () => (await storage.runs.get(id))?.state === 'denied')
     const left = await directory.findByLogin('ann')
     expect(left?.groups).toContain('staff')
     expect(left?.attributes.values('refused')).toEqual(['too risky'])

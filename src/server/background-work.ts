@@ -1,5 +1,5 @@
-import { escalationTimer } from '#engine/approvals/approval-desk.ts'
-import { GrantLoop } from '#engine/grants/grant-loop.ts'
+import { escalationTimer } from '#engine/approvals/open-approval.ts'
+import { GrantLoop } from '#engine/grants/grant-revoker.ts'
 import { type MailMeter, MailWorker } from '#engine/mail/mail-worker.ts'
 import { settleAbandoned } from '#engine/passwords/password-audit.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
@@ -74,8 +74,11 @@ export class BackgroundWork implements Closable {
     this.#closed = true
     clearTimeout(this.#again)
     clearInterval(this.#expiry)
-    await Promise.all([this.#worker.close(), this.#timers.close(), this.#grants.close(), this.#mails.close()])
+    const parts = [this.#worker, this.#timers, this.#grants, this.#mails]
+    const closed = await Promise.allSettled(parts.map((part) => part.close()))
     await this.#parts.wakeUp.close()
+    const failed = closed.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
   }
 
   /** The workers also poll, so nothing waits for the wake-up. */

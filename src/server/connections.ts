@@ -5,9 +5,9 @@ import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import type { TrustedProxies } from '#server/trusted-proxies.ts'
 
 /** Why a connection was closed or rejected: the limit in total, the one of its address, or a time limit. */
-export type RefusalReason = 'total' | 'address' | 'timeout'
+type RefusalReason = 'total' | 'address' | 'timeout'
 
-export interface ConnectionMeter {
+interface ConnectionMeter {
   opened(listener: string): void
   closed(listener: string): void
   refused(listener: string, reason: RefusalReason): void
@@ -49,7 +49,7 @@ interface Connection {
 }
 
 /** The outcome of a request before any application saw it. */
-export type Admission = 'admitted' | 'admitted-once' | 'over-limit' | 'closing'
+type Admission = 'admitted' | 'admitted-once' | 'over-limit' | 'closing'
 
 const healthPath = /^\/(?:check_alive|ready)(?:\?|$)/
 const reportMillis = 30_000

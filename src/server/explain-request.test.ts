@@ -22,7 +22,7 @@ test('a failed rule about names says how to set the name of the caller', async (
 
 test('an unknown path lists the paths of its host, an unknown host the hosts', async () => {
   expect(await explain('GET', 'http://127.0.0.1:8080/scim')).toContain(
-    'paths that are served on 127.0.0.1: /auth/idp/portal, /call-workflow, /dev-issuer, /main, /portal, /register, /scim/crm, /scim/people, ',
+    'paths that are served on 127.0.0.1: /, /auth/idp/portal, /call-workflow, /dev-issuer, /main, /portal, /register, /scim/crm, /scim/people, ',
   )
   expect(await explain('GET', 'http://elsewhere.test/scim/crm')).toContain(
     'hosts that are served: 127.0.0.1, localhost',

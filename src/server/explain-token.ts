@@ -20,7 +20,7 @@ export type ExplainedWorkload =
   | { readonly kind: 'described'; readonly attributes: DescribedAttributes }
 
 /** By name, as they were given. */
-export type DescribedAttributes = ReadonlyMap<string, readonly string[]>
+type DescribedAttributes = ReadonlyMap<string, readonly string[]>
 
 type Evaluator = Pick<RuleEvaluator, 'explain'>
 

@@ -4,14 +4,16 @@ import { AuditSinks } from '#engine/audit/audit-sinks.ts'
 import { createRuntime } from '#engine/runtime.ts'
 import type { RenewalTimes } from '#engine/session/session-renewal.ts'
 import { KeeperLoop } from '#engine/sts/publish/key-keeper.ts'
-import type { CrashHook } from '#engine/workflow/crash-point.ts'
 import { defaultRetries } from '#engine/workflow/retry-policy.ts'
+import type { CrashHook } from '#engine/workflow/workflow-services.ts'
 import { isLoopbackHost, parseHostPort } from '#kernel/address.ts'
 import { systemClock } from '#kernel/clock.ts'
+import { processName } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { BackgroundWork } from '#server/background-work.ts'
+import { ConfigurationReport } from '#server/configuration-report.ts'
 import type { ConfigurationSource } from '#server/configuration-source.ts'
 import type { ConnectionLimits } from '#server/http-limits.ts'
 import { openListeners } from '#server/listeners.ts'
@@ -21,9 +23,11 @@ import { openDatabase } from '#server/open-database.ts'
 import { ownPlaces, protectGivenKey } from '#server/private-files.ts'
 import { applyConfiguration, RunningConfiguration, usable } from '#server/reload.ts'
 import { createServices } from '#server/services.ts'
+import { SystemReport } from '#server/system-report.ts'
 import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
+import { createTokenReport } from '#server/token-report.ts'
 
-export interface GatewayOptions {
+interface GatewayOptions {
   /** Closed with the gateway, or if it does not start. */
   readonly source: ConfigurationSource
   readonly dataFolder: string
@@ -101,6 +105,14 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const { crash, leaseMillis } = options.faults ?? {}
   const lease = leaseMillis === undefined ? {} : { leaseMillis }
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
+  const replica = processName()
+  const loads = new ConfigurationReport(first, clock)
+  const system = scope.own(await SystemReport.start({ replica, storage, dataFolder, clock, log }))
+  const tokenReport = createTokenReport({
+    store: storage.keys,
+    log,
+    configuration: () => running.current.configuration,
+  })
   const services = createServices({
     storage,
     configFolder: source.folder,
@@ -120,12 +132,17 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     ...(options.renewalTimes === undefined ? {} : { renewalTimes: options.renewalTimes }),
     loopbackOnly: isLoopbackHost(parseHostPort(options.listen).host),
     environment,
+    replica,
+    installation: { system, loaded: loads, tokenReport },
   })
   scope.own(services.journals)
+  scope.own(services.auditAccess)
   scope.own(services.events)
+  scope.own(services.runChanges)
   const { tokenKeys } = services
   tokenKeys.configure(keyIssuers(configuration))
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
+  loads.explainWith((work) => running.use(work))
   const leases = {
     timers: lease,
     mails: leaseMillis === undefined ? {} : { leaseMillis: leaseMillis * mailLeases },
@@ -151,12 +168,14 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     { ...options, metricsListen: options.metrics, clock, metrics, running, storage },
     scope,
   )
+  system.showListeners(listeners.describe)
   await configureAudit(configuration)
   // Reading back the documents may call this gateway, so the listeners open first.
   keeping.start()
 
   const apply = async (loaded: LoadResult): Promise<void> => {
     const outcome = await applyConfiguration(loaded, { running, services, metrics, log })
+    loads.settled(loaded, outcome)
     void source.settled(loaded, outcome)
     if (outcome === 'applied') void configureAudit(running.current.configuration)
     tokenKeys.configure(keyIssuers(running.current.configuration))
@@ -164,7 +183,10 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     listeners.wakeWebhook()
   }
   void source.settled(first, 'applied')
-  const unread = (err: unknown): void => log.error('configuration could not be read', { err })
+  const unread = (err: unknown): void => {
+    loads.unread()
+    log.error('configuration could not be read', { err })
+  }
   const reload = async (): Promise<void> => {
     await Promise.all([listeners.reloadCertificate(), source.load().then(apply).catch(unread)])
     listeners.wakeWebhook()
@@ -173,6 +195,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   scope.defer(() => {
     listeners.startShutdown()
     services.events.drain()
+    services.runChanges.drain()
   })
   const { address, metricsAddress, webhookAddress } = listeners
   return { address, metricsAddress, webhookAddress, reload }

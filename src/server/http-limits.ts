@@ -54,7 +54,7 @@ const mostWebhook = 256
 const otherFiles = 256
 const leastPublic = 32
 
-export interface ListenerLimits {
+interface ListenerLimits {
   readonly public: ConnectionLimits
   readonly operations: ConnectionLimits
   readonly webhook: ConnectionLimits

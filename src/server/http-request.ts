@@ -18,6 +18,7 @@ export class HttpRequest implements GatewayRequest {
   readonly path: string
   readonly headers: GatewayRequest['headers']
   readonly remoteAddress: string
+  look: GatewayRequest['look']
   readonly #raw: IncomingMessage
   readonly #queryText: string
   #query: URLSearchParams | undefined
@@ -182,7 +183,7 @@ export function normalizePath(raw: string): string {
 }
 
 /** The whole segments before the first invalid one, for a path that normalizePath rejects. */
-export function soundBeginning(raw: string): string {
+export function validPrefix(raw: string): string {
   const sound = /^(?:\/[\w~!$&'()*+,;=:@-][\w.~!$&'()*+,;=:@-]*)*(?=[/?]|$)/.exec(
     raw.slice(0, httpLimits.pathCharacters),
   )

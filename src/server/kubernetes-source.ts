@@ -6,6 +6,7 @@ import { type SecretLookup, SecretSource } from '#config/secrets.ts'
 import { readKeys, type SourceProblem, type Sources } from '#config/sources/directory-source.ts'
 import { configResources, namespaceSources, objectPlace } from '#config/sources/kubernetes-source.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -14,11 +15,11 @@ import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.
 import { AccessRefused, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import { Informer } from '#protocols/kubernetes/informer.ts'
 import { Leadership } from '#protocols/kubernetes/leadership.ts'
-import { ObjectClient, type ResourceAddress, type StoredObject } from '#protocols/kubernetes/object-client.ts'
+import { ObjectClient } from '#protocols/kubernetes/object-client.ts'
 import type { ConfigurationSource, LoadOutcome, SourceListener } from '#server/configuration-source.ts'
 import { ObjectStatusWriter, type WatchedKind } from '#server/object-status-writer.ts'
 
-export interface KubernetesSourceOptions
+interface KubernetesSourceOptions
   extends Pick<LoadOptions, 'catalog' | 'environment' | 'strictSecrets' | 'keepObjects' | 'ownPlaces' | 'listenUrl'> {
   readonly connection: KubernetesConnection
   readonly namespace: string
@@ -301,7 +302,7 @@ export class QuietCall {
 
 /** The part of an ObjectClient that secrets need: the right to read them by name. */
 interface SecretObjects {
-  get(resource: ResourceAddress, name: string): Promise<StoredObject | undefined>
+  get(resource: ClusterResource, name: string): Promise<ClusterObject | undefined>
 }
 
 interface Fetched {
@@ -320,7 +321,7 @@ const none: Fetched = { version: '', values: new Map() }
  */
 export class KubernetesSecrets {
   readonly #objects: SecretObjects
-  readonly #resource: ResourceAddress
+  readonly #resource: ClusterResource
   readonly #log: Logger
   readonly #known = new Map<string, Fetched>()
   readonly #missing = new Set<string>()
@@ -372,7 +373,7 @@ export class KubernetesSecrets {
   }
 
   async #fetch(name: string): Promise<Fetched> {
-    let stored: StoredObject | undefined
+    let stored: ClusterObject | undefined
     try {
       stored = await this.#objects.get(this.#resource, name)
     } catch (error) {

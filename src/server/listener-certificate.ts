@@ -5,6 +5,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { readSmallFile } from '#kernel/small-file.ts'
+import type { CertificateFacts } from '#sdk/filter/system-access.ts'
 import type { CertificateWithKey } from '#sdk/sts/sts-webhook.ts'
 
 export interface TlsFiles {
@@ -12,7 +13,7 @@ export interface TlsFiles {
   readonly keyFile: string
 }
 
-export interface CertificateMeter {
+interface CertificateMeter {
   /** When the served certificate expires; undefined if there is none. */
   serves(listener: string, expires: Date | undefined): void
   /** Whether that is the newest one: false while a newer one is unusable. */
@@ -55,6 +56,22 @@ export function timeProblem({ certificate }: Pick<CertificateWithKey, 'certifica
   return undefined
 }
 
+/** The public part of a certificate. `problem` is that of its successor. */
+export function describeCertificate(served: CertificateWithKey, now: Date, problem?: string): CertificateFacts {
+  const { subject, issuer, subjectAltName = '', validFrom, validTo } = new X509Certificate(served.certificate)
+  const trouble = problem ?? timeProblem(served, now)
+  return {
+    subject: subject?.replaceAll('\n', ', ') ?? '',
+    issuer: issuer?.replaceAll('\n', ', ') ?? '',
+    names: subjectAltName
+      .split(', ')
+      .flatMap((name) => (name === '' ? [] : [name.replace(/^(?:DNS|IP Address):/, '')])),
+    validFrom: new Date(validFrom),
+    validTo: new Date(validTo),
+    ...(trouble === undefined ? {} : { problem: trouble }),
+  }
+}
+
 /** New connections use the pair; open ones stay. Throws if the pair is unusable. */
 export function replaceCertificate(
   server: https.Server,
@@ -69,7 +86,7 @@ export function replaceCertificate(
   })
 }
 
-export interface CertificateReloadParts {
+interface CertificateReloadParts {
   /** As in the metrics. */
   readonly listener: string
   readonly files: TlsFiles
@@ -103,6 +120,11 @@ export class CertificateReload implements Closable {
     if (problem !== undefined) log.error('clients refuse the certificate of a listener', { listener, problem })
     this.#timer = setInterval(() => void this.look(), parts.everyMillis ?? 10_000)
     this.#timer.unref()
+  }
+
+  /** The certificate that new connections get. */
+  describe(): CertificateFacts {
+    return describeCertificate(this.#served, this.#parts.clock(), this.#problem)
   }
 
   /** Looks now. Never rejects. */

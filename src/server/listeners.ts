@@ -4,6 +4,7 @@ import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Scope } from '#kernel/scope.ts'
+import type { ListenerFacts } from '#sdk/filter/system-access.ts'
 import { webhookHost, webhookPath } from '#sdk/sts/sts-webhook.ts'
 import { answerReady, createApp } from '#server/app.ts'
 import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
@@ -17,7 +18,7 @@ import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts
 import { WebhookListener } from '#server/webhook-listener.ts'
 import type { Storage } from '#storage/open.ts'
 
-export interface ListenersParts {
+interface ListenersParts {
   readonly listen: string
   /** Undefined for no metrics listener. */
   readonly metricsListen: string | undefined
@@ -34,12 +35,14 @@ export interface ListenersParts {
   readonly accessLog: AccessLog
 }
 
-export interface Listeners {
+interface Listeners {
   /** The public address, with the actual port. */
   readonly address: string
   readonly metricsAddress: string | undefined
   readonly webhookAddress: string | undefined
   reloadCertificate(): Promise<void> | undefined
+  /** The open listeners, with the certificates that they serve. */
+  describe(): readonly ListenerFacts[]
   /** The webhook reads the configuration again. */
   wakeWebhook(): void
   /** From now on, `/ready` returns 503. */
@@ -109,6 +112,22 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
     metricsAddress,
     webhookAddress: webhook.address,
     reloadCertificate: () => certificate?.look(),
+    describe: () => {
+      const ofWebhook = webhook.certificate()
+      return [
+        { name: 'public', address, ...(certificate === undefined ? {} : { certificate: certificate.describe() }) },
+        ...(metricsAddress === undefined ? [] : [{ name: 'metrics', address: metricsAddress } as const]),
+        ...(webhook.address === undefined
+          ? []
+          : [
+              {
+                name: 'webhook',
+                address: webhook.address,
+                ...(ofWebhook === undefined ? {} : { certificate: ofWebhook }),
+              } as const,
+            ]),
+      ]
+    },
     wakeWebhook: () => webhook.wake(),
     startShutdown: () => {
       state = 'shutting down'

@@ -3,10 +3,10 @@ import type { LogFields, Logger } from '#kernel/logger.ts'
 import { redact } from '#kernel/redaction.ts'
 
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
-export type LogLevel = (typeof logLevels)[number]
+export type LogThreshold = (typeof logLevels)[number]
 
 /** Writes JSON lines to stdout or `destination`. Every field is redacted; errors become plain objects. */
-export function createLogger(level: LogLevel, destination?: DestinationStream): Logger {
+export function createLogger(level: LogThreshold, destination?: DestinationStream): Logger {
   // Redaction has made errors plain objects, which pino would otherwise serialize again.
   const options = { level, base: null, serializers: { err: (err: unknown) => err } }
   return wrap(destination === undefined ? pino(options) : pino(options, destination))
@@ -25,7 +25,7 @@ function wrap(log: Pino): Logger {
 const clean = (fields: LogFields | undefined): Record<string, unknown> => (fields === undefined ? {} : redact(fields))
 
 /** One answered request. No field contains a credential. */
-export interface AccessEntry {
+interface AccessEntry {
   readonly requestId: string
   readonly method: string
   readonly host: string
@@ -50,7 +50,7 @@ const infoLevel = 30
  * Lines in the format of the other log, for successful requests. They are most of all lines and their fields are
  * fixed, so they skip child loggers and redaction.
  */
-export function createAccessLog(level: LogLevel, write: (line: string) => void): AccessLog {
+export function createAccessLog(level: LogThreshold, write: (line: string) => void): AccessLog {
   if (level !== 'debug' && level !== 'info') return noAccessLog
   return (entry) => write(`${JSON.stringify({ level: infoLevel, time: Date.now(), ...entry, msg: 'request' })}\n`)
 }

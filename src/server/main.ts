@@ -55,7 +55,8 @@ async function main(args: readonly string[]): Promise<number> {
     return name === undefined ? 2 : 0
   }
   if (name === '--version') {
-    io.stdout(process.env['npm_package_version'] ?? (await version()))
+    const { version } = await import('#server/version.ts')
+    io.stdout(await version())
     return 0
   }
   const command: Command | undefined = commands[name]
@@ -65,11 +66,6 @@ async function main(args: readonly string[]): Promise<number> {
     return 2
   }
   return (await command.load())(rest, io)
-}
-
-async function version(): Promise<string> {
-  const { default: manifest } = await import('../../package.json', { with: { type: 'json' } })
-  return manifest.version
 }
 
 function printOverview(print: (line: string) => void): void {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { LoadResult } from '#config/load.ts'
 import { configResources } from '#config/sources/kubernetes-source.ts'
+import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
-import type { StoredObject } from '#protocols/kubernetes/object-client.ts'
 import { ObjectStatusWriter } from '#server/object-status-writer.ts'
 
 interface Stored {
@@ -14,6 +14,7 @@ interface Stored {
 
 const stored = (name: string): Stored => ({ metadata: { name, uid: `u-${name}`, generation: 1, resourceVersion: '1' } })
 const result = (...broken: string[]): LoadResult => ({
+  found: [],
   hash: 'h',
   issues: broken.map((name) => ({
     level: 'error',
@@ -33,7 +34,7 @@ function fixture(...objects: Stored[]) {
   let failure: Error | undefined
   let failsFor: string | undefined
   const informer = {
-    get objects(): readonly StoredObject[] {
+    get objects(): readonly ClusterObject[] {
       return objects.map((object) => ({ metadata: { ...object.metadata }, content: { ...object } }))
     },
   }

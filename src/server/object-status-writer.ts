@@ -2,22 +2,22 @@ import type { LoadResult } from '#config/load.ts'
 import { type ObjectReading, objectVerdict, type ReadOutcome, statusToWrite } from '#config/object-status.ts'
 import { type ConfigResource, objectPlace } from '#config/sources/kubernetes-source.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { KindNotServed } from '#protocols/kubernetes/api-failure.ts'
-import type { ResourceAddress, StoredObject } from '#protocols/kubernetes/object-client.ts'
 import type { LoadOutcome } from '#server/configuration-source.ts'
 
 export interface WatchedKind {
   readonly resource: ConfigResource
-  readonly informer: { readonly objects: readonly StoredObject[] }
+  readonly informer: { readonly objects: readonly ClusterObject[] }
 }
 
-export interface StatusParts {
+interface StatusParts {
   readonly objects: {
-    replaceStatus(resource: ResourceAddress, name: string, object: Readonly<Record<string, unknown>>): Promise<unknown>
+    replaceStatus(resource: ClusterResource, name: string, object: Readonly<Record<string, unknown>>): Promise<unknown>
   }
   readonly kinds: readonly WatchedKind[]
   readonly namespace: string
@@ -101,7 +101,7 @@ export class ObjectStatusWriter {
     }
   }
 
-  async #report(resource: ConfigResource, object: StoredObject, outcome: ReadOutcome): Promise<void> {
+  async #report(resource: ConfigResource, object: ClusterObject, outcome: ReadOutcome): Promise<void> {
     const place = this.#place(resource, object)
     const present = generationOf(object)
     const { plural } = resource
@@ -134,12 +134,12 @@ export class ObjectStatusWriter {
     this.#parts.log.warn('the status of an object could not be written', { place, err })
   }
 
-  #place({ kind }: ConfigResource, { metadata }: StoredObject): string {
+  #place({ kind }: ConfigResource, { metadata }: ClusterObject): string {
     return objectPlace(kind.kind, this.#parts.namespace, metadata.name)
   }
 }
 
-function generationOf({ metadata: { uid }, content: { metadata } }: StoredObject): Generation {
+function generationOf({ metadata: { uid }, content: { metadata } }: ClusterObject): Generation {
   const generation = isJsonObject(metadata) ? metadata['generation'] : undefined
   return { uid, generation: typeof generation === 'number' ? generation : 0 }
 }

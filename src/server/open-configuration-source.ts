@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
-import { processName } from '#engine/workflow/process-name.ts'
 import { systemClock } from '#kernel/clock.ts'
+import { processName } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { KubernetesConnection } from '#protocols/kubernetes/api-connection.ts'
 import { type ConfigurationSource, folderSource, type SourceOptions } from '#server/configuration-source.ts'
 
-export interface OpenOptions extends SourceOptions {
+interface OpenOptions extends SourceOptions {
   /** A file; if absent, that of the environment's KUBECONFIG, else that of the pod in which this process runs. */
   readonly kubeconfig?: string | undefined
   readonly log: Logger

@@ -10,7 +10,7 @@ import { lockInstance } from '#storage/instance-lock.ts'
 import { openRunWakeUp, openStorage, type Storage } from '#storage/open.ts'
 import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 
-export interface DatabaseOptions {
+interface DatabaseOptions {
   readonly dataFolder: string
   /** Undefined for the embedded database in the data folder. */
   readonly databaseUrl: string | undefined

@@ -5,7 +5,7 @@ import { silentLogger } from '#kernel/logger.ts'
 import { openPluginTarget } from '#modules/targets/plugin/plugin-target.ts'
 import { type TargetConformanceOptions, targetConformance } from '#sdk/conformance/target-conformance.ts'
 
-export interface PluginConformanceOptions extends TargetConformanceOptions {
+interface PluginConformanceOptions extends TargetConformanceOptions {
   /** The file with the plug-in's code. */
   readonly module: URL
   /** The argument of `init`. */

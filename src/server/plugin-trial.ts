@@ -20,7 +20,7 @@ import type { RequestMap, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** Runs plug-ins without a configuration as the gateway would run them, for their authors' tests. */
 
-export interface TrialOptions {
+interface TrialOptions {
   /** The file with the plug-in's code. */
   readonly module: URL
   /** The argument of `init`. */
@@ -28,13 +28,13 @@ export interface TrialOptions {
   readonly timeoutMillis?: number
 }
 
-export interface TrialUser {
+interface TrialUser {
   readonly userID: string
   readonly attributes?: Readonly<Record<string, readonly string[]>>
   readonly groups?: readonly string[]
 }
 
-export interface TrialRequest {
+interface TrialRequest {
   readonly method?: string
   readonly url?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -110,7 +110,7 @@ export async function tryFilter(options: TrialOptions) {
   }
 }
 
-export interface TrialOutcome {
+interface TrialOutcome {
   readonly subject?: Pick<PluginSubject, 'dn' | 'uid'> & { readonly attributes: PluginAttributes }
   readonly refused?: string
   readonly status?: number

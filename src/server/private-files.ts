@@ -6,13 +6,13 @@ import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
 /** The system calls that decide, so that tests can be another user. */
-export interface FileSystem {
+interface FileSystem {
   readonly uid: number
   lstat(path: string): Stats
   chmod(path: string, mode: number): void
 }
 
-export interface PrivateFileOptions {
+interface PrivateFileOptions {
   readonly log: Pick<Logger, 'warn'>
   readonly system?: FileSystem
 }

@@ -1,28 +1,28 @@
 import { certificateIn, type SecretSource } from '#config/secrets.ts'
+import { AuditReader } from '#engine/audit/audit-reader.ts'
 import { type EventMeter, EventStreams, noMeter } from '#engine/events/event-streams.ts'
 import { Journals } from '#engine/journals.ts'
 import { createKeySource } from '#engine/keys/key-source.ts'
 import { loadSecretKeys } from '#engine/keys/secret-keys.ts'
 import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { LoginAudit, type LoginMeter, noLoginMeter } from '#engine/login/login-audit.ts'
+import { RunChanges } from '#engine/run-changes.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
 import { Sessions } from '#engine/session/sessions.ts'
 import type { ApiServerMeter } from '#engine/sts/api-server-breaker.ts'
 import { createIssuingState } from '#engine/sts/token-issuing.ts'
-import { type CrashHook, noCrash } from '#engine/workflow/crash-point.ts'
-import { processName } from '#engine/workflow/process-name.ts'
 import { defaultLimits } from '#engine/workflow/run-worker.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
-import { noStepObserver } from '#engine/workflow/step-log.ts'
-import { subjectQueue } from '#engine/workflow/workflow-services.ts'
+import { type CrashHook, noCrash, noStepObserver, subjectQueue } from '#engine/workflow/workflow-services.ts'
 import type { Clock } from '#kernel/clock.ts'
+import { processName } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { PeopleMetrics } from '#server/metrics/metrics.ts'
 import type { WorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
 import { createTokenKeys, type TokenKeyPlaces } from '#server/token-keys.ts'
 import type { Storage } from '#storage/open.ts'
 
-export interface ServiceParts {
+interface ServiceParts {
   readonly storage: Storage
   readonly configFolder: string
   readonly dataFolder: string
@@ -45,6 +45,9 @@ export interface ServiceParts {
   readonly measureCustody?: TokenKeyPlaces['measureCustody']
   readonly renewalTimes?: RuntimeServices['renewalTimes']
   readonly loopbackOnly?: boolean
+  readonly installation?: RuntimeServices['installation']
+  /** The name of this process; a new one if absent. */
+  readonly replica?: string
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -58,6 +61,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     certificate: (name) => (secrets === undefined ? undefined : certificateIn(secrets, name)),
   })
   const people = parts.peopleMetrics
+  const { replica = processName() } = parts
   const sealingKeys = () => loadSecretKeys({ environment, dataFolder })
   return {
     log,
@@ -90,6 +94,8 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     loginAudit: new LoginAudit({ audit: storage.audit, clock, log }),
     loginMeter: parts.loginMeter ?? noLoginMeter,
     audit: storage.audit,
+    ...(parts.installation === undefined ? {} : { installation: parts.installation }),
+    auditAccess: new AuditReader({ replica, audit: storage.audit, clock, log }),
     subjects: subjectQueue(),
     runs: storage.runs,
     idempotency: storage.idempotency,
@@ -105,6 +111,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
       ...(people === undefined ? {} : { meter: people.report }),
     },
     statistics: storage.statistics,
+    runChanges: new RunChanges({ store: storage.runs, log }),
     issuer: {
       store: storage.issuer,
       secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),
@@ -125,7 +132,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     crash: parts.crash ?? noCrash,
     ...(workflowMetrics === undefined
       ? {}
-      : { jobs: { store: storage.jobRuns, worker: processName(), meter: workflowMetrics.jobs } }),
+      : { jobs: { store: storage.jobRuns, worker: replica, meter: workflowMetrics.jobs } }),
     openUserDirectory: async (options) => storage.userDirectory(options),
     journals: new Journals(storage.journal, log),
     events: new EventStreams({

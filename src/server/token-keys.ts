@@ -8,10 +8,10 @@ import { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { TransitCustodian } from '#engine/keys/transit-custodian.ts'
 import { KeyKeeper, type KeyMeter } from '#engine/sts/publish/key-keeper.ts'
 import { configMapPublisher, folderPublisher, type Publisher, s3Publisher } from '#engine/sts/publish/publishers.ts'
-import { processName } from '#engine/workflow/process-name.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { processName } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { isKeyName, type TokenAlgorithm } from '#kernel/signing-key.ts'
 import { TransitClient, type TransitOptions } from '#protocols/transit/transit-client.ts'
@@ -104,7 +104,7 @@ function privateKeyIn(
   return readPrivateKey(answer.value, `tls.key of the secret ${name}`, algorithm)
 }
 
-export interface KeeperPlaces extends Pick<TokenKeyPlaces, 'store' | 'dataFolder' | 'clock' | 'log'> {
+interface KeeperPlaces extends Pick<TokenKeyPlaces, 'store' | 'dataFolder' | 'clock' | 'log'> {
   readonly rings: TokenKeyRings
   readonly meter: KeyMeter
   /** Works on a target of the running configuration. */

@@ -4,19 +4,26 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import {
   keepWebhookTls,
-  tellApiServer,
+  registerWebhook,
   type WebhookKeeperOptions,
   type WebhookObjects,
 } from '#engine/sts/webhook-keeper.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
+import type { CertificateFacts } from '#sdk/filter/system-access.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { CertificateWithKey, GivenWebhookTls, MadeWebhookTls, StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
 import type { ListenerTls } from '#server/http-server.ts'
 import { closeListener, listenAt } from '#server/http-server.ts'
-import { checkPair, readPair, replaceCertificate, timeProblem } from '#server/listener-certificate.ts'
+import {
+  checkPair,
+  describeCertificate,
+  readPair,
+  replaceCertificate,
+  timeProblem,
+} from '#server/listener-certificate.ts'
 
-export interface WebhookMeter {
+interface WebhookMeter {
   /** When the served certificate expires; undefined if there is none. */
   serves(ends: Date | undefined): void
   /** Whether that is the newest certificate. */
@@ -25,7 +32,7 @@ export interface WebhookMeter {
   registered(ok: boolean): void
 }
 
-export interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'serverNames'> {
+interface WebhookListenerParts extends Omit<WebhookKeeperOptions, 'serverNames'> {
   /** The current configuration. */
   configuration(): Configuration
   createApp(tls: ListenerTls): FastifyInstance
@@ -66,6 +73,11 @@ export class WebhookListener implements Closable {
   /** Undefined while it does not listen. */
   get address(): string | undefined {
     return this.#open?.address
+  }
+
+  /** The certificate that new connections get; undefined while it does not listen. */
+  certificate(): CertificateFacts | undefined {
+    return this.#open && describeCertificate(this.#open.served, this.#parts.clock())
   }
 
   /** Throws if it is configured and can't listen. If the API server is unavailable, the webhook is registered later. */
@@ -160,7 +172,7 @@ export class WebhookListener implements Closable {
     }
     const options = { ...this.#parts, serverNames: serverNames(tls) }
     try {
-      await useObjects(tls.cluster, (objects) => tellApiServer(options, kept, webhook, objects))
+      await useObjects(tls.cluster, (objects) => registerWebhook(options, kept, webhook, objects))
       meter.registered(true)
     } catch (error) {
       meter.registered(false)

@@ -1,3 +1,4 @@
+import sql, { join, raw } from 'sql-template-tag'
 import type {
   Approval,
   ApprovalDecision,
@@ -5,7 +6,13 @@ import type {
   ApprovalPage,
   ApprovalPageQuery,
   ApprovalState,
+  DecidedPage,
   NewApproval,
+  NewRequestMessage,
+  OpenApproval,
+  OpenApprovalPage,
+  OpenApprovalQuery,
+  RequestMessage,
 } from '#domain/approval.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { NewMail } from '#domain/mail.ts'
@@ -14,10 +21,11 @@ import { type Identity, storedIdentity, type UserRef } from '#identity/identity.
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
-import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import {
   columns,
   dateOrNull,
+  dynamic,
   inserted,
   ListStatement,
   RowInsert,
@@ -26,6 +34,7 @@ import {
 } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
+import { insertMessage, readMessages } from '#storage/request-messages.ts'
 import { type IdentityColumns, identityColumns, lockRun, makeReady, toIdentities } from '#storage/runs/run-row.ts'
 import { transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { deleteTimersOfApproval, finishTimers, insertTimers } from '#storage/timer-store.ts'
@@ -34,6 +43,8 @@ const maxIdentities = 200
 const maxCursor = 200
 const maxPage = 500
 const maxApprovers = 1000
+/** How many approvers a list names. */
+const shownApprovers = 10
 
 export interface Decision {
   readonly approval: string
@@ -65,6 +76,14 @@ export interface Reassignment {
   /** Added to those that the approval has. */
   readonly timers: readonly NewTimer[]
   readonly timer?: TimerClaim
+}
+
+/** A question or an answer about the request of an open approval. */
+interface AddedMessage {
+  readonly approval: string
+  readonly message: NewRequestMessage
+  readonly audit: readonly AuditEntry[]
+  readonly mails: readonly NewMail[]
 }
 
 export interface ApprovalFigures {
@@ -111,6 +130,59 @@ export class ApprovalStore {
     return ids.size > limit && last !== undefined ? { approvals, next: last } : { approvals }
   }
 
+  /**
+   * Approvals that one of these identities decided. Throws BAD_REQUEST for more than 200 identities, and for an `after`
+   * that is not the `next` of a page.
+   */
+  async listDecidedBy(identities: readonly Identity[], query: ApprovalPageQuery): Promise<DecidedPage> {
+    const keys = new Set(identities)
+    if (keys.size > maxIdentities) throw new GatewayError('BAD_REQUEST', 'decisions of too many users were requested')
+    const { limit } = readPageQuery({ limit: query.limit })
+    const before = readDecidedCursor(query.after)
+    const found: DecidedRow[] = []
+    for (const identity of keys) {
+      found.push(...(await listDecidedBy.all(this.#client, { identity, ...before, limit: limit + 1 })))
+    }
+    const sorted = found.sort((a, b) => b.decided - a.decided || (a.id < b.id ? 1 : -1))
+    const last = sorted[limit - 1]
+    const approvals = sorted.slice(0, limit).map((row) => ({ ...toItem(row), decision: toDecision(row, row.decided) }))
+    return sorted.length > limit && last !== undefined
+      ? { approvals, next: `${last.decided}.${last.id}` }
+      : { approvals }
+  }
+
+  /** Throws BAD_REQUEST as `listForApprovers` does. */
+  async listOpenOf(query: OpenApprovalQuery): Promise<OpenApprovalPage> {
+    const { workflow, approvers, overdueSince } = query
+    const { after, limit } = readPageQuery(query)
+    if (approvers !== undefined && approvers.length > maxIdentities) {
+      throw new GatewayError('BAD_REQUEST', 'approvals of too many users were requested')
+    }
+    if (approvers?.length === 0 || (workflow !== undefined && !isStorable(workflow))) return { approvals: [] }
+    const conditions = [
+      sql`approval.state = 'open' and approval.id > ${after}`,
+      // With the state, the workflow's waiting runs are a range of an index.
+      workflow === undefined ? undefined : sql`run.name = ${workflow} and run.state = 'waiting'`,
+      approvers &&
+        sql`approval.id in (select approval from approval_approvers where approver_key in (${join(approvers)}) and open = 1)`,
+      overdueSince && sql`(approval.opened < ${overdueSince.getTime()} or approval.escalation > 0)`,
+    ].filter((condition) => condition !== undefined)
+    const text = sql`select ${raw(listedColumns)} ${raw(withRun)} where ${join(conditions, ' and ')}
+      order by approval.id limit ${limit + 1}`
+    const rows = await this.#client.query(dynamic<ListedRow>(this.#client.dialect, text))
+    const approvals: OpenApproval[] = []
+    for (const row of rows.slice(0, limit)) {
+      const logins = (await findFirstApprovers.all(this.#client, { approval: row.id })).map(({ approver }) => approver)
+      approvals.push({
+        ...toItem(row),
+        approvers: logins.slice(0, shownApprovers),
+        hasMore: logins.length > shownApprovers,
+      })
+    }
+    const last = approvals.at(-1)
+    return rows.length > limit && last !== undefined ? { approvals, next: last.id } : { approvals }
+  }
+
   /** All open approvals that were opened before then. */
   async listOpen(openedBefore: Date, query: ApprovalPageQuery): Promise<ApprovalPage> {
     const { after, limit } = readPageQuery(query)
@@ -118,6 +190,11 @@ export class ApprovalStore {
     const approvals = rows.slice(0, limit).map(toItem)
     const last = approvals.at(-1)
     return rows.length > limit && last !== undefined ? { approvals, next: last.id } : { approvals }
+  }
+
+  /** The latest 1,000 decisions: the workflow, and for how long the approval was open. */
+  async latestDecisions(): Promise<readonly { readonly workflow: string; readonly millis: number }[]> {
+    return await listDecisions.all(this.#client, {})
   }
 
   /**
@@ -154,6 +231,7 @@ export class ApprovalStore {
       await reassign.run(tx, { id, rules: JSON.stringify(rules), escalation })
       await deleteApprovers.run(tx, { approval: id })
       await insertApprovers(tx, id, approvers)
+      await touchRun.run(tx, { run, now })
       if (change.timer !== undefined) await finishTimers(tx, [change.timer])
       const owned = change.timers.map((timer) => ({ ...timer, run, approval: id }))
       await insertTimers(tx, owned, now)
@@ -161,6 +239,22 @@ export class ApprovalStore {
       if (change.audit.length > 0) await appendToChain(tx, change.audit)
       return await mustRead(tx, id)
     })
+  }
+
+  /** With its audit and mails. Throws NOT_FOUND, and CONFLICT if the approval is not open or has too many messages. */
+  async addMessage({ approval, message, audit, mails }: AddedMessage): Promise<void> {
+    await this.#client.transaction(async (tx) => {
+      const { run, now } = await lockOpen(tx, approval)
+      await insertMessage(tx, run, message, now)
+      await touchRun.run(tx, { run, now })
+      await insertMails(tx, mails, now)
+      if (audit.length > 0) await appendToChain(tx, audit)
+    })
+  }
+
+  /** Questions and answers about a run, in order. */
+  async messagesOf(run: string): Promise<readonly RequestMessage[]> {
+    return await readMessages(this.#client, run)
   }
 
   async figures(): Promise<ApprovalFigures> {
@@ -176,11 +270,19 @@ function readPageQuery({ after, limit }: ApprovalPageQuery): { readonly after: s
   return { after: after ?? '', limit: Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage)) }
 }
 
+/** The time and the id of the last approval of a page. */
+function readDecidedCursor(after: string | undefined): { readonly decided: number; readonly id: string } {
+  if (after === undefined) return { decided: Number.MAX_SAFE_INTEGER, id: '' }
+  const [, decided, id] = /^(\d{1,15})\.([\w-]{1,100})$/.exec(after) ?? []
+  if (decided === undefined || id === undefined) throw new GatewayError('BAD_REQUEST', 'not a page of decisions')
+  return { decided: Number(decided), id }
+}
+
 /** Locks the run before it reads the approval, as every transaction does that changes either. */
 async function lockOpen(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   id: string,
-  version: number,
+  version?: number,
 ): Promise<{ readonly run: string; readonly now: number }> {
   const known = isStorable(id) ? await findRunOf.first(tx, { id }) : undefined
   const run = known && (await lockRun(tx, known.run))
@@ -191,19 +293,19 @@ async function lockOpen(
       publicText: 'This has been decided already.',
     })
   }
-  if (approval.version !== version) {
+  if (version !== undefined && approval.version !== version) {
     throw new GatewayError('VERSION_MISMATCH', `the approval ${id} has version ${approval.version}, not ${version}`)
   }
   return { run: run.id, now: run.now }
 }
 
-async function mustRead(tx: SqlTransaction, id: string): Promise<Approval> {
+async function mustRead(tx: DatabaseTransaction, id: string): Promise<Approval> {
   const approval = await readApproval(tx, id)
   if (approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
   return approval
 }
 
-async function readApproval(reader: SqlReader, id: string): Promise<Approval | undefined> {
+async function readApproval(reader: DatabaseReader, id: string): Promise<Approval | undefined> {
   const row = await findById.first(reader, { id })
   if (row === undefined) return undefined
   const approvers = await findApprovers.all(reader, { approval: id })
@@ -215,12 +317,12 @@ async function readApproval(reader: SqlReader, id: string): Promise<Approval | u
 
 /** Opens an approval of a run that waits from this transaction on. */
 export async function insertApproval(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   run: string,
   approval: NewApproval,
   now: number,
 ): Promise<void> {
-  const { id, step, label, allowSelf, rules, data, accessEnds, newAccount } = approval
+  const { id, step, label, allowSelf, commentRequired, rules, data, accessEnds, newAccount } = approval
   assertStorable('id of the approval', id)
   await insert.run(tx, {
     id,
@@ -234,6 +336,7 @@ export async function insertApproval(
     data: JSON.stringify(data),
     accessEnds: accessEnds?.getTime() ?? null,
     newAccount: newAccount === true ? 1 : 0,
+    commentRequired: commentRequired === true ? 1 : 0,
     escalation: 0,
     version: 1,
   })
@@ -244,21 +347,21 @@ export async function insertApproval(
 }
 
 /** A user with several logins is one approver. */
-async function insertApprovers(tx: SqlTransaction, approval: string, users: readonly UserRef[]): Promise<void> {
+async function insertApprovers(tx: DatabaseTransaction, approval: string, users: readonly UserRef[]): Promise<void> {
   const byKey = new Map<string, string>(users.map(({ identity, login }) => [identity, storable(login)]))
   const rows = Array.from(byKey, ([approverKey, approver]) => ({ approval, approverKey, approver, open: 1 }))
   await insertApproverRows.run(tx, rows)
 }
 
 /** Cancels the open approvals of a run that this transaction has locked. */
-export async function closeApprovals(tx: SqlTransaction, run: string, now: number): Promise<void> {
+export async function closeApprovals(tx: DatabaseTransaction, run: string, now: number): Promise<void> {
   const noOne = { decidedBy: null, decidedIdentity: null, onBehalfOf: null, comment: null }
   for (const { id } of await findOpenOfRun.all(tx, { run })) {
     await close(tx, id, { state: 'cancelled', decided: now, ...noOne })
   }
 }
 
-async function close(tx: SqlTransaction, id: string, decision: DecisionColumns): Promise<void> {
+async function close(tx: DatabaseTransaction, id: string, decision: DecisionColumns): Promise<void> {
   await decide.run(tx, { id, ...decision })
   await closeApprovers.run(tx, { approval: id })
 }
@@ -283,6 +386,7 @@ interface ApprovalRow extends DecisionColumns {
   readonly data: string
   readonly accessEnds: number | null
   readonly newAccount: number
+  readonly commentRequired: number
   readonly escalation: number
   readonly version: number
 }
@@ -295,6 +399,7 @@ const listed = [
   'state',
   'accessEnds',
   'newAccount',
+  'commentRequired',
   'opened',
   'escalation',
   'version',
@@ -313,6 +418,7 @@ interface ListedRow extends Pick<ApprovalRow, (typeof listed)[number]>, Identity
   readonly reason: string | null
 }
 type WholeRow = ListedRow & ApprovalRow
+type DecidedRow = ListedRow & DecisionColumns & { readonly decided: number }
 
 const toItem = (row: ListedRow): ApprovalItem =>
   withoutNulls({
@@ -329,6 +435,7 @@ const toItem = (row: ListedRow): ApprovalItem =>
     reason: row.reason,
     accessEnds: dateOrNull(row.accessEnds),
     newAccount: row.newAccount === 0 ? null : true,
+    commentRequired: row.commentRequired === 0 ? null : true,
     opened: new Date(row.opened),
     escalation: row.escalation,
     version: row.version,
@@ -343,7 +450,10 @@ const toApproval = (row: WholeRow, approvers: readonly UserRef[]): Approval => (
   ...(row.decided === null ? {} : { decision: toDecision(row, row.decided) }),
 })
 
-const toDecision = ({ decidedBy, decidedIdentity, onBehalfOf, comment }: WholeRow, at: number): ApprovalDecision => {
+const toDecision = (
+  { decidedBy, decidedIdentity, onBehalfOf, comment }: DecisionColumns,
+  at: number,
+): ApprovalDecision => {
   const isByUser = decidedBy !== null && decidedIdentity !== null
   const by = isByUser ? { login: decidedBy, identity: storedIdentity(decidedIdentity) } : null
   return withoutNulls({ at: new Date(at), by, onBehalfOf, comment })
@@ -360,6 +470,8 @@ const decide = statement<DecisionColumns & { id: string }>(
 const reassign = statement<Pick<ApprovalRow, 'id' | 'rules' | 'escalation'>>(
   `update approvals set rules = :rules, escalation = :escalation, version = version + 1 where id = :id and state = 'open'`,
 )
+/** Open portals look for runs that changed. */
+const touchRun = statement<{ run: string; now: number }>(`update runs set updated = :now where id = :run`)
 const findOpenOfRun = statement<{ run: string }, { id: string }>(
   `select id from approvals where run = :run and state = 'open'`,
 )
@@ -377,10 +489,24 @@ const listOfRun = statement<{ run: string }, ListedRow>(
 const findOpenByIds = new ListStatement<object, string, ListedRow>(
   `select ${listedColumns} ${withRun} where approval.id in (:list) and approval.state = 'open'`,
 )
+/** Reads one range of the index, as long as the page. */
+const listDecidedBy = statement<{ identity: string; decided: number; id: string; limit: number }, DecidedRow>(
+  `select ${listedColumns}, ${columns(decisionColumns, 'approval')} ${withRun}
+   where approval.decided_identity = :identity and approval.decided_identity is not null
+     and (approval.decided, approval.id) < (cast(:decided as bigint), :id)
+   order by approval.decided desc, approval.id desc limit :limit`,
+)
 const listOpen = statement<{ before: number; after: string; limit: number }, ListedRow>(
   `select ${listedColumns} ${withRun}
    where approval.state = 'open' and approval.opened < :before and approval.id > :after
    order by approval.id limit :limit`,
+)
+/** Reads the end of one index, and no more rows than that. */
+const listDecisions = statement<object, { workflow: string; millis: number }>(
+  `select run.name as workflow, latest.decided - latest.opened as millis
+   from (select run, state, opened, decided from approvals where decided is not null
+     order by decided desc limit 1000) as latest
+   join runs as run on run.id = latest.run where latest.state <> 'cancelled'`,
 )
 const countOpen = statement<object, { count: number; age: number | null }>(
   (on) => `select count(*) as count, ${on.now} - min(opened) as age from approvals where state = 'open'`,
@@ -406,6 +532,9 @@ const closeApprovers = statement<{ approval: string }>(
 const findApprovers = statement<{ approval: string }, Pick<ApproverRow, 'approver' | 'approverKey'>>(
   `select ${columns(['approver', 'approverKey'])} from approval_approvers where approval = :approval
    order by approver_key limit ${maxApprovers}`,
+)
+const findFirstApprovers = statement<{ approval: string }, Pick<ApproverRow, 'approver'>>(
+  `select approver from approval_approvers where approval = :approval order by approver_key limit ${shownApprovers + 1}`,
 )
 /** Reads one range of the index, as long as the page. */
 export const listIdsOfApprover = statement<{ approverKey: string; after: string; limit: number }, { approval: string }>(

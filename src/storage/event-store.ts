@@ -1,5 +1,5 @@
 import type { JsonObject } from '#kernel/json.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { columns, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
@@ -26,7 +26,7 @@ interface EventRow {
 const stored = ['id', 'time', 'keyName', 'claims'] as const
 
 /** A claim on the delivery of a stream. */
-export interface DeliveryClaim {
+interface DeliveryClaim {
   /** Consecutive failures before this claim. */
   readonly failures: number
 }
@@ -128,7 +128,7 @@ export class EventStore {
 }
 
 /** Locks the row of the stream until the transaction ends, so that numbers become visible in their order. */
-async function advance(tx: SqlTransaction, stream: string, by: number): Promise<number> {
+async function advance(tx: DatabaseTransaction, stream: string, by: number): Promise<number> {
   const row = await advanceStream.first(tx, { stream, by })
   if (row !== undefined) return row.latest
   await createStream.run(tx, { stream })

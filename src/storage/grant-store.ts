@@ -2,8 +2,8 @@ import type { Grant, GrantRevocation, NewGrant } from '#domain/grant.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { type DueValues, dueText, dueValues, readNow, timeOf } from '#storage/client/database-time.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, inserted, statement, withoutNulls } from '#storage/client/statement.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
+import { columns, dateOrNull, inserted, statement, withoutNulls } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 
 interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
@@ -12,9 +12,12 @@ interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'n
   readonly granted: number
   readonly expires: number
   readonly run: string | null
+  readonly ended: number | null
+  readonly removal: string | null
 }
 
-const stored = ['id', 'target', 'subject', 'kind', 'name', 'granted', 'expires', 'run', 'state'] as const
+const given = ['id', 'target', 'subject', 'kind', 'name', 'granted', 'expires', 'run', 'state'] as const
+const stored = [...given, 'ended', 'removal'] as const
 type StoredGrant = Pick<GrantRow, (typeof stored)[number]>
 
 /**
@@ -45,6 +48,12 @@ export class GrantStore {
     return (await findBySubject.all(this.#client, { subjectKey: lookupKey(subject) })).map(fromRow)
   }
 
+  /** The revoked grants of a user, the latest grant first, at most 100. */
+  async endedOf(subject: string): Promise<readonly Grant[]> {
+    if (!isStorable(subject)) return []
+    return (await findEnded.all(this.#client, { subjectKey: lookupKey(subject) })).map(fromRow)
+  }
+
   /** The active grants that have expired, earliest first. */
   async due(limit: number): Promise<readonly Grant[]> {
     return (await findDue.all(this.#client, { limit })).map(fromRow)
@@ -65,7 +74,7 @@ export class GrantStore {
 }
 
 /** If the access is already granted, that grant expires at the later of both times. */
-export async function insertGrants(tx: SqlTransaction, grants: readonly NewGrant[], now: number): Promise<void> {
+export async function insertGrants(tx: DatabaseTransaction, grants: readonly NewGrant[], now: number): Promise<void> {
   // One by one: PostgreSQL does not let one statement update the same row twice.
   for (const { id, target, subject, kind, name, expires, run } of grants) {
     assertStorable('login', subject)
@@ -86,29 +95,42 @@ export async function insertGrants(tx: SqlTransaction, grants: readonly NewGrant
 }
 
 /** Throws CONFLICT if one of them is no longer active, or not due although it has to be. */
-export async function revokeGrants(tx: SqlTransaction, revocations: readonly GrantRevocation[]): Promise<void> {
+export async function revokeGrants(tx: DatabaseTransaction, revocations: readonly GrantRevocation[]): Promise<void> {
   for (const revocation of revocations) {
     if ((await revokeGrant(tx, revocation)) !== undefined) continue
-    throw new GatewayError('CONFLICT', `the grant ${revocation.grant} is not active, or not due`)
+    throw new GatewayError('CONFLICT', `the grant ${revocation.grant} is not active, or not due`, {
+      publicText: 'This access has already ended.',
+    })
   }
 }
 
-async function revokeGrant(tx: SqlTransaction, { grant, onlyDue }: GrantRevocation): Promise<StoredGrant | undefined> {
+async function revokeGrant(
+  tx: DatabaseTransaction,
+  { grant, onlyDue, removal }: GrantRevocation,
+): Promise<StoredGrant | undefined> {
   if (!isStorable(grant)) return undefined
-  return await revoke.first(tx, { id: grant, anyway: onlyDue ? 0 : 1 })
+  return await revoke.first(tx, { id: grant, anyway: onlyDue ? 0 : 1, removal: removal ?? null })
 }
 
 const fromRow = (row: StoredGrant): Grant =>
-  withoutNulls({ ...row, granted: new Date(row.granted), expires: new Date(row.expires) })
+  withoutNulls({
+    ...row,
+    granted: new Date(row.granted),
+    expires: new Date(row.expires),
+    ended: dateOrNull(row.ended),
+  })
 
-const insert = statement<GrantRow>(
-  `insert into grants ${inserted([...stored, 'subjectKey', 'nameKey'])}
+const insert = statement<Omit<GrantRow, 'ended' | 'removal'>>(
+  `insert into grants ${inserted([...given, 'subjectKey', 'nameKey'])}
    on conflict (target, subject_key, kind, name_key) where state = 'active' do update
    set expires = case when excluded.expires > grants.expires then excluded.expires else grants.expires end`,
 )
 const findById = statement<{ id: string }, StoredGrant>(`select ${columns(stored)} from grants where id = :id`)
 const findBySubject = statement<{ subjectKey: string }, StoredGrant>(
   `select ${columns(stored)} from grants where subject_key = :subjectKey and state = 'active' order by id limit 500`,
+)
+const findEnded = statement<{ subjectKey: string }, StoredGrant>(
+  `select ${columns(stored)} from grants where subject_key = :subjectKey and state = 'revoked' order by id desc limit 100`,
 )
 const findDue = statement<{ limit: number }, StoredGrant>(
   (on) => `select ${columns(stored)} from grants
@@ -118,8 +140,8 @@ const extend = statement<{ id: string } & DueValues, StoredGrant>(
   (on) => `update grants set expires = case when ${dueText(on)} > expires then ${dueText(on)} else expires end
     where id = :id and state = 'active' returning ${columns(stored)}`,
 )
-const revoke = statement<{ id: string; anyway: number }, StoredGrant>(
-  (on) => `update grants set state = 'revoked'
+const revoke = statement<{ id: string; anyway: number; removal: string | null }, StoredGrant>(
+  (on) => `update grants set state = 'revoked', ended = ${on.now}, removal = :removal
     where id = :id and state = 'active' and (expires <= ${on.now} or cast(:anyway as bigint) = 1)
     returning ${columns(stored)}`,
 )

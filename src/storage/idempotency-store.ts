@@ -1,6 +1,6 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { deletedAtOnce, deleteInParts, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
@@ -72,7 +72,7 @@ export class IdempotencyStore {
 
 /** Part of the transaction that starts the run. A null lease never expires. */
 export async function reserveKey(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   { scope, key, bodyHash, run }: IdempotentCall,
   lease: number | null,
 ): Promise<Reservation> {
@@ -83,13 +83,13 @@ export async function reserveKey(
 }
 
 /** False when another run has reserved the key since. */
-export async function answerKey(tx: SqlTransaction, answer: IdempotentAnswer): Promise<boolean> {
+export async function answerKey(tx: DatabaseTransaction, answer: IdempotentAnswer): Promise<boolean> {
   const { scope, key, run, response } = answer
   return (await setResponse.run(tx, { scope, key, run, response: JSON.stringify(response) })) > 0
 }
 
 async function readReservation(
-  reader: SqlReader,
+  reader: DatabaseReader,
   { scope, key, bodyHash }: Omit<IdempotentCall, 'run'>,
 ): Promise<Reservation | undefined> {
   if (!isStorable(scope) || !isStorable(key)) return undefined

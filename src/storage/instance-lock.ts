@@ -7,7 +7,7 @@ import type { Closable } from '#kernel/scope.ts'
 import { isBusy, sqliteError } from '#protocols/sql/sqlite.ts'
 import { readAddress } from '#storage/client/databases.ts'
 
-export interface InstanceLockOptions {
+interface InstanceLockOptions {
   /** As for the storage. PostgreSQL serves any number of gateways, so it needs no lock. */
   readonly url?: string
   readonly dataFolder: string

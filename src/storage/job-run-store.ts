@@ -22,7 +22,7 @@ export interface JobClaim extends JobTime {
   readonly fence: number
 }
 
-export interface JobRun extends JobTime {
+interface JobRun extends JobTime {
   readonly state: 'running' | 'done' | 'failed'
   readonly worker: string
   readonly started: Date

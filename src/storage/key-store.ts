@@ -7,7 +7,7 @@ import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 const maxListed = 500
 
 /** The keys of one endpoint. */
-export interface StoredKeys {
+interface StoredKeys {
   readonly endpoint: string
   /** Counts the changes of `ring`. */
   readonly version: number

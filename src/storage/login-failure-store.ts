@@ -2,7 +2,7 @@ import type { SqlClient } from '#storage/client/sql-client.ts'
 import { columns, deletedAtOnce, deleteInParts, statement } from '#storage/client/statement.ts'
 
 /** Failed attempts under one key, such as an account or a client address. */
-export interface LoginFailures {
+interface LoginFailures {
   readonly failures: number
   /** Attempts before this time are refused. */
   readonly lockedUntil: Date

@@ -1,10 +1,10 @@
 import type { AuditEntry } from '#domain/audit.ts'
-import type { ClaimedMail, MailClaim, MailState, MailSummary, NewMail } from '#domain/mail.ts'
+import type { ClaimedMail, MailClaim, MailLink, MailState, MailSummary, NewMail } from '#domain/mail.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { type DueValues, dueText, dueValues, readNow } from '#storage/client/database-time.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import {
   columns,
   type DialectText,
@@ -24,6 +24,8 @@ interface MailRow extends Pick<NewMail, 'id' | 'recipient' | 'subject'> {
   readonly step: number | null
   readonly body: string
   readonly html: string | null
+  /** JSON. */
+  readonly links: string | null
   readonly notifier: string | null
   readonly state: Exclude<MailState, 'unknown'>
   readonly attempt: number
@@ -34,21 +36,21 @@ interface MailRow extends Pick<NewMail, 'id' | 'recipient' | 'subject'> {
   readonly updated: number
 }
 
-const content = ['id', 'run', 'step', 'recipient', 'subject', 'body', 'html', 'notifier'] as const
+const content = ['id', 'run', 'step', 'recipient', 'subject', 'body', 'html', 'links', 'notifier'] as const
 const added = [...content, 'due', 'updated', 'state', 'attempt', 'fence', 'leaseUntil'] as const
 const claimed = [...content, 'due', 'attempt', 'fence'] as const
 const listed = ['id', 'run', 'step', 'recipient', 'subject', 'state', 'attempt', 'error', 'updated'] as const
 type ClaimedRow = Pick<MailRow, (typeof claimed)[number]>
 type ListedRow = Pick<MailRow, (typeof listed)[number]> & { readonly isUnknown: number }
 
-export interface MailQuery {
+interface MailQuery {
   readonly state: MailState
   readonly after?: string
   /** At most 500. */
   readonly limit: number
 }
 
-export interface MailPage {
+interface MailPage {
   /** Ordered by id. */
   readonly mails: readonly MailSummary[]
   /** Where the next page starts; absent on the last one. */
@@ -160,8 +162,8 @@ export class MailStore {
   }
 }
 
-export async function insertMails(tx: SqlTransaction, mails: readonly NewMail[], now: number): Promise<void> {
-  const rows = mails.map(({ id, run, step, recipient, subject, text, html, notifier }) => {
+export async function insertMails(tx: DatabaseTransaction, mails: readonly NewMail[], now: number): Promise<void> {
+  const rows = mails.map(({ id, run, step, recipient, subject, text, html, links, notifier }) => {
     assertStorable('id of the mail', id)
     return {
       id,
@@ -171,6 +173,7 @@ export async function insertMails(tx: SqlTransaction, mails: readonly NewMail[],
       subject: storable(subject),
       body: storable(text),
       html: optionalText(html),
+      links: links === undefined ? null : storable(JSON.stringify(links)),
       notifier: optionalText(notifier),
       due: now,
       updated: now,
@@ -189,7 +192,11 @@ const toSummary = ({ updated, isUnknown, state, ...row }: ListedRow): MailSummar
   updated: new Date(updated),
 })
 
-const toClaimed = ({ due: _, body, ...row }: ClaimedRow): ClaimedMail => ({ ...withoutNulls(row), text: body })
+const toClaimed = ({ due: _, body, links, ...row }: ClaimedRow): ClaimedMail => ({
+  ...withoutNulls(row),
+  text: body,
+  ...(links === null ? {} : { links: JSON.parse(links) as readonly MailLink[] }),
+})
 
 const insert = new RowInsert<Pick<MailRow, (typeof added)[number]>>('mails', added, 'on conflict (id) do nothing')
 
@@ -207,7 +214,7 @@ const startHandOver = statement<MailClaim>(
 )
 const markSent = statement<MailClaim>(
   (on) =>
-    `update mails set state = 'sent', body = '', html = null, error = null, updated = ${on.now} where ${isClaimed}`,
+    `update mails set state = 'sent', body = '', html = null, links = null, error = null, updated = ${on.now} where ${isClaimed}`,
 )
 const queueAgain = statement<MailClaim & DueValues & { error: string }>(
   (

@@ -30,6 +30,7 @@ import { InProcessWakeUp, type RunWakeUp, type WakeUp } from '#storage/runs/wake
 import { SecondFactorStore } from '#storage/second-factor-store.ts'
 import { SessionStore } from '#storage/session-store.ts'
 import { StatisticsStore } from '#storage/statistics-store.ts'
+import { SystemStore } from '#storage/system-store.ts'
 import { TimerStore } from '#storage/timer-store.ts'
 
 export interface StorageOptions {
@@ -87,6 +88,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     secondFactors: new SecondFactorStore(client),
     reports,
     statistics: new StatisticsStore(client),
+    system: new SystemStore(client),
     /**
      * Does not wait for the database: the methods of the directory report that it can't be reached. Throws an Error for an
      * invalid address. The caller closes it.

@@ -5,7 +5,7 @@ import { secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
 import { readNow } from '#storage/client/database-time.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
@@ -18,7 +18,7 @@ const changedForMillis = 100 * 24 * hourMillis
 const linkLock = 21
 
 /** A password that is being replaced, or can be: by a reset link, or by its owner without one. */
-export interface PasswordChange {
+interface PasswordChange {
   readonly id: string
   /** The application that accepts the new password; no other may. */
   readonly form: string
@@ -176,7 +176,7 @@ export class PasswordChangeStore {
 const changedId = (owner: Identity): string => `changed ${secretHash(owner)}`
 
 /** Ends sessions as part of the transaction, and records for known devices that the password was changed. */
-export async function endAfterPassword(tx: SqlTransaction, ending: SessionEnding): ReturnType<typeof endSessions> {
+export async function endAfterPassword(tx: DatabaseTransaction, ending: SessionEnding): ReturnType<typeof endSessions> {
   if (ending.settles !== undefined) await markUsed.run(tx, ending.settles)
   const owners = ending.owners.length > 0 ? ending.owners : ending.logins.map(formerIdentity)
   // In one order for all, so that no two transactions wait for each other.
@@ -187,12 +187,12 @@ export async function endAfterPassword(tx: SqlTransaction, ending: SessionEnding
 }
 
 /** The password was written in another way: reset links of the user no longer work, except the one with this id. */
-export async function voidLinks(tx: SqlTransaction, owners: readonly Identity[], except = ''): Promise<void> {
+export async function voidLinks(tx: DatabaseTransaction, owners: readonly Identity[], except = ''): Promise<void> {
   for (const owner of [...new Set(owners)].sort()) await voidLinksOf.run(tx, { owner, except })
 }
 
 /** Appends to the audit last: other transactions may wait for its head. */
-async function commitOutcome(tx: SqlTransaction, { ending, mails = [], audit }: ChangeOutcome): Promise<number> {
+async function commitOutcome(tx: DatabaseTransaction, { ending, mails = [], audit }: ChangeOutcome): Promise<number> {
   const sessions = ending === undefined ? { ended: [], audit: [] } : await endAfterPassword(tx, ending)
   if (mails.length > 0) await insertMails(tx, mails, await readNow(tx))
   await appendAudit(tx, [...audit, ...sessions.audit])

@@ -4,7 +4,8 @@ import type { SqlClient } from '#storage/client/sql-client.ts'
 import { RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, storable } from '#storage/client/text-keys.ts'
 
-export type MarkList = 'favourite' | 'recent'
+/** `read`: notifications that the user has read. */
+type MarkList = 'favourite' | 'recent' | 'read'
 
 /** An item of the portal that a user marked or used. */
 export interface PortalMark {
@@ -14,7 +15,7 @@ export interface PortalMark {
 }
 
 /** Parameters of a workflow that a user saw. */
-export interface PortalOffer {
+interface PortalOffer {
   /** The hash of the user's reference. */
   readonly reference: string
   readonly workflow: string
@@ -39,7 +40,7 @@ interface OfferRow {
   readonly expires: number
 }
 
-/** Favourites, recently used items and offers of portal users. */
+/** Favourites, recently used items, read notifications and offers of portal users. */
 export class PortalStore {
   readonly #client: SqlClient
 
@@ -70,6 +71,30 @@ export class PortalStore {
       await deleteMark.run(tx, key)
       await insertMark.all(tx, { ...key, limit: limit + 1_000 })
       await trimMarks.run(tx, { ...key, limit })
+    })
+  }
+
+  /**
+   * Marks several items; those that are marked already keep their time. With `keep`, marks of other items are deleted.
+   * The latest `limit` items of the list stay.
+   */
+  async noteAll(
+    user: UserRef,
+    list: MarkList,
+    marks: readonly Omit<PortalMark, 'at'>[],
+    { limit, keep }: { readonly limit: number; readonly keep?: readonly Omit<PortalMark, 'at'>[] },
+  ): Promise<void> {
+    const keys = marks.map((mark) => markKey(user, list, mark))
+    const kept = keep && new Set([...keep, ...marks].map(itemText))
+    await this.#client.transaction(async (tx) => {
+      const present = await findMarks.all(tx, { user: user.identity, list })
+      const stale = kept === undefined ? [] : present.filter((mark) => !kept.has(itemText(mark)))
+      for (const { kind, name } of stale) await deleteMark.run(tx, { user: user.identity, list, kind, name })
+      // Each is later than the one before, so that a list is cut at one place.
+      const first = Math.max(await readNow(tx), (present.at(-1)?.at ?? 0) + 1)
+      const rows = keys.map(({ kind, name }, i) => ({ loginKey: user.identity, list, kind, name, at: first + i }))
+      await insertMarks.run(tx, rows)
+      await trimMarks.run(tx, { user: user.identity, list, limit })
     })
   }
 
@@ -112,6 +137,8 @@ function markKey(user: UserRef, list: MarkList, { kind, name }: Omit<PortalMark,
   return { user: user.identity, list, kind, name }
 }
 
+const itemText = ({ kind, name }: Omit<PortalMark, 'at'>): string => `${kind} ${name}`
+
 const ofList = `login_key = :user and list = :list`
 
 const findMarks = statement<ListKey, { kind: string; name: string; at: number }>(
@@ -124,6 +151,11 @@ const insertMark = statement<MarkKey & { readonly limit: number }, { name: strin
     from portal_marks where ${ofList} having count(*) < cast(:limit as integer)
     on conflict (login_key, list, kind, name) do nothing
     returning name`,
+)
+const insertMarks = new RowInsert<{ loginKey: Identity; list: MarkList; kind: string; name: string; at: number }>(
+  'portal_marks',
+  ['loginKey', 'list', 'kind', 'name', 'at'],
+  'on conflict (login_key, list, kind, name) do nothing',
 )
 const deleteMark = statement<MarkKey>(`delete from portal_marks where ${ofList} and kind = :kind and name = :name`)
 /** Deletes all but the latest. */

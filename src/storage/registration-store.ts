@@ -26,7 +26,7 @@ const keptMillis = 90 * 24 * 3600_000
 export const reservationScope = 'gatehouse registration'
 
 /** A registration whose mail address has to be confirmed. */
-export interface PendingRegistration {
+interface PendingRegistration {
   readonly id: string
   /** The application that received it. No other can continue it. */
   readonly form: string
@@ -43,7 +43,7 @@ interface PendingRow extends Omit<PendingRegistration, 'expires'> {
 
 export type NewInvitation = Omit<Invitation, 'state' | 'sent'> & { readonly tokenHash: string }
 
-export interface InvitationQuery {
+interface InvitationQuery {
   readonly form: string
   /** The `next` of a page. */
   readonly after?: string
@@ -51,7 +51,7 @@ export interface InvitationQuery {
   readonly limit: number
 }
 
-export interface InvitationPage {
+interface InvitationPage {
   /** Latest first. */
   readonly invitations: readonly Invitation[]
   readonly next?: string

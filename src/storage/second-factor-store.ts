@@ -1,7 +1,7 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { SecondFactor } from '#domain/second-factor.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
-import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { columns, RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable } from '#storage/client/text-keys.ts'
 
@@ -93,6 +93,17 @@ export class SecondFactorStore {
     })
   }
 
+  /** Deletes all factors and recovery codes of the owner; returns how many factors. Without any, writes nothing. */
+  async removeAll(owner: string, audit: readonly AuditEntry[]): Promise<number> {
+    if (!isStorable(owner)) return 0
+    return await this.#client.transaction(async (tx) => {
+      const removed = await deleteByOwner.run(tx, { owner })
+      await deleteCodes.run(tx, { owner })
+      if (removed > 0) await appendAudit(tx, audit)
+      return removed
+    })
+  }
+
   /** Deletes all factors and recovery codes of the user who last used a factor under this name; returns how many factors. */
   async removeAllOfName(ownerName: string, audit: readonly AuditEntry[]): Promise<number> {
     if (!isStorable(ownerName)) return 0
@@ -136,15 +147,15 @@ export class SecondFactorStore {
 }
 
 /** All factors of a user have the name of the last login with one of them, and no other user has it. */
-async function moveName(tx: SqlTransaction, factor: OwnerName): Promise<void> {
+async function moveName(tx: DatabaseTransaction, factor: OwnerName): Promise<void> {
   await takeName.run(tx, factor)
   await giveName.run(tx, factor)
 }
 
-const readCodeCount = async (reader: SqlReader, owner: string): Promise<number> =>
+const readCodeCount = async (reader: DatabaseReader, owner: string): Promise<number> =>
   Number((await countCodes.first(reader, { owner }))?.count ?? 0)
 
-const addCodes = (tx: SqlTransaction, owner: string, codes: readonly string[]): Promise<void> =>
+const addCodes = (tx: DatabaseTransaction, owner: string, codes: readonly string[]): Promise<void> =>
   insertCodes.run(
     tx,
     codes.map((hash) => ({ owner, hash })),

@@ -3,7 +3,8 @@ import { type EndedSession, type Session, sessionExpiry, touchEverySeconds } fro
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import { appendAudit } from '#storage/audit/audit-chain.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, lookupKey } from '#storage/client/text-keys.ts'
 
@@ -151,6 +152,27 @@ export class SessionStore {
     return ended.length
   }
 
+  /**
+   * Ends the owner's session of that public id, or all sessions without one, together with the audit entries about
+   * them; returns how many. Leaves expired ones, which have ended already.
+   */
+  async endAudited(
+    owner: Identity,
+    publicId: string | undefined,
+    now: Date,
+    audit: (ended: readonly EndedSession[]) => readonly AuditEntry[],
+  ): Promise<number> {
+    if (!isStorable(publicId ?? '')) return 0
+    return await this.#client.transaction(async (tx) => {
+      const ended =
+        publicId === undefined
+          ? await endLive.all(tx, { userKey: owner, now: now.getTime() })
+          : await endLiveOne.all(tx, { userKey: owner, publicId, now: now.getTime() })
+      if (ended.length > 0) await appendAudit(tx, audit(ended))
+      return ended.length
+    })
+  }
+
   /** The session of that public id ends with `deleteMarked`. The mark is stored until the given time. */
   async mark(publicId: string, mark: string, until: Date): Promise<void> {
     assertStorable('mark', mark)
@@ -177,7 +199,7 @@ export class SessionStore {
 
 /** Ends sessions as part of the transaction. Returns them, and the audit rows, which the caller writes. */
 export async function endSessions(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   ending: SessionEnding,
 ): Promise<{ readonly ended: readonly EndedSession[]; readonly audit: readonly AuditEntry[] }> {
   const except = ending.exceptPublicId ?? ''
@@ -245,6 +267,12 @@ const deleteByPublicId = statement<{ userKey: Identity; publicId: string }>(
 const ended = `public_id as "publicId", application, user_id as "userID"`
 const endOfOwner = statement<{ userKey: Identity; except: string }, EndedSession>(
   `delete from sessions where user_key = :userKey and public_id <> :except returning ${ended}`,
+)
+const endLive = statement<{ userKey: Identity; now: number }, EndedSession>(
+  `delete from sessions where user_key = :userKey and expires > :now returning ${ended}`,
+)
+const endLiveOne = statement<{ userKey: Identity; publicId: string; now: number }, EndedSession>(
+  `delete from sessions where public_id = :publicId and user_key = :userKey and expires > :now returning ${ended}`,
 )
 const endOfLogin = statement<{ loginKey: string; except: string }, EndedSession>(
   `delete from sessions where login_key = :loginKey and public_id <> :except returning ${ended}`,

@@ -16,7 +16,7 @@ export interface InPart {
 }
 
 /** Decisions of the token service, and of our own issuers. */
-export interface TokenCounts {
+interface TokenCounts {
   readonly stsIssued: number
   readonly stsRefused: number
   readonly issuerIssued: number

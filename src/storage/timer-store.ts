@@ -2,7 +2,7 @@ import type { ClaimedTimer, NewTimer, TimerClaim, When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { type DueValues, dueText, dueValues, timeOf } from '#storage/client/database-time.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { columns, RowInsert, statement, withoutNulls } from '#storage/client/statement.ts'
 
 interface TimerRow extends TimerClaim {
@@ -42,7 +42,7 @@ export class TimerStore {
   }
 }
 
-export async function insertTimers(tx: SqlTransaction, timers: readonly NewTimer[], now: number): Promise<void> {
+export async function insertTimers(tx: DatabaseTransaction, timers: readonly NewTimer[], now: number): Promise<void> {
   const rows = timers.map(
     ({ id, kind, due, run, approval, data }): TimerRow => ({
       id,
@@ -59,17 +59,17 @@ export async function insertTimers(tx: SqlTransaction, timers: readonly NewTimer
 }
 
 /** Throws VERSION_MISMATCH if one of them is gone, or another worker has claimed it. */
-export async function finishTimers(tx: SqlTransaction, timers: readonly TimerClaim[]): Promise<void> {
+export async function finishTimers(tx: DatabaseTransaction, timers: readonly TimerClaim[]): Promise<void> {
   for (const { id, fence } of timers) {
     if ((await deleteClaimed.run(tx, { id, fence })) > 0) continue
     throw new GatewayError('VERSION_MISMATCH', `the timer ${id} is gone, or another worker has claimed it`)
   }
 }
 
-export const deleteTimersOfApproval = (tx: SqlTransaction, approval: string): Promise<number> =>
+export const deleteTimersOfApproval = (tx: DatabaseTransaction, approval: string): Promise<number> =>
   deleteOfApproval.run(tx, { approval })
 
-export const deleteTimersOfRun = (tx: SqlTransaction, run: string): Promise<number> => deleteOfRun.run(tx, { run })
+export const deleteTimersOfRun = (tx: DatabaseTransaction, run: string): Promise<number> => deleteOfRun.run(tx, { run })
 
 const fromRow = ({ due, data, ...row }: ClaimedRow): ClaimedTimer => ({
   ...withoutNulls(row),

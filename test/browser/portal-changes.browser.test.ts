@@ -4,6 +4,27 @@ import type { ChangePreview } from '#contract/main-requests.ts'
 import { hasChromium } from '#testing/chromium.ts'
 import { ask, expectAccessible, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
 
+describe.skipIf(!hasChromium())('changes by others', () => {
+  const { visit } = usePortal()
+
+  test('appear in open lists, details and badges without a reload', async () => {
+    const { page: owner } = await visit('/portal/approvals', 'grace')
+    const badge = owner.getByRole('navigation').getByLabel(/needs? your decision$/)
+    const { page, complaints } = await visit('/portal/request?q=A new laptop', 'ada')
+    await ask(page, 'A new laptop', 'Live')
+    await owner.getByRole('link', { name: 'Live' }).waitFor()
+    await badge.waitFor()
+    const { page: list } = await visit('/portal/requests', 'ada')
+    const row = list.getByRole('link', { name: /laptop/i }).first()
+    await row.getByText('Waiting').waitFor()
+    await owner.getByRole('link', { name: 'Live' }).click()
+    await owner.getByRole('textbox', { name: 'Comment' }).fill('No')
+    await owner.getByRole('button', { name: 'Deny' }).click()
+    await row.getByText('Denied').waitFor()
+    expect(complaints).toEqual([])
+  })
+})
+
 describe.skipIf(!hasChromium())('the preview of changes', () => {
   const { visit } = usePortal()
 
@@ -84,7 +105,7 @@ describe.skipIf(!hasChromium())('the preview of changes', () => {
     await expectAccessible(page, 'every kind of change')
     await picture(page, 'changes')
     await page.setViewportSize({ width: 375, height: 800 })
-    expect(await isTooWide(page)).toBe(false)
+    await expect.poll(() => isTooWide(page)).toBe(false)
     await changes.scrollIntoViewIfNeeded()
     await picture(page, 'changes-phone')
     expect(complaints).toEqual([])

@@ -91,6 +91,10 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await grace.getByRole('link', { name: 'Registration of kate' }).click()
     const about = grace.getByRole('region', { name: 'Submitted details' })
     await about.getByText('kate@example.com').waitFor()
+    await about.getByText('Mail address').waitFor()
+    // Raw names of attributes are nowhere: fields have labels, and the preview does not repeat their values.
+    await grace.getByRole('region', { name: 'If you approve' }).waitFor()
+    expect(await grace.getByText('displayName', { exact: true }).count()).toBe(0)
     expect(await grace.getByText('Anonymous').count()).toBe(0)
     await expectAccessible(grace, 'an approval about somebody new')
     await picture(grace, 'approval-new-person')

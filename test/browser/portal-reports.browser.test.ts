@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ReportResult } from '#contract/main.ts'
-import type { AdminRun, ScimCall, Statistics, StatisticsPart } from '#contract/main-admin.ts'
+import type { AdminRun, ScimCall, StatisticsPartView, StatisticsView } from '#contract/main-admin.ts'
 import { hasChromium } from '#testing/chromium.ts'
 import { expectAccessible, picture, usePortal } from '#testing/portal-browser.ts'
 
@@ -162,9 +162,13 @@ spec:
     const { page, complaints } = await visit('/portal/dashboard', 'linus')
     await page.getByRole('heading', { name: 'Incidents (2)' }).waitFor()
     const requests = page.getByRole('region', { name: 'Requests over time' })
-    await requests.getByText('Completed 0 · In progress 0 · Failed or on hold 2').waitFor()
+    await requests
+      .getByText('Completed 0 · In progress 0 · Denied 0 · Cancelled or expired 0 · Failed or on hold 2')
+      .waitFor()
     await requests.locator('.recharts-bar-rectangle').first().waitFor()
-    await page.getByRole('region', { name: 'Requests by workflow' }).getByRole('row', { name: 'join 0 0 2' }).waitFor()
+    const byWorkflow = page.getByRole('region', { name: 'Requests by workflow' })
+    await byWorkflow.getByText('Details').click()
+    await byWorkflow.getByRole('row', { name: /^join 0 0 0 0 2/ }).waitFor()
     const approvals = page.getByRole('region', { name: 'Approvals over time' })
     await approvals.getByText('No activity in this period.').waitFor()
     // A login at this portal gets a token of its issuer.
@@ -321,8 +325,15 @@ spec:
     expect(await page.evaluate<number>(`document.querySelectorAll('*').length`)).toBeLessThan(maxElements)
     await page.evaluate(`document.querySelector('.table-scroll').scrollTo(0, 0)`)
     await journal.locator('tbody tr', { hasText: '/scim/Users/3' }).first().getByRole('button').click()
-    await page.getByRole('dialog').getByText('uniqueness: It is taken.').waitFor()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('uniqueness: It is taken.').waitFor()
+    await dialog.getByText(/ \d\d:\d\d:\d\d$/).waitFor()
+    expect(await dialog.locator('pre').innerText()).toBe(JSON.stringify([{ op: 'add' }], null, 2))
     await expectAccessible(page, 'a call')
+    await page.keyboard.press('Escape')
+    await page.emulateMedia({ media: 'print' })
+    for (const part of ['banner', 'navigation'] as const) expect(await page.getByRole(part).count()).toBe(0)
+    expect(await page.getByRole('heading', { name: 'SCIM journal' }).isVisible()).toBe(true)
     expect(complaints).toEqual([])
   })
 
@@ -391,13 +402,14 @@ function largeReport(): ReportResult {
 }
 
 /** The gateway's answer, with this much of everything in each part. */
-function statistics(query: URLSearchParams, scale: number): Statistics {
+function statistics(query: URLSearchParams, scale: number): StatisticsView {
   const [from, to] = [query.get('from') ?? '', query.get('to') ?? '']
   const by = query.get('by') === 'hour' ? 'hour' : 'day'
   const width = by === 'hour' ? 3_600_000 : 86_400_000
-  const requests = { ready: 0, running: 0, waiting: scale, incident: 0, completed: scale, failed: scale, cancelled: 0 }
+  const none = { ready: 0, running: 0, incident: 0, denied: 0, expired: 0, cancelled: 0 }
+  const requests = { ...none, waiting: scale, completed: scale, failed: scale }
   const calls = { answered: 5 * scale, refused: scale, failed: scale }
-  const partAt = (i: number): StatisticsPart => ({
+  const partAt = (i: number): StatisticsPartView => ({
     from: new Date(Date.parse(from) + i * width).toISOString(),
     requests,
     approvals: {
@@ -424,6 +436,7 @@ function statistics(query: URLSearchParams, scale: number): Statistics {
 const incidentRun: AdminRun = {
   id: '',
   name: 'join',
+  definition: 'h',
   state: 'incident',
   attempt: 1,
   due: new Date().toISOString(),
@@ -448,4 +461,5 @@ const scimCall = (i: number): ScimCall => ({
   ...(i % 3 === 0 ? { scimType: 'uniqueness', error: 'It is taken.' } : {}),
   millis: 5,
   workflows: [],
+  operations: [{ op: 'add' }],
 })

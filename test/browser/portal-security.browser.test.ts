@@ -11,6 +11,8 @@ describe.skipIf(!hasChromium())('the security page', () => {
   test('an authenticator app is added, named, and removed by a user who uses it', async () => {
     const { page, complaints } = await visit('/portal/security', 'joan')
     await page.getByText('Only a password protects your account').waitFor()
+    await page.getByText('Passkeys work only with a host name').waitFor()
+    expect(await page.getByRole('button', { name: 'Add a passkey' }).count()).toBe(0)
     await expectAccessible(page, 'the security page')
     await picture(page, 'security')
     await page.getByRole('button', { name: 'Add an authenticator app' }).click()
@@ -22,6 +24,9 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await dialog.getByLabel('Code from the app').fill(code() === '000000' ? '111111' : '000000')
     await dialog.getByRole('button', { name: 'Confirm' }).click()
     await dialog.getByText('The code is not right.').waitFor()
+    expect(await dialog.getByLabel('Code from the app').getAttribute('aria-invalid')).toBe('true')
+    const confirm = await dialog.getByRole('button', { name: 'Confirm' }).boundingBox()
+    expect((confirm?.y ?? 0) + (confirm?.height ?? 0)).toBeLessThan(page.viewportSize()?.height ?? 0)
     await dialog.getByLabel('Code from the app').fill(code())
     await dialog.getByLabel('Name').fill('My phone')
     await dialog.getByRole('button', { name: 'Confirm' }).click()
@@ -40,6 +45,8 @@ describe.skipIf(!hasChromium())('the security page', () => {
 
     // The session only has a password, which is not enough.
     await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
+    // It replaces the dialog that asked whether to remove the factor.
+    await expect.poll(() => page.getByRole('dialog').count()).toBe(1)
     await expectAccessible(page, 'signing in again')
     const opened = page.context().waitForEvent('page')
     await page.getByRole('link', { name: 'Sign in again' }).click()
@@ -64,7 +71,11 @@ describe.skipIf(!hasChromium())('the security page', () => {
     const authenticator = await addAuthenticator(page)
     await page.getByRole('button', { name: 'Add a passkey' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill('My key')
+    // As after a login in another tab.
+    await page.evaluate('document.hasFocus = () => false')
     await page.getByRole('button', { name: 'Create passkey' }).click()
+    await page.getByText("You're signed in. Continue to create the passkey.").waitFor()
+    await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByRole('button', { name: "I've saved them" }).click()
     await page.getByText('My key').waitFor()
     expect(await authenticator.credentials()).toHaveLength(1)

@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     expect(kubeconfig).toContain('server: https://k8s.example.com:6443')
     // The command changes the user of the file.
     expect(kubeconfig).toContain('user: ada@example\n')
-    expect(await value(page, 'kubectl Command').textContent()).toContain(' set-credentials ada@example ')
+    expect(await value(page, 'kubectl command').textContent()).toContain(' set-credentials ada@example ')
     expect(complaints).toEqual([])
   })
 

@@ -5,6 +5,9 @@ import type { Effect, HostileTarget } from './hostile-target.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Submission } from './workload.ts'
 
+/** Approved or denied, and executed to its end. */
+const isDone = (state: string): boolean => state === 'completed' || state === 'denied'
+
 export interface JudgedStorage {
   readonly runs: Pick<Storage['runs'], 'get'>
   readonly audit: Pick<Storage['audit'], 'export' | 'verify'>
@@ -41,12 +44,12 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
   const stages = groupBy(target.effects, ({ ticket, stage }) => `${ticket} ${stage}`)
   const rows = await allRows(storage)
 
-  const lost = acknowledged.filter((one) => !['completed', 'incident'].includes(stateOf(one)))
+  const lost = acknowledged.filter((one) => !isDone(stateOf(one)) && stateOf(one) !== 'incident')
   for (const one of lost) broken.push(`lost: ${one.ticket} (${one.kind}) is ${stateOf(one)}, run ${one.run}`)
   for (const one of acknowledged) {
     if (one.otherRuns.size > 0)
       broken.push(`two runs: ${one.ticket} is ${one.run} and ${[...one.otherRuns].join(', ')}`)
-    if (one.kind === 'poison' && stateOf(one) === 'completed') broken.push(`${one.ticket} cannot be completed`)
+    if (one.kind === 'poison' && isDone(stateOf(one))) broken.push(`${one.ticket} cannot be completed`)
   }
   const doubled = [...stages].filter(([, effects]) => effects.length > 1)
   for (const [stage, effects] of doubled)
@@ -101,7 +104,7 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
     incidents,
     figures: {
       runs: acknowledged.length,
-      completed: acknowledged.filter((one) => stateOf(one) === 'completed').length,
+      completed: acknowledged.filter((one) => isDone(stateOf(one))).length,
       incidents: acknowledged.filter((one) => stateOf(one) === 'incident').length,
       lost: lost.length,
       doubled: doubled.length,
@@ -120,9 +123,9 @@ export async function judge(evidence: Evidence): Promise<Verdict> {
 /** The run is an incident, and its next attempt will look for this change. */
 async function isWrittenDown(storage: JudgedStorage, { key, stage, ticket }: Effect): Promise<boolean> {
   const run = await storage.runs.get(key.slice(0, key.indexOf('/')))
-  const intents = run?.data?.['intents']
-  if (run?.state !== 'incident' || !Array.isArray(intents)) return false
-  return (intents as readonly Partial<AuditEntry>[]).some(
+  const plannedChanges = run?.data?.['plannedChanges']
+  if (run?.state !== 'incident' || !Array.isArray(plannedChanges)) return false
+  return (plannedChanges as readonly Partial<AuditEntry>[]).some(
     ({ attribute, value }) => attribute === stage && value === ticket,
   )
 }
@@ -133,7 +136,7 @@ function missingEffects(
   stages: ReadonlyMap<string, readonly Effect[]>,
 ): string[] {
   return acknowledged.flatMap((one) => {
-    if (stateOf(one) !== 'completed') return []
+    if (!isDone(stateOf(one))) return []
     const has = (stage: string): boolean => stages.has(`${one.ticket} ${stage}`)
     if (has('stage2') && has('denied')) return [`${one.ticket} was both approved and denied`]
     const last = one.kind === 'approved' && has('denied') ? 'denied' : 'stage2'
@@ -168,7 +171,7 @@ function wrongOrder(
   const last = new Map<string, number>()
   return effects.flatMap(({ user, ticket }) => {
     const one = places.get(ticket)
-    if (one === undefined || stateOf(one) !== 'completed') return []
+    if (one === undefined || !isDone(stateOf(one))) return []
     const before = last.get(user) ?? 0
     last.set(user, one.place)
     return one.place < before ? [`order: ${ticket} came behind a later call about ${user}`] : []
@@ -191,7 +194,7 @@ function missingMails(
   const sent = new Set(mails.map(({ subject }) => subject))
   return acknowledged.flatMap((one) => {
     const mailed = one.kind === 'nested' || (one.kind === 'approved' && stages.has(`${one.ticket} stage2`))
-    if (!mailed || stateOf(one) !== 'completed' || sent.has(`done ${one.ticket}`)) return []
+    if (!mailed || !isDone(stateOf(one)) || sent.has(`done ${one.ticket}`)) return []
     return [`no mail about ${one.ticket}`]
   })
 }

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -79,6 +79,11 @@ describe('the documents of the APIs', () => {
     config = mkdtempSync(join(tmpdir(), 'gatehouse-documents-'))
     cpSync('examples/portal-api', config, { recursive: true })
     writeFileSync(join(config, 'more.yaml'), more)
+    const portal = join(config, 'portal.yaml')
+    const anchor = '            operators: '
+    const text = readFileSync(portal, 'utf8')
+    expect(text).toContain(anchor)
+    writeFileSync(portal, text.replace(anchor, `            deactivateWorkflow: nothing\n${anchor}`))
     gateway = await startGatewayProcess({ config })
     for (const login of ['ada', 'grace', 'linus']) tokens.set(login, await gateway.token('--subject', login))
   }, 120_000)
@@ -175,7 +180,16 @@ describe('the documents of the APIs', () => {
   })
 
   test('match every answer of the Main API', async () => {
-    for (const path of ['/config', '/user', '/orgs', '/urls', '/urls/org/root', '/workflows/org/root', '/access']) {
+    for (const path of [
+      '/config',
+      '/user',
+      '/orgs',
+      '/urls',
+      '/urls/org/root',
+      '/workflows/org/root',
+      '/workflows/named/vault-access',
+      '/access',
+    ]) {
       expect([path, (await main('GET', path)).status]).toEqual([path, 200])
     }
     await main('GET', '/workflows/candelegate?workflowName=vault-access&uuid=x')
@@ -203,6 +217,24 @@ describe('the documents of the APIs', () => {
     expect((await main('PUT', `/approvals/${first}`, vote, 'grace')).status).toBe(200)
     expect((await main('PUT', `/approvals/${first}`, vote, 'grace')).status).toBe(409)
     expect((await main('PUT', '/approvals', { ...vote, approvals: [second] }, 'grace')).status).toBe(200)
+    expect((await main('GET', '/decisions?limit=1', undefined, 'grace')).body.decisions).toHaveLength(1)
+    await main('PUT', '/workflows', [{ ...line, uuid: 'four' }])
+    await until(async () => (await open()).length > 0, 20_000)
+    const [{ approval: third }] = await open()
+    expect((await main('POST', `/approvals/${third}/questions`, { text: 'Which one?' }, 'grace')).status).toBe(204)
+    const [{ id: asked }] = await requests()
+    expect((await main('GET', `/requests/${asked}`)).body).toMatchObject({
+      mayAnswer: true,
+      messages: [{ by: 'grace' }],
+    })
+    expect((await main('POST', `/requests/${asked}/answers`, { text: 'The first.' })).status).toBe(204)
+    expect((await main('POST', `/approvals/${third}/reassign`, { to: 'linus' }, 'grace')).status).toBe(204)
+    expect((await main('POST', `/approvals/${third}/reassign`, { to: 'ada' }, 'linus')).status).toBe(400)
+    const access = async () => (await main('GET', '/access')).body.access
+    await until(async () => (await access()).length > 0, 20_000)
+    const [{ id: grant }] = await access()
+    expect((await main('POST', `/access/${grant}/return`)).status).toBe(202)
+    expect((await main('POST', `/access/${grant}/return`)).status).toBe(409)
     const period = { deputy: 'ada', starts: new Date().toISOString(), ends: new Date(Date.now() + 1e7).toISOString() }
     const delegation = await main('POST', '/delegations', period, 'grace')
     expect(delegation.status).toBe(201)
@@ -231,11 +263,47 @@ describe('the documents of the APIs', () => {
     for (const { id: run } of runs) {
       expect((await administrator('GET', `/admin/runs/${run}`)).body.approvals).toHaveLength(1)
     }
+    await main('PUT', '/workflows', [{ ...line, uuid: 'four' }])
+    const waiting = async () => (await administrator('GET', '/admin/approvals?workflow=vault-access')).body.approvals
+    await until(async () => (await waiting()).length === 1, 20_000)
+    const [{ id: approval, version }] = await waiting()
+    const reassign = (to: string) =>
+      administrator('POST', `/admin/approvals/${approval}/reassign`, { version, to, reason: 'away' })
+    expect((await reassign('ada')).status).toBe(400)
+    expect((await reassign('grace')).body).toMatchObject({ version: version + 1, approvers: ['grace'] })
+    expect((await reassign('linus')).status).toBe(412)
+    expect((await administrator('GET', '/admin/workflows?limit=500')).body.workflows.length).toBeGreaterThan(1)
+    expect((await administrator('GET', '/admin/workflows/vault-access')).body.tasks).toHaveLength(1)
+    expect((await administrator('GET', '/admin/targets')).body.targets).toContainEqual(
+      expect.objectContaining({ name: 'people', health: 'up' }),
+    )
     expect((await administrator('GET', '/admin/scim-journal')).status).toBe(200)
     expect((await administrator('GET', '/admin/statistics')).status).toBe(200)
+    for (const path of ['audit', 'audit/verification', 'configuration', 'configuration/objects', 'system', 'tokens']) {
+      expect([path, (await administrator('GET', `/admin/${path}`)).status]).toEqual([path, 200])
+    }
+    expect((await administrator('POST', '/admin/audit/verification')).status).toBe(202)
+    const explained = { method: 'GET', url: 'http://127.0.0.1:8080/nothing', login: 'ada' }
+    expect((await administrator('POST', '/admin/configuration/explain', explained)).body.allowed).toBe(false)
+    const { people } = (await administrator('GET', '/admin/people?q=grace')).body
+    const grace = `/admin/people/${encodeURIComponent(people[0].id)}`
+    for (const part of ['', '/groups', '/sessions', '/factors', '/runs']) {
+      expect([part, (await administrator('GET', `${grace}${part}`)).status]).toEqual([part, 200])
+    }
+    const reason = { reason: 'a reason' }
+    expect((await administrator('POST', `${grace}/sessions/end`, reason)).body).toEqual({ ended: 0 })
+    expect((await administrator('POST', `${grace}/factors/reset`, reason)).body).toMatchObject({ removed: 0 })
+    expect((await administrator('POST', `${grace}/deactivate`, reason)).status).toBe(202)
+    const { groups } = (await administrator('GET', '/admin/groups?q=admin')).body
+    const group = `/admin/groups/${encodeURIComponent(groups[0].id)}`
+    for (const path of [group, `${group}/members`]) expect((await administrator('GET', path)).status).toBe(200)
+    const { notifications } = (await main('GET', '/notifications')).body
+    const read = { ids: notifications.map(({ id: one }: { id: string }) => one) }
+    expect((await main('PUT', '/notifications/read', read)).status).toBe(200)
     expect((await main('GET', '/admin/runs')).status).toBe(403)
     expect((await main('GET', '/nothing')).status).toBe(404)
-    expect(contractOf('/main').unseen()).toEqual([])
+    // A stream does not end, so the story of two replicas reads it.
+    expect(contractOf('/main').unseen()).toEqual(['getEvents 200'])
   })
 })
 

@@ -1,15 +1,12 @@
-import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ApprovalDetails, ApprovalList, RequestDetails, RequestList } from '#contract/main-requests.ts'
+import { commandOutput } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { type DemoLogin, PortalPerson } from '#testing/portal-story.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
-
-const run = promisify(execFile)
 
 describe('what a user gains by calling workflows, on SQLite', () => story())
 describe.skipIf(postgresUrl() === '')('what a user gains by calling workflows, on PostgreSQL', () => story(freshSchema))
@@ -126,7 +123,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     (await (await PortalPerson.logIn(gateway, login)).get('/main/user')).json.groups
   async function refusals(subject: string): Promise<{ [name: string]: unknown }[]> {
     const args = ['audit', 'tail', '--json', '--subject', subject, '--limit', '1000', ...place]
-    const { stdout } = await run('bin/gatehouse', args)
+    const stdout = await commandOutput(...args)
     const rows = stdout.split('\n').filter((line) => line !== '')
     return rows.map((line) => JSON.parse(line)).filter(({ action, kind }) => action === 'refuse' && kind !== 'session')
   }

@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process'
 import { mkdtempSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { runCommand } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
@@ -14,22 +14,8 @@ const password = 'correct horse battery'
 const guess = 'a-guess-at-random'
 
 async function addUser(login: string, ...where: string[]): Promise<void> {
-  const child = execFile('bin/gatehouse', [
-    'user',
-    'add',
-    login,
-    '--config',
-    config,
-    '--attribute',
-    `mail=${login}@corp.test`,
-    ...where,
-  ])
-  let output = ''
-  child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  child.stdin?.end(`${password}\n`)
-  await new Promise<void>((resolve, reject) => {
-    child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(output))))
-  })
+  const args = ['user', 'add', login, '--config', config, '--attribute', `mail=${login}@corp.test`, ...where]
+  expect(await runCommand(args, `${password}\n`)).toMatchObject({ code: 0 })
 }
 
 describe('login by a form, over the embedded directory', () => {

@@ -57,7 +57,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   })
 
   test('a caller without a token, or unknown to the directory, gets nothing', async () => {
-    expect((await api.sendAsNobody('/config')).status).toBe(401)
+    expect((await api.sendAnonymously('/config')).status).toBe(401)
     const refused = await get('/config', 'stranger')
     expect(refused.status).toBe(403)
     expect(refused.body.errors).toHaveLength(1)
@@ -107,7 +107,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     })
     expect((await get(`/approvals/${approval}`)).status).toBe(404)
     expect((await put(`/approvals/${approval}`, { approved: true, reason: 'me' })).status).toBe(404)
-    expect((await put(`/approvals/${approval}`, { approved: true }, 'grace')).status).toBe(400)
+    expect((await put(`/approvals/${approval}`, { reason: 'fine' }, 'grace')).status).toBe(400)
 
     const decided = await put(`/approvals/${approval}`, { approved: 'true', reason: 'fine' }, 'grace')
     expect([decided.status, decided.text]).toEqual([200, ''])
@@ -181,6 +181,8 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(decided.body.results).toMatchObject({ [mine.approval]: { status: 200 }, [unknown]: { status: 404 } })
     const record = (await get(`/requests/${mine.workflow}`)).body.approvals[0]
     expect(record).toMatchObject({ status: 'denied', decision: { by: 'linus', onBehalfOf: 'grace' } })
+    await until(async () => (await get(`/requests/${mine.workflow}`)).body.state === 'denied', 20_000)
+    expect((await get('/requests?state=denied')).body.requests).toMatchObject([{ id: mine.workflow, state: 'denied' }])
     expect((await send(`/delegations/${added.body.id}`, { as: 'grace', method: 'DELETE' })).status).toBe(204)
     expect((await get('/delegations', 'linus')).body.represents).toEqual([])
   })
@@ -204,6 +206,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     const { status, body } = await get('/admin/statistics?by=hour&from=1h', 'linus')
     expect(status).toBe(200)
     expect(body.parts).toHaveLength(1)
+    expect(body.parts[0].requests).toMatchObject({ denied: 1, failed: 0 })
     expect(body.parts[0].approvals).toMatchObject({ decisionMillis: expect.any(Number), denied: expect.any(Number) })
     expect(body.parts[0].approvals.approved).toBeGreaterThan(0)
     expect(body.parts[0].approvals.opened).toBeGreaterThan(0)

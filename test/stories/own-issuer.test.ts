@@ -11,6 +11,7 @@ import { parse } from 'yaml'
 import type { TokenConfig, TokenUser } from '#contract/token.ts'
 import { addPerson } from '#testing/add-person.ts'
 import { expectDescribed } from '#testing/api-contract.ts'
+import { commandOutput } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
@@ -489,8 +490,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   }, 60_000)
 
   test('the audit has every token, with its user and application', async () => {
-    const { stdout } = await execute('bin/gatehouse', ['audit', 'tail', '--json', ...database, '--target', 'wiki'])
-    const rows = stdout
+    const rows = (await commandOutput('audit', 'tail', '--json', ...database, '--target', 'wiki'))
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Record<string, unknown>)

@@ -1,13 +1,12 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { Client } from 'ldapts'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { passwordModifyOid } from '#protocols/ldap/ldap-server.ts'
+import { commandOutput } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { addEntry } from '#testing/ldap-target.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
@@ -278,8 +277,7 @@ describe.skipIf(inject('slapd') === '')('passwords that users set themselves, on
     }
   }
   const audited = async (login: string): Promise<string> => {
-    const args = ['audit', 'tail', '--subject', login, '--data', join(folder, 'data')]
-    return (await promisify(execFile)('bin/gatehouse', args)).stdout
+    return await commandOutput('audit', 'tail', '--subject', login, '--data', join(folder, 'data'))
   }
 
   test('killed before the password is written: the old one stays, and the link can be used', async () => {

@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addPerson } from '#testing/add-person.ts'
+import { commandOutput, runCommand } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { type MailServer, mailServer } from '#testing/mail-server.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
@@ -13,7 +12,6 @@ import { PortalPerson } from '#testing/portal-story.ts'
 
 const password = 'correct horse battery'
 const another = 'another horse battery'
-const execute = promisify(execFile)
 const json = { 'content-type': 'application/json' }
 
 /** The portal's example, with the embedded directory and a mail server. */
@@ -88,7 +86,7 @@ describe('passwords that users set themselves', () => {
   }
 
   async function audited(login: string): Promise<string> {
-    return (await execute('bin/gatehouse', ['audit', 'tail', '--data', dataFolder, '--subject', login])).stdout
+    return await commandOutput('audit', 'tail', '--data', dataFolder, '--subject', login)
   }
 
   test('change: by the current password; other sessions end, this one stays, and a mail confirms it', async () => {
@@ -212,7 +210,7 @@ describe('passwords that users set themselves', () => {
     await request('twin1')
     await until(async () => mailsTo('twin', 'Set a new password').length === 1, 30_000)
     const text = mailsTo('twin', 'Set a new password')[0]?.parts[0]?.body ?? ''
-    await execute('bin/gatehouse', ['user', 'remove', 'twin1', '--config', config, '--data', dataFolder])
+    await commandOutput('user', 'remove', 'twin1', '--config', config, '--data', dataFolder)
     await addPerson(config, dataFolder, 'twin1', password, [
       '--attribute',
       'uid=twin1',
@@ -237,9 +235,8 @@ describe('passwords that users set themselves', () => {
     const secret = await secretOf('ilse')
     const text = mailsTo('ilse', 'Set a new password').at(-1)?.parts[0]?.body ?? ''
     expect([text.includes(`${gateway.url}/password/set#`), text.includes('evil')]).toEqual([true, false])
-    const command = execute('bin/gatehouse', ['user', 'passwd', 'ilse', '--config', config, '--data', dataFolder])
-    command.child.stdin?.end('third horse battery\n')
-    await command
+    const passwd = ['user', 'passwd', 'ilse', '--config', config, '--data', dataFolder]
+    expect((await runCommand(passwd, 'third horse battery\n')).code).toBe(0)
     expect((await set(secret, another)).status).toBe(404)
     expect(await canSignIn('ilse', 'third horse battery')).toBe(true)
   })

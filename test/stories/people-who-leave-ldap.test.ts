@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { Attribute, Change } from 'ldapts'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { commandOutput } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { addEntry, asAdmin } from '#testing/ldap-target.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
@@ -110,8 +109,7 @@ describe.skipIf(inject('slapd') === '')('users who leave an OpenLDAP server', ()
     until(async () => (await status()) === wanted, millis)
 
   async function audited(login: string): Promise<string> {
-    const args = ['audit', 'tail', '--data', dataFolder, '--subject', login]
-    return (await promisify(execFile)('bin/gatehouse', args)).stdout
+    return await commandOutput('audit', 'tail', '--data', dataFolder, '--subject', login)
   }
 
   test('a deleted user is logged out in all browsers, and a new user with the same name does not inherit the sessions', async () => {

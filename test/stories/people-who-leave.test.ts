@@ -1,17 +1,15 @@
-import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addPerson } from '#testing/add-person.ts'
+import { commandOutput } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { PlainBrowser, type Visit } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { developmentLogin, staffPages } from '#testing/story-documents.ts'
 
 const password = 'correct horse battery'
-const execute = promisify(execFile)
 
 /** Beside the example: a SCIM gateway to the users who log in, and a page for one of their groups. */
 const scim = `
@@ -150,8 +148,7 @@ function story(databaseUrl?: () => Promise<string>): void {
   const gone = async (api: (path: string) => Promise<Visit>): Promise<boolean> => (await api('/staff')).status === 401
 
   async function audited(login: string): Promise<string> {
-    const args = ['audit', 'tail', ...database, '--subject', login]
-    return (await execute('bin/gatehouse', args)).stdout
+    return await commandOutput('audit', 'tail', ...database, '--subject', login)
   }
 
   test('a user deactivated by SCIM is logged out within a second, with all tokens, and cannot log in', async () => {

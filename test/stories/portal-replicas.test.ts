@@ -4,6 +4,17 @@ import { PlainBrowser } from '#testing/plain-browser.ts'
 import { demoPasswords, PortalPerson } from '#testing/portal-story.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
+/** The events that the user's portal gets, as text. */
+async function listen(url: string, { cookie }: PortalPerson): Promise<{ text(): string; ended: Promise<void> }> {
+  const { status, body } = await fetch(`${url}/main/events`, { headers: { cookie, accept: 'text/event-stream' } })
+  expect(status).toBe(200)
+  let text = ''
+  const read = async (): Promise<void> => {
+    for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) text += part
+  }
+  return { text: () => text, ended: read() }
+}
+
 describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => {
   test('a login on one replica continues on the other, with the Main and Token APIs', async () => {
     const config = 'examples/quickstart'
@@ -36,10 +47,15 @@ describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => 
       expect([url, called.status, await called.json()]).toMatchObject([url, 200, { status: 'completed' }])
     }
 
+    const grace = await PortalPerson.logIn(b, 'grace')
+    const [adaHears, graceHears] = [await listen(b.url, onB), await listen(a.url, grace.at(a))]
+    await until(async () => adaHears.text().includes('all') && graceHears.text().includes('all'), 30_000)
     const line = { uuid: 'replicas', name: 'vault-access', reason: 'on call' }
     expect((await onA.send('PUT', '/main/workflows', [line])).json).toEqual({ replicas: 'success' })
     expect((await onB.send('PUT', '/main/workflows', [line])).json).toEqual({ replicas: 'success' })
-    const grace = await PortalPerson.logIn(b, 'grace')
+    await until(async () => /event: requests\n.*"ids":\[/.test(adaHears.text()), 30_000)
+    await until(async () => graceHears.text().includes('event: approvals'), 30_000)
+    expect(graceHears.text()).not.toContain('event: requests')
     let open: { approval: string }[] = []
     await until(async () => {
       open = (await grace.get('/main/approvals')).json.approvals
@@ -60,5 +76,9 @@ describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => 
       expect((await one.get('/token/user')).status).toBe(401)
       expect((await one.get('/sessioncheck')).status).toBe(401)
     }
+    // A stream ends with its session, and does not keep a gateway from stopping.
+    await adaHears.ended
+    expect(await a.stop()).toBe(0)
+    await graceHears.ended
   })
 })

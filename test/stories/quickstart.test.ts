@@ -57,6 +57,12 @@ test('the printed lines work when pasted one after the other', async () => {
   expect(answers[18]).toContain('decision     allowed')
 })
 
+test('the address without a path leads to the portal, and unknown paths lead nowhere', async () => {
+  const start = await fetch(`${gateway.url}/`, { redirect: 'manual' })
+  expect([start.status, start.headers.get('location')]).toEqual([302, '/portal'])
+  expect((await fetch(`${gateway.url}/nothing`, { redirect: 'manual' })).status).toBe(404)
+})
+
 test('each printed login works, and the manager decides the requests', async () => {
   const logins = printedLogins()
   expect(logins.map(([login]) => login)).toEqual(['ada', 'grace', 'alan'])

@@ -1,15 +1,13 @@
-import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { commandOutput } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { PlainBrowser } from '#testing/plain-browser.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { application, peopleInDatabase, registrationUrl } from '#testing/story-documents.ts'
 
-const execute = promisify(execFile)
 const password = 'an uncommon tortoise'
 
 /** A form with a password, and a page for registered users. */
@@ -89,14 +87,14 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(await submit({ uid: 'ada', mail: 'ada@corp.test' }, 'another one')).toBe(500)
     expect(await submit({ uid: 'ada', mail: 'ada@corp.test' })).toBe(200)
     const browser = new PlainBrowser(gateway.url)
-    const runs = async () => (await execute('bin/gatehouse', ['workflow', 'list', ...database])).stdout
+    const runs = async () => await commandOutput('workflow', 'list', ...database)
     await until(async () => /completed|incident/.test(await runs()), 60_000)
     expect(await runs()).toContain('completed')
     expect((await browser.logIn('/check', 'ada', password)).status).toBe(303)
     expect((await browser.get('/check')).status).toBe(200)
     expect((await new PlainBrowser(gateway.url).logIn('/check', 'ada', 'a wrong tortoise')).status).toBe(401)
 
-    const audit = (await execute('bin/gatehouse', ['audit', 'tail', ...database])).stdout
+    const audit = await commandOutput('audit', 'tail', ...database)
     expect(audit).toMatch(/password/)
     const files = readdirSync(dataFolder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
     const stored = files.map((file) => readFileSync(join(file.parentPath, file.name), 'latin1'))

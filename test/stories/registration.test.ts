@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { commandOutput } from '#testing/command.ts'
 import { until } from '#testing/gateway-process.ts'
 import type { ReceivedMail } from '#testing/mail-server.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
@@ -91,8 +92,8 @@ interface Description {
 
 const jsonOf = async <T>(answer: Response): Promise<T> => (await answer.json()) as T
 
-const runs = async (url: string, ...args: string[]): Promise<string> =>
-  (await run('bin/gatehouse', ['workflow', 'list', '--data', url, ...args])).stdout
+const runs = (url: string, ...args: string[]): Promise<string> =>
+  commandOutput('workflow', 'list', '--data', url, ...args)
 
 test('each endpoint answers with the fields of the specification', async () => {
   const { start } = await registrationStory()
@@ -262,7 +263,7 @@ test('a user is invited from the command line, and by users that may invite, and
     stderr: expect.stringContaining('accepted or revoked'),
   })
   await expect(command('invite', 'nobody')).rejects.toMatchObject({ stderr: expect.stringContaining('mail address') })
-  const { stdout: audit } = await run('bin/gatehouse', ['audit', 'tail', '--data', gateway.dataFolder])
+  const audit = await commandOutput('audit', 'tail', '--data', gateway.dataFolder)
   expect(audit).toContain('bob@example.com')
 })
 

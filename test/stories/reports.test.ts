@@ -8,7 +8,7 @@ describe('reports on SQLite', () => story())
 describe.skipIf(postgresUrl() === '')('reports on PostgreSQL', () => story(freshSchema))
 
 function story(databaseUrl?: () => Promise<string>): void {
-  const { send, sendAsNobody } = usePortalApi(databaseUrl)
+  const { send, sendAnonymously } = usePortalApi(databaseUrl)
   const get = (path: string, as = 'ada') => send(path, { as })
   const put = (path: string, body: unknown, as: string) => send(path, { as, method: 'PUT', body })
   const json = async (path: string, as = 'ada') => {
@@ -100,7 +100,7 @@ function story(databaseUrl?: () => Promise<string>): void {
       errors: [expect.stringMatching(/beginDate must be.*endDate is required/)],
     })
     expect((await put('/reports/excelx', { name: 'x', grouping: [] }, 'ada')).status).toBe(405)
-    expect((await sendAsNobody('/reports/org/root')).status).toBe(401)
+    expect((await sendAnonymously('/reports/org/root')).status).toBe(401)
   })
 
   test('D21: files contain no formulas', async () => {

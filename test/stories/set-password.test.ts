@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addPerson } from '#testing/add-person.ts'
+import { commandOutput } from '#testing/command.ts'
 import {
   type GatewayProcess,
   type GatewayProcessOptions,
@@ -17,7 +16,6 @@ import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 import { developmentLogin, staffPages } from '#testing/story-documents.ts'
 
 const password = 'correct horse battery'
-const execute = promisify(execFile)
 
 /** Besides the example: other users with the same logins, a SCIM gateway and a workflow that set passwords. */
 const documents = `
@@ -155,7 +153,7 @@ function story(databaseUrl?: () => Promise<string>): void {
     })
 
   async function audited(login: string): Promise<string> {
-    return (await execute('bin/gatehouse', ['audit', 'tail', ...database, '--subject', login])).stdout
+    return await commandOutput('audit', 'tail', ...database, '--subject', login)
   }
 
   test('ends the sessions and refresh tokens of that entry, and not those of another with the same login', async () => {

@@ -191,7 +191,7 @@ describe('the stand-ins reject what the vendors reject', () => {
   const issuer = 'https://issuer.example.com'
   const audience = 'aud'
   const good: JWTPayload = { iss: issuer, aud: audience, sub: 'k8s:shop:cart', iat: seconds, exp: seconds + 900 }
-  const standing = { cluster: 'k8s', namespace: 'shop', saname: 'cart' }
+  const fixedClaims = { cluster: 'k8s', namespace: 'shop', saname: 'cart' }
   let privateKey: Awaited<ReturnType<typeof generateKeyPair>>['privateKey']
   let jwk: Record<string, unknown>
   beforeAll(async () => {
@@ -231,7 +231,7 @@ describe('the stand-ins reject what the vendors reject', () => {
     ['anthropic', 'no kid', {}, {}, {}],
   ]
   it.each(cases)('%s: %s', async (consumer, _, claims, key = {}, header = { kid: 'k' }) => {
-    const token = await new SignJWT({ ...good, ...standing, ...claims })
+    const token = await new SignJWT({ ...good, ...fixedClaims, ...claims })
       .setProtectedHeader({ alg: 'RS256', ...header })
       .sign(privateKey)
     const presented = { keys: { keys: [{ ...jwk, ...key }] }, issuer, audience, token, now }
@@ -239,7 +239,7 @@ describe('the stand-ins reject what the vendors reject', () => {
   })
 
   it.each(Object.keys(consumerRules) as Consumer[])('%s accepts the unchanged one', async (consumer) => {
-    const token = await new SignJWT({ ...good, ...standing })
+    const token = await new SignJWT({ ...good, ...fixedClaims })
       .setProtectedHeader({ alg: 'RS256', kid: 'k' })
       .sign(privateKey)
     expect(await refusalsBy(consumer, { keys: { keys: [jwk] }, issuer, audience, token, now })).toEqual([])

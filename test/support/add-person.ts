@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { runCommand } from '#testing/command.ts'
 
 /** Adds a user to the embedded directory of a configuration, like an administrator. */
 export async function addPerson(
@@ -9,10 +8,7 @@ export async function addPerson(
   password: string,
   more: readonly string[] = [],
 ): Promise<void> {
-  const child = spawn('bin/gatehouse', ['user', 'add', login, '--config', config, '--data', dataFolder, ...more])
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  child.stdin.end(`${password}\n`)
-  const [code] = await once(child, 'close')
-  if (code !== 0) throw new Error(`gatehouse user add ended with ${code}: ${output}`)
+  const args = ['user', 'add', login, '--config', config, '--data', dataFolder, ...more]
+  const { code, stdout, stderr } = await runCommand(args, `${password}\n`)
+  if (code !== 0) throw new Error(`gatehouse user add exited with ${code}: ${stdout}${stderr}`)
 }

@@ -55,17 +55,16 @@ export class ApiContract {
 
   /** Successful operations that no test has seen, each as `id status`. */
   unseen(): string[] {
-    const successes = this.#api.description.operations.flatMap(({ id, answers }) =>
+    const successes = this.#api.operations.flatMap(({ id, answers }) =>
       Object.keys(answers).flatMap((status) => (status.startsWith('2') ? [`${id} ${status}`] : [])),
     )
     return successes.filter((one) => !this.seen.has(one))
   }
 
   #operation(method: string, below: string): ApiOperation | undefined {
-    const { operations } = this.#api.description
     const fits = ({ path }: ApiOperation): boolean =>
       new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}/?$`).test(below)
-    return operations.find((one) => one.method === method.toLowerCase() && fits(one))
+    return this.#api.operations.find((one) => one.method === method.toLowerCase() && fits(one))
   }
 
   #bodyFaults({ schema, many = false, type = 'application/json' }: ApiAnswer, given: string | null, text: string) {

@@ -1,11 +1,8 @@
-import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { runCommand } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
-
-const run = promisify(execFile)
 
 const workflow = (name: string, tasks: string): string => `
 ---
@@ -119,7 +116,8 @@ export async function startCallWorkflow(databaseUrl: string | undefined): Promis
     startGatewayProcess({
       config,
       dataFolder,
-      args: databaseUrl === undefined ? [] : ['--database', databaseUrl],
+      // The runs of a killed process are claimed again when its lease expires.
+      args: ['--workflow-lease-seconds', '5', ...(databaseUrl === undefined ? [] : ['--database', databaseUrl])],
     })
   let gateway = await start()
   return {
@@ -137,13 +135,8 @@ export async function startCallWorkflow(databaseUrl: string | undefined): Promis
         subject === 'admin' ? 'role=workflow-admin' : 'role=workflow-caller',
       ),
     command: async (...args) => {
-      try {
-        const { stdout } = await run('bin/gatehouse', [...args, ...place], { maxBuffer: 64 * 1024 * 1024 })
-        return { code: 0, output: stdout }
-      } catch (error) {
-        const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
-        return { code, output: stdout + stderr }
-      }
+      const { code, stdout, stderr } = await runCommand([...args, ...place])
+      return { code, output: code === 0 ? stdout : stdout + stderr }
     },
     restartKilled: async () => {
       const { process: child } = gateway

@@ -1,6 +1,6 @@
 import process from 'node:process'
 import type { Reporter, TestModule } from 'vitest/node'
-import { tellFailed } from './failed-tests.ts'
+import { reportFailures } from './failed-tests.ts'
 
 /** This many crashes of a run are attributed to the browser. */
 const borne = 1
@@ -17,7 +17,7 @@ export default class CrashedPages implements Reporter {
     if (crashed.length <= borne) return
     const failure = `pages of ${crashed.length} tests crashed; ${borne} is put up with`
     console.error(`FAILED: ${failure}`)
-    tellFailed([failure])
+    reportFailures([failure])
     process.exitCode = 1
   }
 }

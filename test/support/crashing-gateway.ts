@@ -1,5 +1,5 @@
 import process from 'node:process'
-import { type CrashHook, crashPoints, noCrash } from '#engine/workflow/crash-point.ts'
+import { type CrashHook, crashPoints, noCrash } from '#engine/workflow/workflow-services.ts'
 import { serveCommand } from '#server/commands/serve.ts'
 
 /**

@@ -7,7 +7,7 @@ import { readAddress } from '#storage/client/databases.ts'
 import { PostgresClient } from '#storage/client/postgres.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
-import { freshSchema, postgresUrl } from '#testing/postgres.ts'
+import { freshSchema, migratedSchema, postgresUrl } from '#testing/postgres.ts'
 
 /** A folder that is removed after the test. */
 export function temporaryFolder(): string {
@@ -16,13 +16,24 @@ export function temporaryFolder(): string {
   return folder
 }
 
-/** Describes a suite once for each database; `freshUrl` gives a test an empty one. */
-export function onEachDatabase(name: string, suite: (freshUrl: () => Promise<string>) => void): void {
+type DatabaseSuite = (freshUrl: () => Promise<string>) => void
+
+/** Describes a suite once for each database; `freshUrl` gives a test one for the gateway, without any data. */
+export function onEachDatabase(name: string, suite: DatabaseSuite): void {
+  onBoth(name, suite, migratedSchema)
+}
+
+/** The same without any table. */
+export function onEachEmptyDatabase(name: string, suite: DatabaseSuite): void {
+  onBoth(name, suite, freshSchema)
+}
+
+function onBoth(name: string, suite: DatabaseSuite, schema: () => Promise<string>): void {
   describe(`${name} on SQLite`, () => {
     suite(async () => `sqlite:${join(temporaryFolder(), 'test.db')}`)
   })
   describe.skipIf(postgresUrl() === '')(`${name} on PostgreSQL`, () => {
-    suite(freshSchema)
+    suite(schema)
   })
 }
 

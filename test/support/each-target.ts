@@ -4,13 +4,13 @@ import { afterAll, beforeAll, describe, inject, onTestFinished } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
-import { DatabaseTarget } from '#modules/targets/database/database.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
 import plugin from '#modules/targets/plugin/plugin.ts'
 import type { Target } from '#sdk/target/target.ts'
 import { openStorage } from '#storage/open.ts'
 import { asSteps } from '#testing/as-steps.ts'
 import { type CrmApplication, crmParams, openWebhook, startCrmApplication } from '#testing/crm-application.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachDatabase, onEachEmptyDatabase } from '#testing/databases.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { newBranch, openLdap } from '#testing/ldap-target.ts'
@@ -41,11 +41,11 @@ export function onEachTarget(name: string, suite: (open: () => Promise<EachTarge
       await storage.ready()
       onTestFinished(() => storage.close())
       const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
-      return opened(new DatabaseTarget(storage.userDirectory({ name: 'people' }), passwords))
+      return opened(databaseTarget(storage.userDirectory({ name: 'people' }), passwords))
     }),
   )
 
-  onEachDatabase(`${name}, in tables`, (freshUrl) =>
+  onEachEmptyDatabase(`${name}, in tables`, (freshUrl) =>
     suite(async () => {
       const url = await freshUrl()
       await makeApplication(url)

@@ -9,7 +9,7 @@ export const failedTestsFile = 'GATEHOUSE_TEST_FAILED_TESTS'
 const longest = 240
 
 /** Prints the failures again at the end of a run of many tiers, one line each; long ones are truncated. */
-export function tellFailed(failures: readonly string[]): void {
+export function reportFailures(failures: readonly string[]): void {
   const file = process.env[failedTestsFile]
   if (file === undefined) return
   const lines = failures.map((text) => stripVTControlCharacters(text).replaceAll(/\s+/g, ' ').slice(0, longest))
@@ -19,7 +19,7 @@ export function tellFailed(failures: readonly string[]): void {
 /** Reports failures, with the beginning of their reasons. */
 export default class FailedTests implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
-    tellFailed([
+    reportFailures([
       ...modules.flatMap((module) => [
         ...module.errors().map(({ message }) => `${module.relativeModuleId}: ${message}`),
         ...[...module.children.allSuites()].flatMap((suite) =>

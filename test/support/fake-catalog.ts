@@ -138,15 +138,11 @@ const upper = defineMapper({
   prepare: (parameters) => ({ reads: parameters, create: neverRun }),
 })
 
-const printParameters = { message: text({ about: 'The text.', required: true }) }
-
 const print = defineCustomTask({
   className: 'tasks.Print',
   aliases: ['com.tremolosecurity.provisioning.customTasks.PrintUserInfo'],
-  parameters: printParameters,
-  parse: (params, issues, context) => readParameters(printParameters, params, issues, context),
-  flow: () => noFlow,
-  create: neverRun,
+  parameters: { message: text({ about: 'The text.', required: true }) },
+  prepare: () => ({ create: neverRun }),
 })
 
 interface FakeTask {

@@ -1,10 +1,11 @@
 import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import { calculateJwkThumbprint, exportJWK, type JWTPayload, SignJWT } from 'jose'
+import type { TokenReview } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { createClusterKeySet, verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
 import type { Target } from '#sdk/target/target.ts'
-import type { AccountTokenVerifier, TokenReview } from '#sdk/target/token-review.ts'
+import type { AccountTokenVerifier } from '#sdk/target/token-review.ts'
 
 export interface AccountOptions {
   readonly namespace?: string

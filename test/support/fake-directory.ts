@@ -1,10 +1,10 @@
-import type { Directory, EntryDirectory } from '#identity/directory.ts'
+import type { EntryDirectory, MemberDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 
 const everything = 100_000
 
-/** A directory with the test's entries, in pages by number; every password is wrong. */
-export const fakeDirectory = (entries: EntryDirectory): Directory => ({
+/** A directory with the test's entries, in pages by number; no group has members, and every password is wrong. */
+export const fakeDirectory = (entries: EntryDirectory): MemberDirectory => ({
   search: (search) => entries.search(search),
   page: async ({ after = '0', limit, ...search }) => {
     const all = await entries.search({ ...search, limit: everything })
@@ -16,5 +16,7 @@ export const fakeDirectory = (entries: EntryDirectory): Directory => ({
     return (await entries.search({ ...search, limit: everything })).find((entry) => entry.identity === identity)
   },
   isMember: (group, member) => entries.isMember(group, member),
+  members: async () => [],
+  memberPage: async () => ({ members: [], more: false }),
   bind: async () => false,
 })

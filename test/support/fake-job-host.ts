@@ -1,12 +1,13 @@
 import { silentLogger } from '#kernel/logger.ts'
-import type { Chores } from '#sdk/job/chores.ts'
 import type { JobContext, JobHost } from '#sdk/job/job.ts'
+import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
 import { type FakeHostOptions, fakeModuleHost } from '#testing/fake-module-host.ts'
 
 /** A host for jobs that records the requested maintenance tasks. */
 export function fakeJobHost(options: FakeHostOptions = {}): JobHost & { readonly asked: unknown[] } {
   const asked: unknown[] = []
-  const chores: Chores = {
+  const maintenance: MaintenanceTasks = {
+    mailOutcomes: async (mails) => asked.push(['mailOutcomes', mails]),
     remindApprovers: async (reminder) => asked.push(['remind', reminder]),
     cleanUp: async (retention) => {
       asked.push(['cleanUp', retention])
@@ -14,7 +15,7 @@ export function fakeJobHost(options: FakeHostOptions = {}): JobHost & { readonly
     },
     revokeExpired: async () => asked.push(['revoke']),
   }
-  return { ...fakeModuleHost(options), name: 'nightly', chores, asked }
+  return { ...fakeModuleHost(options), name: 'nightly', maintenance, asked }
 }
 
 export const jobContext = (more: Partial<JobContext> = {}): JobContext => ({

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { JournalEntry } from '#domain/journal.ts'
 import type { EngineHost } from '#engine/module-host.ts'
-import type { DirectorySearch, InsertEntry } from '#identity/directory.ts'
+import type { DirectorySearch, InsertEntry, MemberDirectory } from '#identity/directory.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory } from '#identity/user-directory.ts'
@@ -10,17 +10,25 @@ import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { AuditAccess } from '#sdk/filter/audit-access.ts'
+import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/filter/event-stream.ts'
 import type { ReadJournal } from '#sdk/filter/journal.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
-import type { RegistrationAccess } from '#sdk/filter/registrations.ts'
+import type { RegistrationAccess, RegistrationForm } from '#sdk/filter/registrations.ts'
 import type { ReportEndpoint } from '#sdk/filter/reports.ts'
 import type { ReadStatistics } from '#sdk/filter/statistics.ts'
+import type { SystemAccess } from '#sdk/filter/system-access.ts'
+import type { TokenReportAccess } from '#sdk/filter/token-report.ts'
+import type { ConfiguredTexts } from '#sdk/module/configured-texts.ts'
 import type { Target } from '#sdk/target/target.ts'
+import type { ReadTargets } from '#sdk/target/target-status.ts'
 import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
-import type { GrantAccess } from '#sdk/workflow/grants.ts'
+import type { OwnAccess } from '#sdk/workflow/grants.ts'
+import type { ListenToRuns } from '#sdk/workflow/run-changes.ts'
 import type { RunAccess } from '#sdk/workflow/runs.ts'
+import type { WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { absentStore } from '#testing/call-store.ts'
 import { directoryEntry } from '#testing/directory-entry.ts'
@@ -36,6 +44,8 @@ export interface FakeHostOptions {
   /** The time in milliseconds; the test sets it. */
   readonly now?: () => number
   readonly entries?: readonly InsertEntry[]
+  /** Instead of one with the entries. */
+  readonly directory?: MemberDirectory
   readonly targets?: Readonly<Record<string, Target>>
   readonly publicKeys?: Readonly<Record<string, KeyObject>>
   readonly signingKey?: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
@@ -43,18 +53,27 @@ export interface FakeHostOptions {
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
   readonly readJournal?: ReadJournal
   readonly readStatistics?: ReadStatistics
+  readonly runChanges?: ListenToRuns
+  readonly audit?: AuditAccess
+  readonly system?: SystemAccess
+  readonly loaded?: ConfigurationAccess
+  readonly tokenReport?: TokenReportAccess
   readonly runs?: RunAccess
   readonly sessions?: SessionAccess
   readonly secondFactors?: SecondFactorAccess
   readonly passwords?: PasswordAccess
   readonly registrations?: RegistrationAccess
-  readonly grants?: GrantAccess
+  readonly grants?: Partial<OwnAccess>
+  readonly readTargets?: ReadTargets
   readonly approvals?: ApprovalAccess
+  readonly workflowCatalog?: WorkflowCatalog
   /** Request parameters by workflow. */
   readonly loginAttributes?: ReadonlySet<string> | 'any'
   readonly workflowParameters?: Readonly<Record<string, readonly string[]>>
   readonly pollEvents?: PollEvents
   readonly portal?: PortalAccess
+  readonly texts?: ConfiguredTexts
+  readonly forms?: readonly RegistrationForm[]
   readonly reports?: ReportEndpoint
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
@@ -93,9 +112,12 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     events,
     name: 'test',
     javaScript: () => undefined,
+    ...(options.texts === undefined ? {} : { texts: options.texts }),
+    ...(options.forms === undefined ? {} : { forms: options.forms }),
     log: silentLogger,
     clock: () => new Date(options.now?.() ?? Date.now()),
     targets: { get: (name) => options.targets?.[name] ?? missing(`target ${name}`) },
+    readTargets: options.readTargets ?? (async () => []),
     workflows: { run: async () => missing('workflows') },
     runs: options.runs ?? noRuns,
     sessions: options.sessions ?? noSessions,
@@ -103,23 +125,26 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     registrations: options.registrations ?? absentStore('registrations'),
     passwords: options.passwords ?? noPasswords,
     approvals: options.approvals ?? noApprovals,
-    grants: options.grants ?? noGrants,
+    grants: { ...noGrants, ...options.grants },
+    workflowCatalog: options.workflowCatalog ?? { list: async () => [], get: async () => undefined },
     loginAttributes: () => options.loginAttributes ?? new Set(),
     workflowWrites: () => unknownWrites,
     workflowParameters: (name) => {
       const names = new Map(Object.entries(options.workflowParameters ?? {})).get(name)
       return names === undefined ? undefined : new Set(names)
     },
-    directory: fakeDirectory({
-      async search(search) {
-        searches.push(search)
-        const found = (options.entries ?? [])
-          .map(directoryEntry)
-          .filter(({ dn, attributes }) => dn.isWithin(search.base) && matches(search.filter, attributes))
-        return found.slice(0, search.limit)
-      },
-      isMember: async () => false,
-    }),
+    directory:
+      options.directory ??
+      fakeDirectory({
+        async search(search) {
+          searches.push(search)
+          const found = (options.entries ?? [])
+            .map(directoryEntry)
+            .filter(({ dn, attributes }) => dn.isWithin(search.base) && matches(search.filter, attributes))
+          return found.slice(0, search.limit)
+        },
+        isMember: async () => false,
+      }),
     keys: {
       publicKey: async (name) => options.publicKeys?.[name],
       signingKey: async () => options.signingKey ?? missing('signing key'),
@@ -137,6 +162,8 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       return { add: (entry) => void entries.push(entry), close: async () => {} }
     },
     readJournal: options.readJournal ?? (async () => missing('journal to read')),
+    runChanges: options.runChanges ?? (() => () => {}),
+    audit: options.audit ?? absentStore('audit'),
     readStatistics: options.readStatistics ?? (async () => missing('statistics')),
     openEventStream: (stream) => ({
       append: async (appended) => {
@@ -148,6 +175,9 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     pollEvents: options.pollEvents ?? (async () => missing('events to poll')),
     stsPodEndpoints: options.stsPodEndpoints ?? [],
     portal: options.portal ?? fakePortal(),
+    ...(options.tokenReport === undefined ? {} : { tokenReport: options.tokenReport }),
+    ...(options.loaded === undefined ? {} : { loaded: options.loaded }),
+    ...(options.system === undefined ? {} : { system: options.system }),
     ...(options.reports === undefined ? {} : { reports: options.reports }),
   }
   return host

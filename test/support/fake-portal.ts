@@ -35,6 +35,17 @@ export class MemoryPortal implements PortalMemory {
     this.#recent.set(user.identity, [{ ...item, at: new Date(0) }, ...others].slice(0, 20))
   }
 
+  readonly #read = new Map<string, ReadonlySet<string>>()
+
+  async readNotifications(user: UserRef): Promise<ReadonlySet<string>> {
+    return this.#read.get(user.identity) ?? new Set()
+  }
+
+  async markRead(user: UserRef, ids: readonly string[], current?: readonly string[]): Promise<void> {
+    const earlier = [...(this.#read.get(user.identity) ?? [])]
+    this.#read.set(user.identity, new Set([...earlier.filter((id) => current?.includes(id) ?? true), ...ids]))
+  }
+
   async offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]> {
     return offers.map((offer) => {
       const reference = crypto.randomUUID()

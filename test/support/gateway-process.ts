@@ -1,14 +1,13 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { commandOutput } from '#testing/command.ts'
 import { freePort } from '#testing/free-port.ts'
 import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
 const gatehouse = 'bin/gatehouse'
-const run = promisify(execFile)
 
 export interface GatewayProcess {
   readonly url: string
@@ -84,16 +83,8 @@ async function startOnce(options: GatewayProcessOptions): Promise<GatewayProcess
     process: child,
     output: () => output,
     token: async (...more) => {
-      const { stdout } = await run(gatehouse, [
-        'token',
-        'mint',
-        '--data',
-        dataFolder,
-        '--issuer',
-        `${url}/dev-issuer`,
-        ...more,
-      ])
-      return stdout.trim()
+      const place = ['--data', dataFolder, '--issuer', `${url}/dev-issuer`]
+      return (await commandOutput('token', 'mint', ...place, ...more)).trim()
     },
     stop: async () => {
       if (child.exitCode === null && child.signalCode === null) {
@@ -116,9 +107,11 @@ function certificateArgs(folder: string): string[] {
 
 /** Waits until `condition` is true; rejects after `ms`, or with the error of the condition. */
 export async function until(condition: () => Promise<boolean>, ms: number): Promise<void> {
-  const deadline = Date.now() + ms
+  const started = Date.now()
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain`)
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    const waited = Date.now() - started
+    if (waited > ms) throw new Error(`timed out after ${ms} ms`)
+    // Rarely after a long wait: most conditions send a request.
+    await new Promise((resolve) => setTimeout(resolve, Math.min(25 + waited / 10, 500)))
   }
 }

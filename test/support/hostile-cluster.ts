@@ -1,6 +1,7 @@
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { resourcePath } from '#protocols/kubernetes/object-client.ts'
-import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
+import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 
 /** RFC 1123, the API server's rule for most names, and its rule for names of bindings. */
 const isName = (plural: string, name: string): boolean =>

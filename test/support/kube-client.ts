@@ -18,7 +18,7 @@ export interface KubeAnswer<T> {
   readonly body: T
 }
 
-export interface TokenWish {
+export interface TokenOptions {
   readonly audiences?: readonly string[]
   /** At least 600, a rule of the server. */
   readonly seconds?: number
@@ -113,7 +113,7 @@ export class KubeClient {
   }
 
   /** A token of the account, by TokenRequest. */
-  async token({ namespace, name }: AccountName, wish: TokenWish = {}): Promise<string> {
+  async token({ namespace, name }: AccountName, wish: TokenOptions = {}): Promise<string> {
     const { audiences, seconds, boundPod } = wish
     const spec = {
       ...(audiences === undefined ? {} : { audiences }),

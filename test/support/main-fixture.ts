@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream'
+import { text as textOf } from 'node:stream/consumers'
 import { expect } from 'vitest'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
@@ -78,6 +80,7 @@ export const workflow = (name: string, more: Partial<PortalWorkflow> = {}): Port
   description: '',
   org: 'root',
   inList: true,
+  approverGroups: [],
   dynamic: undefined,
   ...more,
 })
@@ -102,6 +105,8 @@ export interface MainOptions extends Omit<FakeHostOptions, 'portal'> {
   readonly params?: ParamValues
   readonly portal?: Partial<PortalAccess>
   readonly mount?: string
+  /** The Accept-Language header of every request. */
+  readonly language?: string
   /** The effect of the profile's workflow. */
   readonly run?: (call: WorkflowCall) => Promise<WorkflowResult>
 }
@@ -139,28 +144,40 @@ export async function openMain(options: MainOptions = {}) {
     },
   })
   const { mount = '/portal/main' } = options
-  const send = async (method: string, path: string, body?: unknown, who: Subject = ann, type = 'application/json') => {
+  const answer = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    who: Subject = ann,
+    type = 'application/json',
+  ) => {
     const url = `https://gw.example.com${mount}${path}`
     const request = fakeRequest({
       method,
       url,
-      ...(body === undefined
-        ? {}
-        : { body: typeof body === 'string' ? body : JSON.stringify(body), headers: { 'content-type': type } }),
+      headers: {
+        ...(options.language === undefined ? {} : { 'accept-language': options.language }),
+        ...(body === undefined ? {} : { 'content-type': type }),
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
-    const response = await filter.handle(
+    return await filter.handle(
       { request, application: 'portal', mount, pathInfo: request.path.slice(mount.length), subject: who },
       async () => {
         throw new Error('there is nothing behind this filter')
       },
     )
-    const text = response.body === undefined ? '' : String(response.body)
+  }
+  const send = async (...call: Parameters<typeof answer>) => {
+    const response = await answer(...call)
+    const text = response.body instanceof Readable ? await textOf(response.body) : String(response.body ?? '')
+    const isJson = response.headers?.['content-type']?.includes('json') ?? true
     return {
       status: response.status,
       headers: response.headers,
       text,
-      body: text === '' ? undefined : JSON.parse(text),
+      body: text === '' || !isJson ? undefined : JSON.parse(text),
     }
   }
-  return { send, host, runs, memory, calls, prepared }
+  return { send, answer, filter, host, runs, memory, calls, prepared }
 }

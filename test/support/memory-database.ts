@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { SqlValue } from '#protocols/sql/sql-database.ts'
 import { LazyClient, migrate, readMigrations } from '#storage/client/databases.ts'
-import type { Durability, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, Durability, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 import { inMemory, SqliteClient } from '#storage/client/sqlite.ts'
 import { dialectTexts } from '#storage/client/statement.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
@@ -35,17 +35,17 @@ export class MemoryDatabase extends LazyClient {
     return await super.query(this.#atTestTime(query))
   }
 
-  override async transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T> {
+  override async transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable?: Durability): Promise<T> {
     if (this.failure !== undefined) throw this.failure
     return await super.transaction((tx) => work(this.#clock === undefined ? tx : this.#onTestTime(tx)), durable)
   }
 
-  #onTestTime(tx: SqlTransaction): SqlTransaction {
-    const known: Partial<SqlTransaction> = {
+  #onTestTime(tx: DatabaseTransaction): DatabaseTransaction {
+    const known: Partial<DatabaseTransaction> = {
       query: (query) => tx.query(this.#atTestTime(query)),
       run: (query) => tx.run(this.#atTestTime(query)),
     }
-    return new Proxy(tx, { get: (_, name: keyof SqlTransaction) => known[name] ?? Reflect.get(tx, name) })
+    return new Proxy(tx, { get: (_, name: keyof DatabaseTransaction) => known[name] ?? Reflect.get(tx, name) })
   }
 
   #atTestTime<R>(query: SqlQuery<R>): SqlQuery<R> {

@@ -31,7 +31,16 @@ export class MemoryPeople {
         ),
       lookupGroupByName: async (name: string) => this.#ask(() => this.#groups.find((group) => same(group.name, name))),
       searchGroups: async (query: SearchQuery) =>
-        this.#ask(() => page(this.#groups, (group) => [['name', [group.name]]], query)),
+        this.#ask(() =>
+          page(
+            this.#groups,
+            (group) => [
+              ['name', [group.name]],
+              ['id', [group.id]],
+            ],
+            query,
+          ),
+        ),
       groupMembersAreIds: membersAreIds,
     } as unknown as LookupTarget
     this.directory = new VirtualDirectory(targetBranches(this.root, new Map([['people', lookups]])))

@@ -1,4 +1,4 @@
-import type { Run, RunQuery, RunState } from '#domain/run.ts'
+import { hasEnded, type Run, type RunQuery, type RunState } from '#domain/run.ts'
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
@@ -81,7 +81,16 @@ export class MemoryRuns implements RunAccess {
     return this.runs.get(id)
   }
 
-  async list({ states, name, subject, requestor, requestedBy, about, limit }: RunQuery) {
+  /** The earliest other run of the subject that has not ended, if this one is ready. */
+  async ahead(id: string): Promise<Run | undefined> {
+    const run = this.runs.get(id)
+    if (run?.state !== 'ready') return undefined
+    const others = [...this.runs.values()].filter(({ subject, state }) => subject === run.subject && !hasEnded(state))
+    return others[0] === run ? undefined : others[0]
+  }
+
+  async list(query: RunQuery) {
+    const { states, name, subject, requestor, requestedBy, about, from, until, target, limit } = query
     const all = [...this.runs.values()].reverse()
     const found = all.filter(
       (run) =>
@@ -90,7 +99,10 @@ export class MemoryRuns implements RunAccess {
         (subject ?? run.subject) === run.subject &&
         (requestor ?? run.requestor) === run.requestor &&
         (requestedBy === undefined || isUser(run.who.requestor, requestedBy)) &&
-        (about === undefined || isUser(run.who.subject, about)),
+        (about === undefined || isUser(run.who.subject, about)) &&
+        (from === undefined || run.created >= from) &&
+        (until === undefined || run.created < until) &&
+        (target === undefined || run.incident?.target === target),
     )
     return { runs: found.slice(0, limit), ...(found.length > limit ? { next: 'more' } : {}) }
   }

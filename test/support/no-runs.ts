@@ -10,6 +10,7 @@ export const noRuns: RunAccess = {
   refuse: absent,
   get: absent,
   list: absent,
+  ahead: absent,
   steps: absent,
   retry: absent,
   skip: absent,

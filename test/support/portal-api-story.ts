@@ -14,7 +14,7 @@ export interface PortalApi {
   /** The Main API as a user of the example, Ada by default. */
   send(path: string, request?: PortalApiRequest): Promise<Response>
   /** Without a token. */
-  sendAsNobody(path: string): Promise<Response>
+  sendAnonymously(path: string): Promise<Response>
 }
 
 /** A gateway with examples/portal-api for the tests of the current suite. */
@@ -50,6 +50,6 @@ export function usePortalApi(databaseUrl?: () => Promise<string>): PortalApi {
       expectDescribed({ method, path: `/portal/main${path}`, status: response.status, type, text })
       return response
     },
-    sendAsNobody: (path) => fetch(address(path)),
+    sendAnonymously: (path) => fetch(address(path)),
   }
 }

@@ -1,17 +1,14 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import type { ScimClientName } from '#server/commands/scim-init.ts'
+import { commandOutput } from '#testing/command.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
 import { ScimClient } from '#testing/scim-client.ts'
 import { testServerCertificate } from '#testing/test-certificates.ts'
-
-const run = promisify(execFile)
 
 /** No machine has this name, so it is not a loopback name either. */
 export const publicHost = 'idm.example.test'
@@ -19,7 +16,7 @@ export const publicHost = 'idm.example.test'
 /** Runs `gatehouse scim init`, and reads the address, without its query, and the token from its output. */
 export async function runScimInit(client: ScimClientName, out: string): Promise<{ address: string; token: string }> {
   const args = ['scim', 'init', '--client', client, '--url', `https://${publicHost}`, '--out', out]
-  const { stdout } = await run('bin/gatehouse', args)
+  const stdout = await commandOutput(...args)
   const [address = ''] = new RegExp(`https://${publicHost}/\\S+`).exec(stdout) ?? []
   const [token = ''] = /\b[0-9a-f]{64}\b/.exec(stdout) ?? []
   return { address: address.replace(/\?.*/, ''), token }

@@ -5,7 +5,7 @@ import type { UserDirectoryOptions } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
-import { DatabaseTarget } from '#modules/targets/database/database.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
 import type { FilterModule } from '#sdk/filter/filter.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import { openStorage } from '#storage/open.ts'
@@ -41,7 +41,7 @@ export async function openStack(
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger })
   const directory = storage.userDirectory({ name: 'people' })
   const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
-  const people = new DatabaseTarget(directory, passwords)
+  const people = databaseTarget(directory, passwords)
   const all = { ...tasks, ...options.workflows }
   const { workflows, audit } = await startWorkflows({
     workflows: all,

@@ -10,7 +10,7 @@ export const openTargetOn = ({ client }: ScimBehind, more: Partial<ScimConfig> =
     {
       url: new URL(client.base),
       access: { kind: 'token', token: client.token },
-      authority: {},
+      authority: undefined,
       memberships: 'user',
       passwords: false,
       timeoutMillis: 10_000,

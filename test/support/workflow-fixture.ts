@@ -1,10 +1,13 @@
 import { customTasks, tasks as taskModules } from '#catalog/catalog.ts'
 import type { AuditEntry } from '#domain/audit.ts'
-import { noCrash } from '#engine/workflow/crash-point.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
-import { noStepObserver } from '#engine/workflow/step-log.ts'
-import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
-import { subjectQueue } from '#engine/workflow/workflow-services.ts'
+import {
+  type ApprovalOpener,
+  noCrash,
+  noStepObserver,
+  subjectQueue,
+  type WorkflowServices,
+} from '#engine/workflow/workflow-services.ts'
 import { createWorkflows, type Workflows } from '#engine/workflow/workflows.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { EntryDirectory } from '#identity/directory.ts'
@@ -17,7 +20,7 @@ import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
 import type { Configuration, TargetConfig, WorkflowConfig } from '#sdk/module/configuration.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { Target } from '#sdk/target/target.ts'
-import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
+import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import type { WorkflowCall, WorkflowStarter } from '#sdk/workflow/workflow.ts'
@@ -110,7 +113,7 @@ export interface FixtureOptions {
   readonly workflows: Readonly<Record<string, readonly TaskSpec[]>>
   /** The deadlines of workflows that have one. */
   readonly deadlines?: Readonly<Record<string, TimeSpan>>
-  readonly accessEnds?: Readonly<Record<string, AccessEndOffer>>
+  readonly accessEnds?: Readonly<Record<string, ExpiryOffer>>
   readonly targets?: Readonly<Record<string, Target>>
   readonly mappings?: Readonly<Record<string, PreparedMapping>>
   readonly directory?: EntryDirectory

@@ -1,19 +1,19 @@
 import { queryOptions } from '@tanstack/react-query'
-import {
-  type AccountFactor,
-  type AccountFactors,
-  type AccountSessions,
-  type AccountView,
-  accountPaths,
-  type ChangePassword,
-  type ConfirmPasskey,
-  type ConfirmTotp,
-  type EndedSessions,
-  type EnrolledFactor,
-  type PasskeyEnrolment,
-  type RecoveryCodes,
-  type TotpEnrolment,
+import type {
+  AccountFactor,
+  AccountFactors,
+  AccountSessions,
+  AccountView,
+  ChangePassword,
+  ConfirmPasskey,
+  ConfirmTotp,
+  EndedSessions,
+  EnrolledFactor,
+  PasskeyEnrolment,
+  RecoveryCodes,
+  TotpEnrolment,
 } from '#contract/account.ts'
+import { accountPaths } from '#contract/constants.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/main.ts'
+import { mainPaths } from '#contract/constants.ts'
 import type {
   AdminAction,
   AdminIntervention,
@@ -7,7 +7,7 @@ import type {
   AdminRunDetails,
   AdminRuns,
   ScimJournalPage,
-  Statistics,
+  StatisticsView,
 } from '#contract/main-admin.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
@@ -56,7 +56,7 @@ export const journalQuery = ({ failed, since }: JournalFilter) =>
 export const statisticsQuery = (period: string, span: () => Readonly<Record<'by' | 'from' | 'to', string>>) =>
   queryOptions({
     queryKey: ['admin', 'statistics', period],
-    queryFn: ({ signal }) => call<Statistics>(mainAddress(mainPaths.statistics.split('/'), span()), { signal }),
+    queryFn: ({ signal }) => call<StatisticsView>(mainAddress(mainPaths.statistics.split('/'), span()), { signal }),
   })
 
 const journalPage = (query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ScimJournalPage> =>

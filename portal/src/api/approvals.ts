@@ -1,11 +1,13 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/main.ts'
+import { mainPaths } from '#contract/constants.ts'
 import type {
   ApprovalDetails,
+  ApprovalHandover,
   ApprovalList,
-  ApprovalVote,
+  ApprovalVoteBody,
   BulkResults,
   BulkVote,
+  DecisionList,
   DelegationList,
   DelegationPeriod,
   NewDelegation,
@@ -21,6 +23,17 @@ export const approvalsQuery = infiniteQueryOptions({
   queryFn: ({ signal, pageParam }) =>
     call<ApprovalList>(
       mainAddress([mainPaths.approvals], { limit: '200', after: pageParam === '' ? undefined : pageParam }),
+      { signal },
+    ),
+  initialPageParam: '',
+  getNextPageParam: ({ next }) => next,
+})
+
+export const decisionsQuery = infiniteQueryOptions({
+  queryKey: ['decisions'],
+  queryFn: ({ signal, pageParam }) =>
+    call<DecisionList>(
+      mainAddress([mainPaths.decisions], { limit: '100', after: pageParam === '' ? undefined : pageParam }),
       { signal },
     ),
   initialPageParam: '',
@@ -44,8 +57,14 @@ export const changesQuery = (id: string, version: number) =>
     staleTime: 60_000,
   })
 
-export const decide = (id: string, vote: ApprovalVote): Promise<void> =>
+export const decide = (id: string, vote: ApprovalVoteBody): Promise<void> =>
   call<void>(mainAddress([mainPaths.approvals, id]), { method: 'PUT', body: vote })
+
+export const reassign = (id: string, handover: ApprovalHandover): Promise<void> =>
+  call<void>(mainAddress([mainPaths.approvals, id, 'reassign']), { method: 'POST', body: handover })
+
+export const askRequester = (id: string, text: string): Promise<void> =>
+  call<void>(mainAddress([mainPaths.approvals, id, 'questions']), { method: 'POST', body: { text } })
 
 export const decideSeveral = (vote: BulkVote): Promise<BulkResults> =>
   call<BulkResults>(mainAddress([mainPaths.approvals]), { method: 'PUT', body: vote })

@@ -1,7 +1,7 @@
 import type { AccountErrors } from '#contract/account.ts'
 import type { MainErrors } from '#contract/main.ts'
 import { noteDate } from './gateway-clock.ts'
-import { ownerHeader, startAnew } from './page-owner.ts'
+import { ownerHeader, reloadPage } from './page-owner.ts'
 import { signedInAgain } from './session-state.ts'
 
 type ErrorBody = Partial<MainErrors & Pick<AccountErrors, 'stepUp'>>
@@ -51,7 +51,7 @@ export async function callForResponse(address: string, options: CallOptions = {}
     if (response.ok) return response
     if (response.status !== 401 || options.now === true) {
       const body = readErrors(await response.text())
-      if (body.code === 'OTHER_PERSON') return await startAnew()
+      if (body.code === 'OTHER_PERSON') return await reloadPage()
       throw new ApiError(response.status, body)
     }
     await signedInAgain()
@@ -65,6 +65,8 @@ async function send(address: string, { method = 'GET', body, signal }: CallOptio
       method,
       headers: {
         accept: 'application/json',
+        // Texts of the configuration come in the language of the page.
+        'accept-language': document.documentElement.lang,
         'x-requested-with': 'portal',
         ...ownerHeader(),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -5,9 +5,9 @@ const tolerance = 5_000
 
 /** How far the gateway is ahead of the browser: 0 as long as they agree. `sent` and `received` are the browser's times. */
 export function aheadBy(date: string | null, sent: number, received: number): number | undefined {
-  const told = Date.parse(date ?? '')
-  if (Number.isNaN(told)) return undefined
-  const ahead = Math.round(told + 500 - (sent + received) / 2)
+  const sentAt = Date.parse(date ?? '')
+  if (Number.isNaN(sentAt)) return undefined
+  const ahead = Math.round(sentAt + 500 - (sent + received) / 2)
   return Math.abs(ahead) <= tolerance + (received - sent) / 2 ? 0 : ahead
 }
 

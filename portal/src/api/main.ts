@@ -1,14 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
-import {
-  type MainConfig,
-  mainPaths,
-  type Organization,
-  type PortalLink,
-  type ProfileChange,
-  type SearchResults,
-  type TimedAccess,
-  type UserData,
-} from '#contract/main.ts'
+import { mainPaths } from '#contract/constants.ts'
+import type { MainConfig, Organization, PortalLink, ProfileChange, SearchResults, UserData } from '#contract/main.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 import { noteOwner } from './page-owner.ts'
@@ -48,11 +40,6 @@ export const urlsQuery = queryOptions({
   queryKey: ['urls'],
   queryFn: ({ signal }) => call<readonly PortalLink[]>(mainAddress([mainPaths.urls]), { signal }),
   staleTime: staleMillis,
-})
-
-export const accessQuery = queryOptions({
-  queryKey: ['access'],
-  queryFn: ({ signal }) => call<TimedAccess>(mainAddress([mainPaths.access]), { signal }),
 })
 
 /** The fewest characters that the API searches for. */

@@ -1,5 +1,6 @@
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
-import { type MarkedItems, type MarkedKind, mainPaths, type RecentUse } from '#contract/main.ts'
+import { mainPaths } from '#contract/constants.ts'
+import type { MarkedItems, MarkedKind, RecentUse } from '#contract/main.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 

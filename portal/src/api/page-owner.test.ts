@@ -12,11 +12,11 @@ afterEach(() => void vi.unstubAllGlobals())
 const load = () => import('./page-owner.ts')
 
 test('a page of another user is reloaded once, however many calls detect it', async () => {
-  const { startAnew } = await load()
+  const { reloadPage } = await load()
   expect(reloads).toBe(0)
-  const found = [startAnew(), startAnew()]
+  const found = [reloadPage(), reloadPage()]
   await Promise.resolve()
-  found.push(startAnew())
+  found.push(reloadPage())
   expect(reloads).toBe(1)
   const still = 'still waiting'
   expect(await Promise.race([...found, Promise.resolve(still)])).toBe(still)

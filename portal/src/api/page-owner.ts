@@ -9,10 +9,10 @@ export function noteOwner(dn: string): void {
 /** With it, the gateway rejects a call after another user has signed in, in another tab. */
 export const ownerHeader = (): Readonly<Record<string, string>> => (owner === undefined ? {} : { 'x-page-of': owner })
 
-let anew: Promise<never> | undefined
+let reloading: Promise<never> | undefined
 
 /** The page belongs to another user now. Never resolves, since the page reloads, once for any number of calls. */
-export function startAnew(): Promise<never> {
-  anew ??= new Promise(() => window.location.reload())
-  return anew
+export function reloadPage(): Promise<never> {
+  reloading ??= new Promise(() => window.location.reload())
+  return reloading
 }

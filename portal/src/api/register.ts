@@ -1,12 +1,12 @@
 import { queryOptions } from '@tanstack/react-query'
-import {
-  type InvitationOffer,
-  type RegisterChallenge,
-  type RegisterConfig,
-  type RegisterRequest,
-  type RegisterValues,
-  registerPaths,
-  type SubmittedResponse,
+import { registerPaths } from '#contract/constants.ts'
+import type {
+  InvitationOffer,
+  RegisterChallenge,
+  RegisterConfig,
+  RegisterRequest,
+  RegisterValues,
+  SubmittedResponse,
 } from '#contract/register.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
-import { mainPaths } from '#contract/main.ts'
-import type { RequestDetails, RequestList, RequestSummary, RunState } from '#contract/main-requests.ts'
+import { mainPaths } from '#contract/constants.ts'
+import type { RequestDetails, RequestList, RequestState, RequestSummary } from '#contract/main-requests.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
@@ -9,7 +9,7 @@ export type About = 'mine' | 'me'
 /** The number of requests per page. */
 const pageSize = '200'
 
-export const requestsQuery = (about: About, states: readonly RunState[]) =>
+export const requestsQuery = (about: About, states: readonly RequestState[]) =>
   infiniteQueryOptions({
     queryKey: ['requests', about, states],
     queryFn: ({ signal, pageParam }) =>
@@ -26,15 +26,18 @@ export const requestsQuery = (about: About, states: readonly RunState[]) =>
     getNextPageParam: ({ next }) => next,
   })
 
-/** The latest failed requests, for the front page. */
+/** The latest requests that did not lead to access, for the front page. */
 export const troubledQuery = queryOptions({
   queryKey: ['requests', 'troubled'],
   queryFn: ({ signal }) =>
-    call<RequestList>(mainAddress([mainPaths.requests], { state: ['failed', 'incident'], limit: '5' }), { signal }),
+    call<RequestList>(
+      mainAddress([mainPaths.requests], { state: ['failed', 'incident', 'denied', 'expired'], limit: '5' }),
+      { signal },
+    ),
 })
 
-const going: ReadonlySet<RunState> = new Set(['ready', 'running', 'waiting', 'incident'])
-export const isGoing = (state: RunState): boolean => going.has(state)
+const going: ReadonlySet<RequestState> = new Set(['ready', 'running', 'waiting', 'incident'])
+export const isGoing = (state: RequestState): boolean => going.has(state)
 
 export const requestQuery = (id: string) =>
   queryOptions({
@@ -47,3 +50,6 @@ export const cancelRequest = (id: string, reason: string): Promise<RequestSummar
     method: 'POST',
     body: reason === '' ? {} : { reason },
   })
+
+export const answerApprover = (id: string, text: string): Promise<void> =>
+  call<void>(mainAddress([mainPaths.requests, id, 'answers']), { method: 'POST', body: { text } })

@@ -1,5 +1,6 @@
 import { queryOptions } from '@tanstack/react-query'
-import { type TokenConfig, type TokenUser, tokenPaths } from '#contract/token.ts'
+import { tokenPaths } from '#contract/constants.ts'
+import type { TokenConfig, TokenUser } from '#contract/token.ts'
 import { settings } from '../app/settings.ts'
 import { address, call } from './call.ts'
 

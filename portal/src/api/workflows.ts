@@ -1,11 +1,7 @@
 import { queryOptions } from '@tanstack/react-query'
-import {
-  type DelegationRights,
-  mainPaths,
-  type SubmitOutcomes,
-  type WorkflowListItem,
-  type WorkflowRequest,
-} from '#contract/main.ts'
+import { mainPaths } from '#contract/constants.ts'
+import type { DelegationRights, SubmitOutcomes, WorkflowListItem, WorkflowRequest } from '#contract/main.ts'
+import type { CatalogItem } from '#contract/main-catalog.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
@@ -17,6 +13,13 @@ export const workflowsQuery = (org: string) =>
     queryKey: ['workflows', org],
     queryFn: ({ signal }) =>
       call<readonly WorkflowListItem[]>(mainAddress([mainPaths.workflows, 'org', org]), { signal }),
+    staleTime: staleMillis,
+  })
+
+export const catalogItemQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['catalog-item', name],
+    queryFn: ({ signal }) => call<CatalogItem>(mainAddress([mainPaths.workflows, 'named', name]), { signal }),
     staleTime: staleMillis,
   })
 

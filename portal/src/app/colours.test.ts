@@ -1,14 +1,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { black, type Colour, contrast, readable, readColour, white, writeColour } from './colours.ts'
-import { defaultColours, shades, variablesOf } from './theme.ts'
+import { black, type Colour, contrast, readable, readColour, white, writeColour } from '#contract/colours.ts'
+import { defaultColours, type PortalColours, shades, surfaces, themeOf, variablesOf } from './theme.ts'
 
+const names = ['primary', 'secondary', 'red', 'green', 'yellow']
 const part = fc.integer({ min: 0, max: 255 })
 const colour = fc.tuple(part, part, part) as fc.Arbitrary<Colour>
 
 test('colors are parsed and formatted', () => {
   expect(readColour('#AC1622')).toEqual([172, 22, 34])
   expect(readColour('#fff')).toEqual(white)
+  expect([readColour('#fff8'), readColour('#AC162280')]).toEqual([white, [172, 22, 34]])
   expect(['red', '#12', '', '#12345g', 'url(#x)'].map(readColour)).toEqual(Array(5).fill(undefined))
   fc.assert(
     fc.property(colour, (one) => {
@@ -29,25 +31,74 @@ test('with any configuration, text is readable on the page and on its tint', () 
     }),
   )
   fc.assert(
-    fc.property(colour, colour, (primary, error) => {
-      const given = { ...defaultColours, themePrimaryMain: writeColour(primary), errorColor: writeColour(error) }
-      // The resolver needs no theme.
-      const { light, dark } = variablesOf(given)(undefined as never)
-      for (const scheme of [light, dark]) {
-        const written = new Map(Object.entries(scheme))
-        const read = (name: string): Colour => readColour(written.get(name) ?? '') ?? black
-        const surface = scheme === light ? white : ([36, 36, 36] as const)
-        expect(contrast(read('--mantine-color-anchor'), surface)).toBeGreaterThanOrEqual(4.5)
-        expect(contrast(read('--mantine-color-error'), surface)).toBeGreaterThanOrEqual(4.5)
-        const text = read('--mantine-color-primary-light-color')
-        expect(contrast(text, read('--mantine-color-primary-light-hover'))).toBeGreaterThanOrEqual(4.5)
-      }
+    fc.property(colour, colour, colour, (primary, secondary, error) => {
+      expectReadable({
+        ...defaultColours,
+        themePrimaryMain: writeColour(primary),
+        themeSecondaryMain: writeColour(secondary),
+        errorColor: writeColour(error),
+      })
     }),
   )
 })
 
-test('there are ten shades, of which the sixth is the main one', () => {
-  const ten = shades([188, 68, 78], [172, 22, 34], [120, 15, 23])
+test('so is text with the default colors', () => expectReadable(defaultColours))
+
+test('the ring around the focus stands out from the page and from cards, in both schemes', () => {
+  for (const name of ['light', 'dark'] as const) {
+    const ring = read(variablesOf(defaultColours)(undefined as never)[name], '--portal-focus')
+    for (const background of Object.values(surfaces[name])) {
+      expect(contrast(ring, background)).toBeGreaterThanOrEqual(3)
+    }
+  }
+})
+
+test('success, warning, error, focus and primary are different colors', () => {
+  for (const name of ['light', 'dark'] as const) {
+    const variables = variablesOf(defaultColours)(undefined as never)[name]
+    const names = ['--portal-good', '--portal-waiting', '--portal-bad', '--portal-focus', '--mantine-color-anchor']
+    expect(new Set(names.map((one) => writeColour(read(variables, one)))).size).toBe(names.length)
+  }
+})
+
+test('there are ten shades, of which the seventh is the main one', () => {
+  const ten = shades({ light: [188, 68, 78], main: [172, 22, 34], dark: [120, 15, 23] })
   expect(ten).toHaveLength(10)
   expect(ten[6]).toBe('#ac1622')
 })
+
+test('a main color that is configured alone gets its own shades', () => {
+  const shadesOf = (given: Partial<PortalColours>) => themeOf({ ...defaultColours, ...given }).colors?.['primary'] ?? []
+  const own = shadesOf({ themePrimaryMain: '#ff0000' })
+  expect([own[5], own[8]]).toEqual(['#ff4040', '#bf0000'])
+  expect(shadesOf({ themePrimaryMain: '#ff0000', themePrimaryDark: '#123456' })[8]).toBe('#123456')
+  expect(shadesOf({})[8]).toBe(defaultColours.themePrimaryDark)
+})
+
+function read(variables: object, name: string): Colour {
+  const found = readColour(new Map<string, string>(Object.entries(variables)).get(name) ?? '')
+  if (found === undefined) throw new Error(`no color ${name}`)
+  return found
+}
+
+/** All text of a meaning or a theme color: at least 4.5 on the page, on cards, in fields and on its own tint. */
+function expectReadable(given: PortalColours): void {
+  // The resolver needs no theme.
+  const schemes = variablesOf(given)(undefined as never)
+  for (const name of ['light', 'dark'] as const) {
+    const variables = schemes[name]
+    const texts = ['anchor', 'error', 'dimmed', ...names.map((color) => `${color}-outline`)]
+    for (const text of texts) {
+      for (const background of Object.values(surfaces[name])) {
+        expect(contrast(read(variables, `--mantine-color-${text}`), background)).toBeGreaterThanOrEqual(4.5)
+      }
+    }
+    for (const color of names) {
+      const text = read(variables, `--mantine-color-${color}-light-color`)
+      for (const tint of ['light', 'light-hover']) {
+        const background = read(variables, `--mantine-color-${color}-${tint}`)
+        expect(contrast(text, background)).toBeGreaterThanOrEqual(4.5)
+      }
+    }
+  }
+}

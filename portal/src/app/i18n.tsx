@@ -1,10 +1,12 @@
 import { createContext, type ReactNode, use, useCallback, useEffect, useMemo, useState } from 'react'
+import { choiceCookies, type Language } from '#contract/languages.ts'
 import { gatewayNow } from '../api/gateway-clock.ts'
-import { type Language, localeOf } from './language.ts'
+import { loadCatalogue, showCatalogue } from './catalogues.ts'
+import { writeChoiceCookie } from './choice-cookie.ts'
+import { localeOf } from './language.ts'
 import { latest } from './latest.ts'
 import { type Catalogue, type CountedKey, counted, fill, type MessageKey, type Values } from './messages.ts'
-import { relativeTime } from './moments.ts'
-import { part } from './part.ts'
+import { relativeTime } from './relative-time.ts'
 
 export interface Translation {
   readonly language: Language
@@ -12,7 +14,9 @@ export interface Translation {
   /** A message that depends on a number, its `{count}`. */
   tn(key: CountedKey, count: number, values?: Values): string
   /** Day and time. */
-  moment(at: string | number): string
+  dateTime(at: string | number): string
+  /** With seconds. */
+  exactTime(at: string | number): string
   day(at: string | number): string
   relative(at: string | number): string
   number(value: number): string
@@ -22,18 +26,7 @@ export interface Translation {
 
 const storageKey = 'gatehouse.language'
 
-const catalogues: Readonly<Record<Language, () => Promise<{ readonly default: Catalogue }>>> = {
-  en: () => import('../i18n/en.json'),
-  de: () => import('../i18n/de.json'),
-  es: () => import('../i18n/es.json'),
-  fr: () => import('../i18n/fr.json'),
-  ja: () => import('../i18n/ja.json'),
-}
-
 export const rememberedLanguage = (): string | null => localStorage.getItem(storageKey)
-
-export const loadCatalogue = async (language: Language): Promise<Catalogue> =>
-  (await part(catalogues[language])()).default
 
 const loadChosen = latest(loadCatalogue)
 
@@ -60,13 +53,17 @@ export function TranslationProvider({ first, children }: ProviderProps) {
     const loaded = await loadChosen(next)
     if (loaded === undefined) return
     localStorage.setItem(storageKey, next)
+    writeChoiceCookie(choiceCookies.language, next)
+    document.documentElement.lang = next
+    showCatalogue(next, loaded)
     setCurrent({ language: next, catalogue: loaded })
   }, [])
 
   const translation = useMemo((): Translation => {
     const locale = localeOf(language, navigator.languages)
     const rules = new Intl.PluralRules(language)
-    const moments = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
+    const dateTimes = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
+    const exactTimes = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' })
     const days = new Intl.DateTimeFormat(locale, { dateStyle: 'long' })
     const distances = new Intl.RelativeTimeFormat(language, { numeric: 'auto' })
     const numbers = new Intl.NumberFormat(locale)
@@ -75,7 +72,8 @@ export function TranslationProvider({ first, children }: ProviderProps) {
       t: (key, values) => fill(catalogue[key], values),
       tn: (key, count, values) =>
         fill(counted(catalogue, rules, key, count), { ...values, count: numbers.format(count) }),
-      moment: (at) => moments.format(new Date(at)),
+      dateTime: (at) => dateTimes.format(new Date(at)),
+      exactTime: (at) => exactTimes.format(new Date(at)),
       day: (at) => days.format(new Date(at)),
       relative: (at) => relativeTime(distances, new Date(at).getTime(), gatewayNow()),
       number: (value) => numbers.format(value),

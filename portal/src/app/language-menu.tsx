@@ -1,17 +1,23 @@
 import { ActionIcon, Menu } from '@mantine/core'
+import { isLanguage, languages } from '#contract/languages.ts'
 import { Icon } from '../components/icon.tsx'
 import { MenuChoice } from '../components/menu-choice.tsx'
 import { useSay } from '../components/notices.tsx'
 import { useFailureText } from '../components/states.tsx'
 import { useTranslation } from './i18n.tsx'
-import { isLanguage, languages } from './language.ts'
+import { queryClient } from './query-client.ts'
 
 export function LanguageMenu() {
   const { t, language, setLanguage } = useTranslation()
   const say = useSay()
   const failureText = useFailureText()
   const choose = (tag: string): void => {
-    if (isLanguage(tag)) setLanguage(tag).catch((error: Error) => say(failureText(error), 'bad'))
+    if (!isLanguage(tag)) return
+    // Labels and other texts of the configuration are in the answers of the gateway.
+    const reload = (): Promise<void> => queryClient.invalidateQueries()
+    setLanguage(tag)
+      .then(reload)
+      .catch((error: Error) => say(failureText(error), 'bad'))
   }
   return (
     <Menu position="bottom-end" withinPortal={false} withInitialFocusPlaceholder={false}>

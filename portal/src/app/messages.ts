@@ -1,7 +1,8 @@
+import type consoleTexts from '../i18n/console/en.json'
 import type en from '../i18n/en.json'
 import { isolated } from './isolated.ts'
 
-export type MessageKey = keyof typeof en
+export type MessageKey = keyof typeof en | keyof typeof consoleTexts
 export type Catalogue = Readonly<Record<MessageKey, string>>
 
 /** Keys of messages that depend on a number, without `.one` and `.other`. */

@@ -5,29 +5,61 @@ import { approvalsQuery } from '../api/approvals.ts'
 import { Icon } from '../components/icon.tsx'
 import { useLive } from '../components/live.ts'
 import { useConfig } from './config.tsx'
+import { consolePages } from './console-pages.ts'
 import { useTranslation } from './i18n.tsx'
-import { type PageEntry, shownPages } from './pages.ts'
+import { shownPages } from './pages.ts'
 import { settings } from './settings.ts'
 
 /** Whether the address belongs to the page; the front page only matches exactly. */
-const isAt = (pathname: string, to: PageEntry['to']): boolean =>
+const isAt = (pathname: string, to: string): boolean =>
   to === '/' ? pathname === '/' || pathname === '' : pathname === to || pathname.startsWith(`${to}/`)
 
 export function Navigation() {
   const { t } = useTranslation()
   const config = useConfig()
   const { pathname } = useLocation()
-  return shownPages(config, settings.apis).map(({ id, to, title, icon }) => (
+  return (
+    <>
+      {shownPages(config, settings.apis).map(({ id, to, title, icon }) => (
+        <NavLink
+          key={id}
+          renderRoot={(props) => <Link to={to} activeOptions={{ exact: true }} {...props} />}
+          variant="light"
+          active={isAt(pathname, to)}
+          label={t(title)}
+          leftSection={<Icon name={icon} />}
+          rightSection={id === 'approvals' ? <OpenApprovals /> : null}
+        />
+      ))}
+      {config.administrator && !config.hidePages.includes('console') && <Console pathname={pathname} />}
+    </>
+  )
+}
+
+/** The pages of administrators, which open below one entry. */
+function Console({ pathname }: { readonly pathname: string }) {
+  const { t } = useTranslation()
+  if (consolePages.length === 0) return null
+  return (
     <NavLink
-      key={id}
-      renderRoot={(props) => <Link to={to} activeOptions={{ exact: true }} {...props} />}
-      variant="light"
-      active={isAt(pathname, to)}
-      label={t(title)}
-      leftSection={<Icon name={icon} />}
-      rightSection={id === 'approvals' ? <OpenApprovals /> : null}
-    />
-  ))
+      component="button"
+      label={t('page.console')}
+      leftSection={<Icon name="shield" />}
+      defaultOpened={isAt(pathname, '/console')}
+      childrenOffset="md"
+    >
+      {consolePages.map(({ to, title, icon }) => (
+        <NavLink
+          key={to}
+          renderRoot={(props) => <Link to={to} {...props} />}
+          variant="light"
+          active={isAt(pathname, to)}
+          label={t(title)}
+          leftSection={<Icon name={icon} size={18} />}
+        />
+      ))}
+    </NavLink>
+  )
 }
 
 function OpenApprovals() {

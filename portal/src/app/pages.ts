@@ -4,11 +4,12 @@ import type { IconName } from '../components/icon.tsx'
 import type { MessageKey } from './messages.ts'
 
 export interface PageEntry {
-  readonly id: (typeof portalPages)[number]
+  readonly id: Exclude<(typeof portalPages)[number], 'console'>
   readonly to:
     | '/'
     | '/request'
     | '/requests'
+    | '/access'
     | '/approvals'
     | '/token'
     | '/register'
@@ -25,6 +26,7 @@ const pages: readonly PageEntry[] = [
   { id: 'front-page', to: '/', title: 'page.home', icon: 'home' },
   { id: 'request-access', to: '/request', title: 'page.request', icon: 'key' },
   { id: 'requests', to: '/requests', title: 'page.requests', icon: 'list' },
+  { id: 'access', to: '/access', title: 'page.access', icon: 'card' },
   { id: 'approvals', to: '/approvals', title: 'page.approvals', icon: 'check' },
   { id: 'token', to: '/token', title: 'page.token', icon: 'token' },
   { id: 'register', to: '/register', title: 'page.register', icon: 'people' },

@@ -7,7 +7,7 @@ import { isolated } from './isolated.ts'
 import { shownPages } from './pages.ts'
 import { settings } from './settings.ts'
 
-export function PersonMenu() {
+export function PersonMenu({ onShortcuts }: { readonly onShortcuts: () => void }) {
   const { t } = useTranslation()
   const config = useConfig()
   const { login, displayName } = usePerson()
@@ -16,7 +16,7 @@ export function PersonMenu() {
     <Menu position="bottom-end" withinPortal={false} withInitialFocusPlaceholder={false}>
       <Menu.Target>
         <UnstyledButton aria-label={t('shell.person', { name: displayName })}>
-          <Avatar size={34} radius="xl" color="primary" variant="light" alt="">
+          <Avatar size={34} radius="xl" color="secondary" variant="light" alt="" aria-hidden="true">
             {displayName.slice(0, 1).toUpperCase()}
           </Avatar>
         </UnstyledButton>
@@ -36,6 +36,9 @@ export function PersonMenu() {
             {t('page.profile')}
           </Menu.Item>
         )}
+        <Menu.Item onClick={onShortcuts} leftSection={<Icon name="keyboard" size={16} />}>
+          {t('shortcuts.title')}
+        </Menu.Item>
         <Menu.Item component="a" href={config.logoutURL} leftSection={<Icon name="exit" size={16} />}>
           {t('shell.signOut')}
         </Menu.Item>

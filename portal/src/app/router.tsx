@@ -1,31 +1,12 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
+import { consoleRoutes } from './console-routes.ts'
 import { NotFound, PageFailure, PagePending } from './fallbacks.tsx'
 import { part } from './part.ts'
+import { root, words } from './root-route.ts'
 import { settings } from './settings.ts'
-import { Shell } from './shell.tsx'
-
-/** The router parses texts that look like numbers. */
-const text = (value: unknown): string | undefined => {
-  if (typeof value === 'number') return String(value)
-  return typeof value === 'string' && value !== '' ? value : undefined
-}
-
-/** The known query parameters of an address; others are dropped. */
-const words =
-  <const K extends string>(...names: readonly K[]) =>
-  (search: Record<string, unknown>): { [name in K]?: string | undefined } => {
-    const read: { [name in K]?: string | undefined } = {}
-    for (const name of names) {
-      const value = text(search[name])
-      if (value !== undefined) read[name] = value
-    }
-    return read
-  }
 
 /** A page that exists only if its API does. */
 const where = <P,>(api: string | undefined, page: P): P | typeof NotFound => (api === undefined ? NotFound : page)
-
-const root = createRootRoute({ component: Shell })
 
 const home = createRoute({
   getParentRoute: () => root,
@@ -44,6 +25,16 @@ const request = createRoute({
   component: lazyRouteComponent(
     part(() => import('../pages/request-access/request-page.tsx')),
     'RequestPage',
+  ),
+})
+
+const item = createRoute({
+  getParentRoute: () => root,
+  path: '/request/item',
+  validateSearch: words('name', 'label'),
+  component: lazyRouteComponent(
+    part(() => import('../pages/request-access/item-page.tsx')),
+    'ItemPage',
   ),
 })
 
@@ -75,10 +66,19 @@ const oneRequest = createRoute({
   ),
 })
 
+const access = createRoute({
+  getParentRoute: () => root,
+  path: '/access',
+  component: lazyRouteComponent(
+    part(() => import('../pages/access/access-page.tsx')),
+    'AccessPage',
+  ),
+})
+
 const approvals = createRoute({
   getParentRoute: () => root,
   path: '/approvals',
-  validateSearch: words('q', 'workflow'),
+  validateSearch: words('q', 'workflow', 'show'),
   component: lazyRouteComponent(
     part(() => import('../pages/approvals/approvals-page.tsx')),
     'ApprovalsPage',
@@ -100,6 +100,15 @@ const oneApproval = createRoute({
   component: lazyRouteComponent(
     part(() => import('../pages/approvals/approval-page.tsx')),
     'ApprovalPage',
+  ),
+})
+
+const notifications = createRoute({
+  getParentRoute: () => root,
+  path: '/notifications',
+  component: lazyRouteComponent(
+    part(() => import('../pages/notifications/notifications-page.tsx')),
+    'NotificationsPage',
   ),
 })
 
@@ -192,12 +201,15 @@ export const router = createRouter({
   routeTree: root.addChildren([
     home,
     request,
+    item,
     cart,
     requests,
     oneRequest,
+    access,
     approvals,
     deputies,
     oneApproval,
+    notifications,
     profile,
     token,
     register,
@@ -206,6 +218,7 @@ export const router = createRouter({
     dashboard,
     security,
     signedIn,
+    ...consoleRoutes,
   ]),
   basepath: settings.base === '' ? '/' : settings.base,
   defaultPreload: 'intent',

@@ -5,7 +5,7 @@ const name = `gatehouse.session ${settings.base}`
 
 const signedIn = 'signed-in'
 
-function tell(message: unknown): void {
+function announce(message: unknown): void {
   const channel = new BroadcastChannel(name)
   channel.postMessage(message)
   channel.close()
@@ -19,7 +19,7 @@ function listen(listener: (message: unknown) => void): () => void {
 }
 
 /** Notifies the other tabs that the user has signed in again. */
-export const tellSignedIn = (): void => tell(signedIn)
+export const announceSignIn = (): void => announce(signedIn)
 
 export const onSignedIn = (listener: () => void): (() => void) =>
   listen((message) => {
@@ -27,7 +27,7 @@ export const onSignedIn = (listener: () => void): (() => void) =>
   })
 
 /** Notifies the other tabs of the session's user, which they share. */
-export const tellPerson = (login: string): void => tell({ login })
+export const announcePerson = (login: string): void => announce({ login })
 
 /** Called when a tab finds the session of another login. */
 export const onOtherPerson = (login: string, listener: () => void): (() => void) =>

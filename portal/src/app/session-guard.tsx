@@ -1,17 +1,18 @@
-import { Button, Group, Modal, Text } from '@mantine/core'
+import { Button, Modal, Text } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useState } from 'react'
-import { mainPaths } from '#contract/main.ts'
+import { mainPaths } from '#contract/constants.ts'
 import { ApiError, call } from '../api/call.ts'
 import { extendSession, mainAddress } from '../api/main.ts'
-import { startAnew } from '../api/page-owner.ts'
-import { minutesLeft } from '../api/session.ts'
+import { reloadPage } from '../api/page-owner.ts'
+import { isEndingSoon, minutesLeft } from '../api/session.ts'
 import { resumeSession, useSessionState } from '../api/session-state.ts'
+import { DialogFooter } from '../components/dialog-footer.tsx'
 import { forgetOthers } from '../components/draft.ts'
 import { useSay } from '../components/notices.tsx'
 import { useFailureText } from '../components/states.tsx'
 import { useTranslation } from './i18n.tsx'
-import { onOtherPerson, onSignedIn, signInAddress, tellPerson } from './session-channel.ts'
+import { announcePerson, onOtherPerson, onSignedIn, signInAddress } from './session-channel.ts'
 import { settings } from './settings.ts'
 
 interface SessionGuardProps {
@@ -37,11 +38,14 @@ export function SessionGuard({ warnMinutes, login }: SessionGuardProps) {
   useEffect(() => {
     if (login === undefined) return undefined
     forgetOthers(sessionStorage, login)
-    tellPerson(login)
-    return onOtherPerson(login, () => void startAnew())
+    announcePerson(login)
+    return onOtherPerson(login, () => void reloadPage())
   }, [login])
   const minutes = left.data
-  const isSoon = minutes !== undefined && minutes >= 0 && minutes <= warnMinutes
+  // The gateway does not report how long a session lasts; using the page extends it.
+  const [longest, setLongest] = useState(0)
+  if (minutes !== undefined && minutes > longest) setLongest(minutes)
+  const isSoon = minutes !== undefined && isEndingSoon(minutes, longest, warnMinutes)
   return (
     <>
       <SessionEnded opened={state === 'ended'} />
@@ -75,24 +79,20 @@ function SessionEnded({ opened }: { readonly opened: boolean }) {
       withCloseButton={false}
       closeOnEscape={false}
       closeOnClickOutside={false}
-      centered
       title={t('session.endedTitle')}
       zIndex={1000}
     >
-      <Text mb="md">{t('session.endedText')}</Text>
-      <Group>
-        <Button component="a" href={signInAddress} target="_blank" data-autofocus>
-          {t('session.signIn')}
-        </Button>
-        <Button variant="default" onClick={() => void resume()}>
-          {t('session.signedIn')}
-        </Button>
-      </Group>
+      <Text>{t('session.endedText')}</Text>
       {problem !== undefined && (
         <Text mt="sm" c="var(--mantine-color-error)" role="alert">
           {problem}
         </Text>
       )}
+      <DialogFooter onCancel={() => void resume()} cancel={t('session.signedIn')}>
+        <Button component="a" href={signInAddress} target="_blank" data-autofocus>
+          {t('session.signIn')}
+        </Button>
+      </DialogFooter>
     </Modal>
   )
 }
@@ -109,16 +109,15 @@ function SessionEnding({ minutes, onExtended }: { readonly minutes: number; read
     <Modal
       opened={!isDismissed}
       onClose={() => setDismissed(true)}
-      centered
       title={t('session.endingTitle')}
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
-      <Text mb="md" role="alert">
-        {tn('session.ending', minutes)}
-      </Text>
-      <Button onClick={extend} data-autofocus>
-        {t('session.stay')}
-      </Button>
+      <Text role="alert">{tn('session.ending', minutes)}</Text>
+      <DialogFooter>
+        <Button onClick={extend} data-autofocus>
+          {t('session.stay')}
+        </Button>
+      </DialogFooter>
     </Modal>
   )
 }

@@ -1,14 +1,20 @@
-import { Alert, AppShell, Burger, Group, Text, Title } from '@mantine/core'
+import { ActionIcon, Alert, AppShell, Burger, Button, Group, Kbd, Text, Title } from '@mantine/core'
 import { useDisclosure, useNetwork } from '@mantine/hooks'
-import { Outlet, useLocation } from '@tanstack/react-router'
+import { useIsFetching } from '@tanstack/react-query'
+import { Outlet, useLocation, useRouterState } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { Icon } from '../components/icon.tsx'
 import { useConfig } from './config.tsx'
 import { useTranslation } from './i18n.tsx'
 import { useKeptFocus } from './kept-focus.ts'
 import { LanguageMenu } from './language-menu.tsx'
+import { useLiveChanges } from './live-changes.ts'
 import { Navigation } from './navigation.tsx'
+import { NotificationBell } from './notification-bell.tsx'
+import { useOverlays } from './overlays.tsx'
 import { PersonMenu } from './person-menu.tsx'
+import { settings } from './settings.ts'
+import { paletteKey } from './shortcuts.ts'
 import { ThemeMenu } from './theme-menu.tsx'
 
 /** The frame around every page. */
@@ -17,7 +23,9 @@ export function Shell() {
   const { headerTitle } = useConfig()
   const [isOpen, { toggle, close }] = useDisclosure(false)
   const { pathname } = useLocation()
+  const { open, overlay } = useOverlays()
   useKeptFocus()
+  useLiveChanges()
   // biome-ignore lint/correctness/useExhaustiveDependencies: on phones the menu is in the way of the page it led to
   useEffect(close, [pathname])
   return (
@@ -40,14 +48,17 @@ export function Shell() {
               aria-label={t('shell.menu')}
               aria-expanded={isOpen}
             />
+            {settings.logo !== undefined && <img className="logo" src={settings.logo} alt="" />}
             <Title order={2} size="h4" component="p" lineClamp={1}>
               {headerTitle}
             </Title>
           </Group>
           <Group gap={4} wrap="nowrap">
+            <SearchButton onOpen={() => open('palette')} />
+            <NotificationBell />
             <LanguageMenu />
             <ThemeMenu />
-            <PersonMenu />
+            <PersonMenu onShortcuts={() => open('help')} />
           </Group>
         </Group>
       </AppShell.Header>
@@ -55,10 +66,48 @@ export function Shell() {
         <Navigation />
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
+        <Progress />
         <OfflineNotice />
         <Outlet />
       </AppShell.Main>
+      {overlay}
     </AppShell>
+  )
+}
+
+/** Shows that content is on its way, if it takes long. What is loaded again in the background does not count. */
+function Progress() {
+  const { t } = useTranslation()
+  const loading = useIsFetching({ predicate: ({ state }) => state.data === undefined })
+  const isOpening = useRouterState({ select: ({ status }) => status === 'pending' })
+  if (loading === 0 && !isOpening) return null
+  return <div className="progress" role="progressbar" aria-label={t('state.loading')} />
+}
+
+/** Opens the palette; on phones only an icon. */
+function SearchButton({ onOpen }: { readonly onOpen: () => void }) {
+  const { t } = useTranslation()
+  const shared = { onClick: onOpen, 'aria-keyshortcuts': 'Control+K Meta+K' }
+  return (
+    <>
+      <Button
+        {...shared}
+        visibleFrom="sm"
+        variant="default"
+        leftSection={<Icon name="search" size={16} />}
+        rightSection={
+          <Kbd size="xs" aria-hidden="true">
+            {paletteKey(navigator.platform)}
+          </Kbd>
+        }
+        className="search-button"
+      >
+        {t('palette.open')}
+      </Button>
+      <ActionIcon {...shared} aria-label={t('palette.title')} hiddenFrom="sm" variant="subtle" color="gray" size="lg">
+        <Icon name="search" />
+      </ActionIcon>
+    </>
   )
 }
 

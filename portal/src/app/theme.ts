@@ -1,43 +1,92 @@
 import {
+  Checkbox,
   type CSSVariablesResolver,
   createTheme,
   type MantineColorsTuple,
   type MantineThemeOverride,
+  Modal,
+  Paper,
 } from '@mantine/core'
+import { black, type Colour, mix, readable, readColour, white, writeColour } from '#contract/colours.ts'
+import { defaultColors } from '#contract/default-colors.ts'
 import type { MainConfig } from '#contract/main.ts'
-import { black, type Colour, mix, readable, readColour, white, writeColour } from './colours.ts'
 
 /** The colors of a configuration. */
-export type PortalColours = Pick<
-  MainConfig,
-  | 'themePrimaryMain'
-  | 'themePrimaryDark'
-  | 'themePrimaryLight'
-  | 'themeSecondaryMain'
-  | 'themeSecondaryDark'
-  | 'themeSecondaryLight'
-  | 'errorColor'
->
+export type PortalColours = Pick<MainConfig, keyof typeof defaultColors>
 
-export const defaultColours: PortalColours = {
-  themePrimaryMain: '#AC1622',
-  themePrimaryDark: '#780f17',
-  themePrimaryLight: '#bc444e',
-  themeSecondaryMain: '#16aca0',
-  themeSecondaryDark: '#0f7870',
-  themeSecondaryLight: '#44bcb3',
-  errorColor: '#ff1744',
+export const defaultColours: PortalColours = defaultColors
+
+/** Meanings that no configuration changes, so that a success never has the color of an error. */
+const meanings = { success: '#1f7a3d', warning: '#b35c00' }
+
+/** The grays of the dark scheme, from text to the page; Mantine expects these ten steps. */
+const grays: MantineColorsTuple = [
+  '#d5d8dd',
+  '#b6bbc3',
+  '#949ba6',
+  '#6e7682',
+  '#434954',
+  '#343943',
+  '#2a2e36',
+  '#1f2228',
+  '#17191e',
+  '#101216',
+]
+
+/** Backgrounds: of the page, of what lies on it, and of fields. */
+interface Surfaces {
+  readonly page: Colour
+  readonly surface: Colour
+  readonly field: Colour
 }
 
-/** Backgrounds of pages, light and dark; tints of the primary color are on them. */
-const surfaces = { light: white, dark: [36, 36, 36] as Colour }
-/** Backgrounds of fields, on which errors are written. */
-const fields = { light: white, dark: [46, 46, 46] as Colour }
+/** The same in both schemes: a page, a little darker than the cards on it. */
+export const surfaces: Readonly<Record<'light' | 'dark', Surfaces>> = {
+  light: { page: [246, 247, 249], surface: white, field: white },
+  dark: { page: [23, 25, 30], surface: [31, 34, 40], field: [42, 46, 54] },
+}
+
+/** Secondary text, and quiet buttons. */
+const dimmed = { light: '#495057', dark: '#b6bbc3' }
 
 const colour = (written: string, fallback: string): Colour => readColour(written) ?? readColour(fallback) ?? black
 
-/** Ten shades from the three configured ones; the sixth is the main one. */
-export function shades(light: Colour, main: Colour, dark: Colour): MantineColorsTuple {
+interface Named {
+  readonly light: Colour
+  readonly main: Colour
+  readonly dark: Colour
+}
+
+/** The shades of a color of which only the main one is known. */
+const shadesOf = (main: Colour): Named => ({ light: mix(main, white, 0.25), main, dark: mix(main, black, 0.25) })
+
+/** A theme color with its shades. If only its main shade is configured, the others are made from that one. */
+function configured(given: PortalColours, name: 'Primary' | 'Secondary'): Named {
+  const keys = [`theme${name}Light`, `theme${name}Main`, `theme${name}Dark`] as const
+  const [light, main, dark] = keys.map((key) => colour(given[key], defaultColors[key])) as [Colour, Colour, Colour]
+  const [lightKey, mainKey, darkKey] = keys
+  const derived = shadesOf(main)
+  const isOwn = given[mainKey] !== defaultColors[mainKey]
+  return {
+    light: isOwn && given[lightKey] === defaultColors[lightKey] ? derived.light : light,
+    main,
+    dark: isOwn && given[darkKey] === defaultColors[darkKey] ? derived.dark : dark,
+  }
+}
+
+/** The colors by the names that components use; `red`, `green` and `yellow` are errors, successes and warnings. */
+function palette(given: PortalColours): Readonly<Record<string, Named>> {
+  return {
+    primary: configured(given, 'Primary'),
+    secondary: configured(given, 'Secondary'),
+    red: shadesOf(colour(given.errorColor, defaultColors.errorColor)),
+    green: shadesOf(colour(meanings.success, '')),
+    yellow: shadesOf(colour(meanings.warning, '')),
+  }
+}
+
+/** Ten shades from three; the seventh is the main one. */
+export function shades({ light, main, dark }: Named): MantineColorsTuple {
   const tint = (share: number): string => writeColour(mix(main, white, share))
   return [
     tint(0.92),
@@ -53,58 +102,74 @@ export function shades(light: Colour, main: Colour, dark: Colour): MantineColors
   ]
 }
 
+/** Type, spacing and corners of every component. */
 export function themeOf(given: PortalColours): MantineThemeOverride {
-  const of = (key: keyof PortalColours): Colour => colour(given[key], defaultColours[key])
+  const colors = Object.entries(palette(given)).map(([name, named]) => [name, shades(named)])
   return createTheme({
-    colors: {
-      primary: shades(of('themePrimaryLight'), of('themePrimaryMain'), of('themePrimaryDark')),
-      secondary: shades(of('themeSecondaryLight'), of('themeSecondaryMain'), of('themeSecondaryDark')),
-    },
+    colors: { ...Object.fromEntries(colors), dark: grays },
     primaryColor: 'primary',
     primaryShade: { light: 6, dark: 6 },
     // Black is more readable above it, white below it; both have at least 4.5 there.
     autoContrast: true,
     luminanceThreshold: 0.179,
     fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans JP", sans-serif',
+    headings: {
+      fontWeight: '650',
+      sizes: {
+        h1: { fontSize: '1.75rem', lineHeight: '1.25' },
+        h2: { fontSize: '1.5rem', lineHeight: '1.3' },
+        h3: { fontSize: '1.25rem', lineHeight: '1.35' },
+        h4: { fontSize: '1.125rem', lineHeight: '1.4' },
+        h5: { fontSize: '1rem', lineHeight: '1.45' },
+        h6: { fontSize: '0.875rem', lineHeight: '1.45' },
+      },
+    },
+    radius: { xs: '0.125rem', sm: '0.25rem', md: '0.375rem', lg: '0.625rem', xl: '2rem' },
     defaultRadius: 'md',
     cursorType: 'pointer',
     respectReducedMotion: true,
     focusRing: 'auto',
+    components: {
+      Checkbox: Checkbox.extend({ defaultProps: { radius: 'sm' } }),
+      Modal: Modal.extend({ defaultProps: { radius: 'lg', centered: true, overlayProps: { backgroundOpacity: 0.5 } } }),
+      Paper: Paper.extend({ defaultProps: { radius: 'lg' } }),
+    },
   })
 }
 
-/** Text colors that are readable on pages and tints, with any configuration. */
+/** Text colors that are readable on pages, cards and tints, with any configuration. */
 export function variablesOf(given: PortalColours): CSSVariablesResolver {
-  const primary = colour(given.themePrimaryMain, defaultColours.themePrimaryMain)
-  const error = colour(given.errorColor, defaultColours.errorColor)
-  const scheme = (surface: Colour, field: Colour, tint: number): Record<string, string> => {
-    const tinted = mix(surface, primary, tint)
+  const colors = palette(given)
+  const scheme = (name: 'light' | 'dark'): Record<string, string> => {
+    const { page, surface, field } = surfaces[name]
+    // Light text is hardest to read on the lightest background, and dark text on the darkest.
+    const hardest = name === 'light' ? page : field
+    const share = name === 'light' ? 0.12 : 0.24
+    const text = (color: Colour): string => writeColour(readable(color, hardest))
+    const variables: Record<string, string> = {
+      '--portal-page': writeColour(page),
+      '--portal-focus': name === 'light' ? '#1971c2' : '#74c0fc',
+      '--mantine-color-dimmed': dimmed[name],
+      '--mantine-color-gray-light-color': dimmed[name],
+      '--mantine-color-placeholder': name === 'light' ? '#5c636a' : '#a9afb9',
+    }
+    for (const [color, { main }] of Object.entries(colors)) {
+      const tinted = mix(hardest, main, share)
+      variables[`--mantine-color-${color}-light`] = writeColour(mix(surface, main, share - 0.04))
+      variables[`--mantine-color-${color}-light-hover`] = writeColour(mix(surface, main, share))
+      variables[`--mantine-color-${color}-light-color`] = writeColour(readable(main, tinted))
+      variables[`--mantine-color-${color}-outline`] = text(main)
+      variables[`--mantine-color-${color}-text`] = text(main)
+    }
+    const of = (color: string): string => variables[`--mantine-color-${color}-text`] ?? ''
     return {
-      '--mantine-color-anchor': writeColour(readable(primary, surface)),
-      '--mantine-color-error': writeColour(readable(error, field)),
-      '--mantine-color-primary-light': writeColour(mix(surface, primary, tint - 0.04)),
-      '--mantine-color-primary-light-hover': writeColour(tinted),
-      '--mantine-color-primary-light-color': writeColour(readable(primary, tinted)),
-      '--mantine-color-primary-outline': writeColour(readable(primary, surface)),
+      ...variables,
+      '--mantine-color-anchor': of('primary'),
+      '--mantine-color-error': of('red'),
+      '--portal-good': of('green'),
+      '--portal-bad': of('red'),
+      '--portal-waiting': of('yellow'),
     }
   }
-  return () => ({
-    variables: {},
-    light: {
-      ...scheme(surfaces.light, fields.light, 0.12),
-      '--mantine-color-dimmed': '#495057',
-      '--mantine-color-placeholder': '#5c636a',
-      '--portal-good': '#1b6e35',
-      '--portal-bad': writeColour(readable(error, surfaces.light)),
-      '--portal-waiting': '#8a5200',
-    },
-    dark: {
-      ...scheme(surfaces.dark, fields.dark, 0.24),
-      '--mantine-color-dimmed': '#b8b8b8',
-      '--mantine-color-placeholder': '#a8a8a8',
-      '--portal-good': '#69db7c',
-      '--portal-bad': writeColour(readable(error, surfaces.dark)),
-      '--portal-waiting': '#ffc078',
-    },
-  })
+  return () => ({ variables: {}, light: scheme('light'), dark: scheme('dark') })
 }

@@ -1,9 +1,20 @@
-import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core'
+import { localStorageColorSchemeManager, type MantineColorSchemeManager, MantineProvider } from '@mantine/core'
 import { type ReactNode, useMemo } from 'react'
+import { choiceCookies } from '#contract/languages.ts'
+import { writeChoiceCookie } from './choice-cookie.ts'
 import { settings } from './settings.ts'
 import { type PortalColours, themeOf, variablesOf } from './theme.ts'
 
-const colourSchemeManager = localStorageColorSchemeManager({ key: 'gatehouse.colour-scheme' })
+const remembered = localStorageColorSchemeManager({ key: 'gatehouse.colour-scheme' })
+
+/** Remembers the choice, for the sign-in pages too. */
+const colourSchemeManager: MantineColorSchemeManager = {
+  ...remembered,
+  set: (scheme) => {
+    remembered.set(scheme)
+    writeChoiceCookie(choiceCookies.colourScheme, scheme === 'auto' ? '' : scheme)
+  },
+}
 
 interface ThemedProps {
   readonly colours: PortalColours

@@ -1,16 +1,12 @@
 import { expect, test } from 'vitest'
-import en from '../i18n/en.json' with { type: 'json' }
-import { chooseLanguage, localeOf } from './language.ts'
+import consoleTexts from '../i18n/console/en.json' with { type: 'json' }
+import texts from '../i18n/en.json' with { type: 'json' }
+import { localeOf } from './language.ts'
 import { counted, fill } from './messages.ts'
-import { relativeTime } from './moments.ts'
 import { shownPages } from './pages.ts'
+import { relativeTime } from './relative-time.ts'
 
-test("the language is the chosen one, or the browser's first available one", () => {
-  expect(chooseLanguage('fr', ['de'])).toBe('fr')
-  expect(chooseLanguage('xx', ['pt-BR', 'ja-JP', 'de'])).toBe('ja')
-  expect(chooseLanguage(null, ['pt'])).toBe('en')
-  expect(chooseLanguage('constructor', [])).toBe('en')
-})
+const en = { ...texts, ...consoleTexts }
 
 test('dates follow the region', () => {
   expect(localeOf('en', ['de-AT', 'en-GB'])).toBe('en-GB')

@@ -32,9 +32,14 @@ const paths = {
   refresh: 'M20 12a8 8 0 1 1-2.4-5.7M20 4v4.5h-4.5',
   shield: 'M12 3.5 5 6v5.5c0 4.5 3 7.5 7 9 4-1.5 7-4.5 7-9V6Z',
   chart: 'M4 20h16M7 16v-4M12 16V7M17 16v-6',
+  bell: 'M6 10a6 6 0 0 1 12 0c0 5 2 6 2 7H4c0-1 2-2 2-7ZM10 20.5h4',
   mail: 'M3.5 6h17v12h-17ZM4 7l8 6 8-6',
   phone: 'M8 3.5h8v17H8ZM11 17.5h2',
   token: 'M3.5 7h17v10h-17ZM7.5 12h.01M12 12h.01M16.5 12h.01',
+  card: 'M3.5 5.5h17v13h-17ZM8.5 12a2 2 0 1 0 0-4 2 2 0 0 0 0 4ZM5.5 15.5c.4-1.3 1.4-2 3-2s2.6.7 3 2M14.5 10h3.5M14.5 14h3.5',
+  flow: 'M4 4h6v5H4ZM14 15h6v5h-6ZM7 9v8.5h7',
+  server: 'M4 4h16v7H4ZM4 13h16v7H4ZM8 7.5h.01M8 16.5h.01',
+  keyboard: 'M3 7h18v11H3ZM7 10.5h.01M10.5 10.5h.01M14 10.5h.01M17 10.5h.01M8 14.5h8',
   skip: 'm6 6 8 6-8 6ZM18 6v12',
 } as const
 
@@ -50,6 +55,7 @@ interface IconProps {
 export function Icon({ name, size = 20, filled = false }: IconProps) {
   return (
     <svg
+      className="icon"
       width={size}
       height={size}
       viewBox="0 0 24 24"

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { Organization } from '#contract/main.ts'
 import { draftKey, forgetOthers, keepDraft, readDraft } from './draft.ts'
 import { columnsFor, rowsOf } from './grid-rows.ts'
-import { matches } from './matching.ts'
-import { flatten } from './orgs.ts'
+import { matches, sortByMatch } from './matching.ts'
+import { flatten, visibleOrgs } from './orgs.ts'
 import { iconAddress, safeAddress } from './safe-address.ts'
 
 test('rows have as many items as there are columns, and empty groups are left out', () => {
@@ -28,6 +28,17 @@ test('every word must match, ignoring case and accents', () => {
   expect(matches('vault key', 'Access to the vault')).toBe(false)
 })
 
+test('the exact match comes first, then prefixes, word starts and the rest', () => {
+  const labels = ['My coffer 19', 'Offer 191', 'The 19th offer', 'Öffer 19']
+  const sorted = (query: string) =>
+    sortByMatch(
+      query,
+      labels.map((label) => ({ label })),
+    ).map(({ label }) => label)
+  expect(sorted(' offer 19')).toEqual(['Öffer 19', 'Offer 191', 'The 19th offer', 'My coffer 19'])
+  expect(sorted('')).toEqual(labels)
+})
+
 const org = (id: string, showInPortal: boolean, subOrgs: readonly Organization[] = []): Organization => ({
   id,
   name: id.toUpperCase(),
@@ -48,6 +59,21 @@ test('the tree is flat, without a pure root, and without orgs that are not for t
   expect(flatten(tree, 'showInReports')).toEqual([])
 })
 
+test('a closed org hides those below it, except those above the chosen one', () => {
+  const tree = org('', true, [org('a', true, [org('b', true, [org('c', true)])]), org('d', true)])
+  const orgs = flatten(tree, 'showInPortal')
+  const seen = (closed: readonly string[], chosen: string): string =>
+    visibleOrgs(orgs, new Set(closed), chosen)
+      .map(({ id, isParent, isClosed }) => id + (isParent ? (isClosed ? '+' : '-') : ''))
+      .join(' ')
+  expect(seen([], '')).toBe('a- b- c d')
+  expect(seen(['a', 'd', 'gone'], '')).toBe('a+ d')
+  expect(seen(['b'], 'd')).toBe('a- b+ d')
+  expect(seen(['a', 'b'], 'c')).toBe('a- b- c d')
+  const withoutParent = orgs.filter(({ id }) => id !== 'a')
+  expect(visibleOrgs(withoutParent, new Set(['a']), '').map(({ id }) => id)).toEqual(['b', 'c', 'd'])
+})
+
 test('D18: an address that runs code is rejected', () => {
   const base = 'https://portal.example.com/portal/'
   expect(safeAddress('https://wiki.example.com/', base)).toBe('https://wiki.example.com/')
@@ -57,6 +83,8 @@ test('D18: an address that runs code is rejected', () => {
   expect(iconAddress('')).toBe(undefined)
   expect(iconAddress('"><script>')).toBe(undefined)
   expect(iconAddress('iVBORw0KGgo=')).toBe('data:image/png;base64,iVBORw0KGgo=')
+  expect(iconAddress('data:image/svg+xml;base64,PHN2Zy8+')).toBe('data:image/svg+xml;base64,PHN2Zy8+')
+  expect(iconAddress('data:text/html;base64,PHN2Zy8+')).toBe(undefined)
 })
 
 test('an unreadable draft counts as absent', () => {

@@ -72,6 +72,6 @@ export function passwordProblem(
   if (length < rules.minChars) return { key: 'register.tooShort', values: { least: rules.minChars } }
   if (length > rules.maxChars) return { key: 'register.tooLong', values: { most: rules.maxChars } }
   if (!password.isWellFormed() || password.includes('\0')) return { key: 'register.badCharacters' }
-  if (repeatsValue(password, userValues)) return { key: 'register.passwordTold' }
+  if (repeatsValue(password, userValues)) return { key: 'register.passwordRepeats' }
   return undefined
 }

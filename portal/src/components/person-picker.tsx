@@ -1,11 +1,12 @@
 import { Combobox, Loader, Pill, PillsInput, Text, useCombobox } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ClipboardEvent, useState } from 'react'
 import { minSearch, searchQuery } from '../api/main.ts'
 import { useConfig } from '../app/config.tsx'
 import { useTranslation } from '../app/i18n.tsx'
 import { isolated } from '../app/isolated.ts'
+import { maxPeople, pastedLogins } from './pasted-logins.ts'
 
 interface PersonPickerProps {
   readonly label: string
@@ -18,7 +19,7 @@ interface PersonPickerProps {
   readonly error?: string | undefined
 }
 
-/** Users by name or login, looked up while typing. */
+/** Users by name or login, looked up while typing. A pasted list is taken as it is; the gateway refuses unknown logins. */
 export function PersonPicker({ label, value, onChange, single = false, free = false, error }: PersonPickerProps) {
   const { t } = useTranslation()
   const { canSearchPeople } = useConfig()
@@ -33,6 +34,12 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
     onChange(single ? [login] : [...value, login])
     setTyped('')
     combobox.closeDropdown()
+  }
+  const paste = (event: ClipboardEvent<HTMLInputElement>): void => {
+    const logins = single ? undefined : pastedLogins(event.clipboardData.getData('text'))
+    if (logins === undefined) return
+    event.preventDefault()
+    onChange([...new Set([...value, ...logins])].slice(0, maxPeople))
   }
   const remove = (login: string): void => onChange(value.filter((one) => one !== login))
 
@@ -57,6 +64,7 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
                 placeholder={t('people.search')}
                 value={typed}
                 maxLength={100}
+                onPaste={paste}
                 onFocus={() => combobox.openDropdown()}
                 onBlur={() => combobox.closeDropdown()}
                 onChange={(event) => {

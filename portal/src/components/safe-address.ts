@@ -7,6 +7,10 @@ export function safeAddress(written: string, base: string): string | undefined {
 
 const png = /^[A-Za-z0-9+/]+={0,2}$/
 
-/** The icon of a link as an image; undefined if there is none. */
-export const iconAddress = (base64: string): string | undefined =>
-  png.test(base64) ? `data:image/png;base64,${base64}` : undefined
+const picture = /^data:image\/(?:png|jpeg|webp|svg\+xml);base64,[A-Za-z0-9+/]+={0,2}$/
+
+/** The icon of a link as an image: bare base64 is a PNG. Undefined if there is none. */
+export function iconAddress(icon: string): string | undefined {
+  if (picture.test(icon)) return icon
+  return png.test(icon) ? `data:image/png;base64,${icon}` : undefined
+}

@@ -24,7 +24,7 @@ export function StarButton({ kind, name, label }: StarButtonProps) {
   return (
     <ActionIcon
       variant="subtle"
-      color={isOn ? 'primary' : 'gray'}
+      color={isOn ? 'secondary' : 'gray'}
       aria-pressed={isOn}
       aria-label={t('favourite.toggle', { name: label })}
       disabled={marks.data === undefined}

@@ -1,4 +1,4 @@
-import { Alert, Button, Center, Skeleton, Stack, Text, ThemeIcon, Title } from '@mantine/core'
+import { Alert, Button, Center, Group, Paper, Skeleton, Stack, Text, ThemeIcon, Title } from '@mantine/core'
 import { type ReactNode, useCallback, useEffect, useState } from 'react'
 import { ApiError, NoConnection } from '../api/call.ts'
 import { useTranslation } from '../app/i18n.tsx'
@@ -8,13 +8,17 @@ import { Icon, type IconName } from './icon.tsx'
 /** Faster results are shown without a flicker. */
 const patienceMillis = 300
 
+/** What the placeholder resembles: a list, a grid of cards, names with values, or a table. */
+export type LoadingShape = 'rows' | 'cards' | 'facts' | 'table'
+
 interface LoadingProps {
   readonly rows?: number
   readonly height?: number
+  readonly shape?: LoadingShape
 }
 
-/** A placeholder for loading content. */
-export function Loading({ rows = 4, height = 64 }: LoadingProps) {
+/** A placeholder for loading content, in the shape of that content. */
+export function Loading({ rows = 4, height = 64, shape = 'rows' }: LoadingProps) {
   const { t } = useTranslation()
   const [isLate, setLate] = useState(false)
   useEffect(() => {
@@ -23,13 +27,52 @@ export function Loading({ rows = 4, height = 64 }: LoadingProps) {
   }, [])
   if (!isLate) return null
   return (
-    <Stack gap="sm" role="status" aria-label={t('state.loading')}>
-      {Array.from({ length: rows }, (_, row) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
-        <Skeleton key={row} height={height} radius="md" />
+    <div role="status" aria-label={t('state.loading')}>
+      {placeholders[shape](rows, height)}
+    </div>
+  )
+}
+
+const repeat = (count: number, one: (i: number) => ReactNode): ReactNode[] =>
+  Array.from({ length: count }, (_, i) => one(i))
+
+const placeholders: Readonly<Record<LoadingShape, (rows: number, height: number) => ReactNode>> = {
+  rows: (rows, height) => (
+    <Stack gap="sm">
+      {repeat(rows, (row) => (
+        <Skeleton key={row} height={height} radius="lg" />
       ))}
     </Stack>
-  )
+  ),
+  cards: (rows, height) => (
+    <div className="skeleton-cards">
+      {repeat(rows * 2, (card) => (
+        <Skeleton key={card} height={height} radius="lg" />
+      ))}
+    </div>
+  ),
+  facts: (rows) => (
+    <Paper withBorder p="md">
+      <Stack gap="sm">
+        {repeat(rows, (row) => (
+          <Group key={row} wrap="nowrap">
+            <Skeleton height={14} width="7rem" />
+            <Skeleton height={14} width={row % 2 === 0 ? '45%' : '30%'} />
+          </Group>
+        ))}
+      </Stack>
+    </Paper>
+  ),
+  table: (rows) => (
+    <Paper withBorder p="md">
+      <Stack gap="sm">
+        <Skeleton height={18} />
+        {repeat(rows * 2, (row) => (
+          <Skeleton key={row} height={12} />
+        ))}
+      </Stack>
+    </Paper>
+  ),
 }
 
 interface EmptyProps {
@@ -39,12 +82,12 @@ interface EmptyProps {
   readonly children?: ReactNode
 }
 
-/** An empty state, with what to do about it. */
+/** An empty state, with what to do about it. A check mark is good news. */
 export function Empty({ icon, title, text, children }: EmptyProps) {
   return (
     <Center py="xl">
       <Stack align="center" gap="xs" maw={440}>
-        <ThemeIcon variant="light" size={56} radius="xl">
+        <ThemeIcon variant="light" size={56} radius="xl" color={icon === 'check' ? 'green' : 'primary'}>
           <Icon name={icon} size={28} />
         </ThemeIcon>
         <Title order={2} size="h4" ta="center">

@@ -103,6 +103,10 @@ function readUri(spec: UrlSpec, path: Path, context: BuildContext): SafePattern 
   }
 }
 
+/** Whether every caller who may pass is sent elsewhere, so that no filter is reached. */
+const redirects = ({ results }: UrlSpec, { draft }: BuildContext['state']): boolean =>
+  draft.resultGroups.get(results?.azSuccess ?? '')?.results.some(({ type }) => type === 'redirect') ?? false
+
 function buildFilters(spec: UrlSpec, path: Path, context: BuildContext, isLogout: boolean): UrlConfig['filters'] {
   const { state, issues, document } = context
   const written = spec.filterChain ?? []
@@ -123,7 +127,7 @@ function buildFilters(spec: UrlSpec, path: Path, context: BuildContext, isLogout
   if (spec.idp === undefined && filters.length === written.length && !filters.some(({ answers }) => answers === true)) {
     if ((spec.proxyTo ?? '') !== '') {
       issues.error([...path, 'proxyTo'], 'Gatehouse does not proxy: a filter of this URL must answer requests')
-    } else if (!isLogout && filters.every(({ answers }) => answers === false)) {
+    } else if (!isLogout && !redirects(spec, state) && filters.every(({ answers }) => answers === false)) {
       issues.warning([...path, 'filterChain'], 'no filter of this URL answers requests')
     }
   }

@@ -25,7 +25,7 @@ const anybodyText = '(|(objectClass=*)(!(objectClass=*)))'
 const anybody: Rule = { scope: 'filter', constraint: anybodyText, filter: parseFilter(anybodyText) }
 
 /** The endpoint under which the keys of an issuer are stored. */
-export const issuerEndpoint = (name: string): string => `idp:${name}`
+const issuerEndpoint = (name: string): string => `idp:${name}`
 
 /** The reference to a trust: its name or client id, after the name of its issuer. */
 export const trustNames = ({ name, trusts }: IssuerConfig): string[] =>

@@ -1,4 +1,5 @@
 import type { BuildContext } from '#config/build-context.ts'
+import { readIcon } from '#kernel/picture.ts'
 import { readSchedule, type ScheduleFields } from '#kernel/schedule.ts'
 import { checkScript } from '#legacy-script/legacy-script.ts'
 import { mappingSignatures } from '#legacy-script/legacy-signatures.ts'
@@ -35,18 +36,17 @@ export function buildPortalUrl(spec: PortalUrlSpec, context: BuildContext): void
   const { state, issues, placed } = context
   context.optional('org', spec.org, ['spec', 'org'])
   const rules = readRules(spec.azRules, 'link', context)
-  const icon = spec.icon?.replaceAll(/\s/g, '') ?? ''
-  if (icon !== '' && !pngInBase64.test(icon)) {
-    issues.error(['spec', 'icon'], 'is not a PNG picture in base64')
+  let icon = ''
+  try {
+    if (spec.icon !== undefined && spec.icon.trim() !== '') icon = readIcon(spec.icon)
+  } catch (error) {
+    issues.error(['spec', 'icon'], error instanceof Error ? error.message : String(error))
   }
   if (!URL.canParse(spec.url) || !/^https?:/.test(spec.url)) {
     issues.error(['spec', 'url'], `"${spec.url}" is not a web address`)
   }
-  state.draft.portalUrls.set(placed.name, { ...placed, spec, rules })
+  state.draft.portalUrls.set(placed.name, { ...placed, spec: { ...spec, icon }, rules })
 }
-
-/** The first bytes of every PNG, followed only by base64. */
-const pngInBase64 = /^iVBORw0KGgo[A-Za-z0-9+/]*={0,2}$/
 
 function readRules(azRules: AzRulesSpec | undefined, what: string, context: BuildContext): Rule[] {
   if ((azRules ?? []).length === 0) {

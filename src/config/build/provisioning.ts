@@ -7,7 +7,7 @@ import { isEmptySpan, parseTimeSpan, spanMillis, type TimeSpan } from '#kernel/t
 import type { CustomAuthorizationSpec, TargetSpec, WorkflowSpec } from '#model/provisioning.ts'
 import { prepareMapping } from '#sdk/mapper/mapping.ts'
 import type { WorkflowConfig } from '#sdk/module/configuration.ts'
-import { accessEndKey } from '#sdk/workflow/access-end.ts'
+import { expiryKey } from '#sdk/workflow/expiry-offer.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 
 export function buildTarget(spec: TargetSpec, context: BuildContext): void {
@@ -46,6 +46,7 @@ export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
     description: spec.description ?? '',
     inList,
     orgId,
+    ...(spec.owner === undefined || spec.owner === '' ? {} : { owner: spec.owner }),
     ...readDynamic(spec, context),
     ...readAccessEnds(spec, context),
     ...readDeadline(spec, context),
@@ -54,8 +55,8 @@ export function buildWorkflow(spec: WorkflowSpec, context: BuildContext): void {
     parameters: readParameterNames(spec, context),
     source: workflowSource(spec, context.document),
   }
-  const reads = templateKeyPlace(spec.tasks, accessEndKey)
-  const declaresEnd = spec.parameters?.includes(accessEndKey) ?? false
+  const reads = templateKeyPlace(spec.tasks, expiryKey)
+  const declaresEnd = spec.parameters?.includes(expiryKey) ?? false
   const readsEndAt = reads && ['spec', 'tasks', ...reads]
   state.draft.workflows.set(placed.name, { config, document: context.document, readsEndAt, declaresEnd })
 }

@@ -15,14 +15,14 @@ import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
 import type { AwsTags, SubjectIssuer, TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
 /** The audience of sidecars' tokens, unless the configuration names another. */
-export const defaultIncomingAudience = 'gatehouse-sts'
+const defaultIncomingAudience = 'gatehouse-sts'
 const defaultTtlSeconds = 900
 const defaultOfflineSeconds = 300
 const defaultRate = { burst: 10, perMinute: 30 }
 
 /** Claims that every token already has. */
-const standingClaims = new Set(['cluster', 'namespace', 'saname'])
-const reservedClaims = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', ...standingClaims])
+const fixedAccountClaims = new Set(['cluster', 'namespace', 'saname'])
+const reservedClaims = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti', 'azp', ...fixedAccountClaims])
 
 export interface BuiltEndpoint {
   readonly config: StsEndpointConfig
@@ -173,8 +173,8 @@ function readClaims(spec: StsEndpointSpec, subjects: Subjects, at: Path, { issue
     const path = [...at, 'additionalAttributes', i]
     const rule = typeof entry === 'string' ? shortForm(entry, path) : { ...entry, attribute: entry.name, path }
     const { attribute, sourceType, source } = rule
-    const isStanding = subjects.areAccounts && standingClaims.has(attribute)
-    if (sourceType === 'user' && source === attribute && isStanding) return []
+    const isFixedClaim = subjects.areAccounts && fixedAccountClaims.has(attribute)
+    if (sourceType === 'user' && source === attribute && isFixedClaim) return []
     if (reservedClaims.has(attribute) || attribute.startsWith('https://aws.amazon.com/') || isForbiddenKey(attribute)) {
       issues.error(path, `the claim "${attribute}" cannot be made from an attribute`)
       return []

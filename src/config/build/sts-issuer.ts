@@ -5,7 +5,7 @@ import { isLoopbackHost } from '#kernel/address.ts'
 import type { Path } from '#kernel/issues.ts'
 import {
   isKeyName,
-  isMeantAsPrivateKey,
+  looksLikePrivateKey,
   privateKeyEndings,
   readSigningKey,
   type TokenAlgorithm,
@@ -48,7 +48,7 @@ export function readIssuer(spec: StsEndpointSpec, at: Path, { issues }: BuildCon
   return { url, host: host.replace(/:\d+$/, ''), path }
 }
 
-export interface IssuerParts {
+interface IssuerParts {
   readonly spec: StsEndpointSpec
   readonly frame: StsFrame
   readonly issuer: string
@@ -221,7 +221,7 @@ function keyFile(name: string, { folder, readFile }: BuildContext): { text: stri
     const file = join(folder, 'keys', name + ending)
     if (!existsSync(file)) continue
     const text = readFile(file)
-    if (isMeantAsPrivateKey(text)) return { text, place: `keys/${name}${ending}` }
+    if (looksLikePrivateKey(text)) return { text, place: `keys/${name}${ending}` }
   }
   return undefined
 }

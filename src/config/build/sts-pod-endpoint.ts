@@ -4,7 +4,7 @@ import { isLabelName, labelName, type PodEndpoint, type PodSetting, type PodVari
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import type { StsEndpointSpec } from '#model/sts.ts'
-import { type PresetInjection, presetInjection, providerOf } from '#model/sts-preset-injection.ts'
+import { type PresetInjection, presetInjection, providerOf } from '#model/sts-preset.ts'
 
 /** The minimum that every release of Kubernetes accepts. */
 const variableName = /^[A-Za-z_.-][A-Za-z0-9_.-]{0,252}$/
@@ -53,7 +53,7 @@ export function buildPodEndpoint(
   }
   const settings = buildSettings(spec, injector, known, valueVariable !== undefined, problem)
   const variables = buildVariables(injector, known, settings, problem)
-  const held = new Set([tokenVariable, valueVariable])
+  const reserved = new Set([tokenVariable, valueVariable])
   return {
     name: spec.name,
     path: spec.path,
@@ -64,7 +64,7 @@ export function buildPodEndpoint(
     valueVariable,
     explicitTrust: spec.explicit_certificate_trust ?? false,
     settings,
-    variables: variables.filter(({ name }) => !held.has(name)),
+    variables: variables.filter(({ name }) => !reserved.has(name)),
     file: known.file,
   }
 }

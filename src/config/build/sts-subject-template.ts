@@ -55,7 +55,7 @@ interface AttributeShape {
 }
 
 /** The attributes of a kind of subjects; others may have any value and identify no one. */
-export interface SubjectShapes {
+interface SubjectShapes {
   readonly attributes: ReadonlyMap<string, AttributeShape>
   /** What distinguishes two subjects; `several` is left out if all subjects come from one place. */
   readonly identity: readonly string[]
@@ -92,7 +92,7 @@ export const issuerShapes: SubjectShapes = {
   ]),
 }
 
-export type SubjectVerdict =
+type SubjectVerdict =
   /** Two different workloads never have one subject. */
   | { readonly kind: 'unique' }
   /** It is not clear where `left` ends and `right` begins. */

@@ -16,7 +16,7 @@ import type { StsEndpointConfig, UrlConfig } from '#sdk/module/configuration.ts'
 import { webhookHost, webhookKeys, webhookPath } from '#sdk/sts/sts-webhook.ts'
 
 /** The application with the URLs of the token endpoints. */
-export const stsApplication = 'sts.endpoints'
+const stsApplication = 'sts.endpoints'
 const valueField = 'label_value_environment_variable_name'
 const injectorClass = 'filters.StsInjector'
 /** As the parameter of that class has it. */

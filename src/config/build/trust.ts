@@ -4,7 +4,7 @@ import type { Path } from '#kernel/issues.ts'
 import type { TrustSpec } from '#model/trust.ts'
 
 /** The common part of a Trust object and an inline trust. */
-export interface WrittenTrust {
+interface WrittenTrust {
   readonly name: string
   readonly label: string | undefined
   readonly clientId: string
@@ -21,7 +21,7 @@ export interface WrittenTrust {
   readonly enableDeviceGrant: boolean
 }
 
-export type TrustPlace = (field: keyof TrustSpec, index?: number) => Path
+type TrustPlace = (field: keyof TrustSpec, index?: number) => Path
 
 const defaultCodeMillis = 60_000
 const defaultTokenMillis = 60_000
@@ -74,7 +74,7 @@ export function readTrust(written: WrittenTrust, place: TrustPlace, context: Bui
 }
 
 /** Whether it runs on the user's own machine, where ports vary (RFC 8252). */
-export const isNative = (uris: readonly string[]): boolean =>
+const isNative = (uris: readonly string[]): boolean =>
   uris.some((uri) => {
     const url = URL.parse(uri)
     return url !== null && (!isWeb(url) || (url.protocol === 'http:' && loopbacks.has(url.hostname)))

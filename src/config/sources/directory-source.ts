@@ -27,7 +27,7 @@ export interface Sources {
   readonly problems: readonly SourceProblem[]
 }
 
-export interface DirectoryLimits {
+interface DirectoryLimits {
   readonly files: number
   readonly fileBytes: number
   readonly totalBytes: number

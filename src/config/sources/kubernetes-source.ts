@@ -9,7 +9,7 @@ export interface ListedObject {
   readonly content: Readonly<Record<string, unknown>>
 }
 
-export interface NamespaceLimits {
+interface NamespaceLimits {
   readonly objects: number
   readonly totalBytes: number
 }

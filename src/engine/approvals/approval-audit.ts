@@ -16,7 +16,7 @@ export interface Actor {
 }
 
 /** The actor of timers and reminders. */
-export const byItself: Actor = { requestor: ownTarget }
+export const gatewayActor: Actor = { requestor: ownTarget }
 
 /** `value` says what happened: `approved`, `denied`, `escalated to …`. */
 export const approvalRow = (

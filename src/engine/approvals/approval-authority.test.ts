@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ApprovalAuthority, type Standing } from '#engine/approvals/approval-authority.ts'
+import { ApprovalAuthority, type DecisionRight } from '#engine/approvals/approval-authority.ts'
 import type { ApprovalPlan } from '#engine/approvals/approval-plan.ts'
 import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
@@ -28,8 +28,8 @@ function setUp() {
   })
   return {
     people,
-    kindOf: async (login: string): Promise<Standing['kind']> =>
-      (await authority.standing(approval, plan, userRef(login))).kind,
+    kindOf: async (login: string): Promise<DecisionRight['kind']> =>
+      (await authority.rightOf(approval, plan, userRef(login))).kind,
   }
 }
 

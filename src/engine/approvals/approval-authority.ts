@@ -10,12 +10,12 @@ import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 
 /** A user's role in an approval. `barred`: the rules allow the user, but the user requested it or is its subject. */
-export type Standing =
+export type DecisionRight =
   | { readonly kind: 'may'; readonly onBehalfOf?: string }
   | { readonly kind: 'barred' }
   | { readonly kind: 'none' }
 
-export interface AuthorityParts {
+interface AuthorityParts {
   readonly finder: ApproverFinder
   readonly rules: Pick<RuleEvaluator, 'decide'>
   readonly delegations: Pick<DelegationStore, 'representedBy'>
@@ -29,23 +29,28 @@ export class ApprovalAuthority {
     this.#parts = parts
   }
 
-  async standing(
+  async rightOf(
     { allowSelf, approvers }: Pick<Approval, 'allowSelf' | 'approvers'>,
     plan: ApprovalPlan,
     user: ApprovalUser,
-  ): Promise<Standing> {
+  ): Promise<DecisionRight> {
     const entries = await this.#parts.finder.entriesOf(user)
     const active = entries.filter(isActive)
     // A deactivated user may not decide, not even with a link that needs no login.
     if (entries.length > 0 && active.length === 0) return { kind: 'none' }
     const involved = isInvolved(plan.involved, user, entries)
-    if (await this.passes(plan.approvers, active)) {
+    if (await this.#mayDecide(plan, active)) {
       return involved && !allowSelf ? { kind: 'barred' } : { kind: 'may' }
     }
     const onBehalfOf = await this.#represented(approvers, allowSelf, plan, refsOf(user, entries))
     if (onBehalfOf === undefined) return { kind: 'none' }
     // The requester never decides as a deputy, even if the approval allows their own decision.
     return involved ? { kind: 'barred' } : { kind: 'may', onBehalfOf: onBehalfOf.login }
+  }
+
+  async #mayDecide({ assigned, approvers }: ApprovalPlan, entries: readonly DirectoryEntry[]): Promise<boolean> {
+    if (assigned === undefined) return await this.passes(approvers, entries)
+    return entries.some(({ identity }) => assigned.includes(identity))
   }
 
   /** Whether one of the entries passes one of the rules now. */
@@ -70,7 +75,7 @@ export class ApprovalAuthority {
         if (!approvers.some((approver) => isSame(approver, represented))) continue
         const entries = await this.#parts.finder.entriesOf(represented)
         if (!allowSelf && isInvolved(plan.involved, represented, entries)) continue
-        if (await this.passes(plan.approvers, entries.filter(isActive))) return represented
+        if (await this.#mayDecide(plan, entries.filter(isActive))) return represented
       }
     }
     return undefined
@@ -93,8 +98,7 @@ export function refsOf(user: ApprovalUser, entries: readonly DirectoryEntry[] = 
 }
 
 /** By identity; by login only if one of the two is stored without an identity, and the other is a directory entry. */
-export const isSame = (one: UserRef, other: UserRef): boolean =>
-  isUser(one.identity, other) || isUser(other.identity, one)
+const isSame = (one: UserRef, other: UserRef): boolean => isUser(one.identity, other) || isUser(other.identity, one)
 
 /**
  * Whether the user is involved. Names count only for involved users without a known identity. They are compared

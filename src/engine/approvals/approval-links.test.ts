@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto'
 import fc from 'fast-check'
 import { SignJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
-import { approvalLinks, linksFor, withApprovalLinks } from '#engine/approvals/approval-links.ts'
+import { approvalLinks, linksFor } from '#engine/approvals/approval-links.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Configuration, UrlConfig } from '#sdk/module/configuration.ts'
@@ -27,6 +27,15 @@ describe('a link', () => {
     const claims = { approval: 'a-1', version: 3, approver: 'boss', identity: userRef('boss').identity }
     expect(await read(tokenOf(approve))).toEqual({ kind: 'valid', claims: { ...claims, approve: true } })
     expect(await read(tokenOf(deny))).toEqual({ kind: 'valid', claims: { ...claims, approve: false } })
+  })
+
+  test('without an approver names none', async () => {
+    const options = { url: 'https://x.test/decide', expires, keys }
+    const { approve } = await approvalLinks({ id: 'a-1', version: 3 }, undefined, options)
+    expect(await read(tokenOf(approve))).toEqual({
+      kind: 'valid',
+      claims: { approval: 'a-1', version: 3, approve: true },
+    })
   })
 
   test('is valid until it expires', async () => {
@@ -90,6 +99,7 @@ describe('a link', () => {
       await made({ ...claims, ver: '3' }),
       await made({ ...claims, apr: 7 }),
       await made({ ...claims, who: undefined }),
+      await made({ ...claims, sub: undefined }),
     ]) {
       expect(await read(token)).toEqual({ kind: 'forged' })
     }
@@ -107,43 +117,50 @@ describe('a link', () => {
   })
 })
 
-describe('a mail with links', () => {
-  test('has them in both forms, and escapes the existing text once', async () => {
-    const made = await links()
-    const mail = withApprovalLinks({ subject: 's', text: 'Is <this> fine?\n' }, made)
-    expect(mail.text).toBe(`Is <this> fine?\n\nApprove:\n${made.approve}\n\nDeny:\n${made.deny}\n`)
-    expect(mail.html).toContain('Is &lt;this&gt; fine?')
-    expect(mail.html).toContain(`<a href="${made.approve.replaceAll('&', '&amp;')}">Approve</a>`)
-  })
-
-  test('has them inside the body of a whole document', () => {
-    const made = { approve: 'https://x.test/1', deny: 'https://x.test/2' }
-    const mail = withApprovalLinks(
-      { subject: 's', text: 't', html: '<html><body>t</body></html>', notifier: 'n' },
-      made,
-    )
-    expect(mail.html).toMatch(/<body>t<p>.*Deny<\/a><\/p><\/body><\/html>$/)
-    expect(mail.notifier).toBe('n')
-  })
-})
-
 describe('the links of a configuration', () => {
-  const filter = (url?: string) => ({ approvalLinks: url === undefined ? undefined : { url, validMillis: 60_000 } })
-  const made = (...pages: (string | undefined)[]) => {
+  interface Page {
+    readonly decide?: string
+    readonly withoutLogin?: boolean
+    readonly portalUrl?: string
+  }
+  const filter = ({ decide, withoutLogin = false, portalUrl }: Page) => ({
+    approvalLinks: decide === undefined ? undefined : { url: decide, validMillis: 60_000, withoutLogin },
+    portalUrl,
+  })
+  const source = (...pages: Page[]) => {
     const urls = pages.map((page) => ({ filters: [filter(page)] }) as unknown as UrlConfig)
     const configuration = { applications: [{ urls }] } as unknown as Configuration
-    return linksFor(configuration, { keys, clock: () => now })({ id: 'a-1', version: 1 }, userRef('boss'))
+    return linksFor(configuration, { keys, clock: () => now })
   }
+  const approval = { id: 'a-1', version: 1 }
+  const portal = { label: 'Open in the portal', url: 'https://one.test/portal/approvals/a-1' }
 
-  test('point to the first page of the configuration, with its lifetime', async () => {
-    const links = await made(undefined, 'https://one.test/decide', 'https://two.test/decide')
-    expect(links?.deny.startsWith('https://one.test/decide?token=')).toBe(true)
-    const token = tokenOf(links?.deny ?? '')
+  test('point to the first page that decides, with its lifetime, and to the portal', async () => {
+    const pages = [{}, { decide: 'https://one.test/decide' }, { decide: 'https://two.test/decide' }]
+    const made = await source(...pages, { portalUrl: 'https://one.test/portal' })(approval, userRef('boss'))
+    expect(made.map(({ label, style }) => [label, style])).toEqual([
+      ['Approve', 'primary'],
+      ['Deny', 'danger'],
+      ['Open in the portal', undefined],
+    ])
+    expect(made[2]).toEqual(portal)
+    expect(made[1]?.url.startsWith('https://one.test/decide?token=')).toBe(true)
+    const token = tokenOf(made[1]?.url ?? '')
     expect(await read(token, new Date(now.getTime() + 59_000))).toMatchObject({ kind: 'valid' })
     expect(await read(token, new Date(now.getTime() + 60_000))).toEqual({ kind: 'expired' })
   })
 
+  test('of a channel name no approver, and only point to a page with a login', async () => {
+    const page = { decide: 'https://one.test/decide', portalUrl: 'https://one.test/portal' }
+    const [approve] = await source(page)(approval)
+    expect(await read(tokenOf(approve?.url ?? ''))).toEqual({
+      kind: 'valid',
+      claims: { approval: 'a-1', version: 1, approve: true },
+    })
+    expect(await source({ ...page, withoutLogin: true })(approval)).toEqual([portal])
+  })
+
   test('are absent without a page', async () => {
-    expect(await made(undefined)).toBeUndefined()
+    expect(await source({})(approval, userRef('boss'))).toEqual([])
   })
 })

@@ -1,10 +1,9 @@
+import type { MailLink } from '#domain/mail.ts'
+import { portalLinks } from '#engine/mail/mail-links.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
-import { escapeHtml } from '#kernel/html.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import type { MailText } from '#sdk/notifier/mail.ts'
-import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 
 /** An approval as it will be stored: its id, and its version then (1 when it is opened). */
@@ -13,12 +12,12 @@ export interface LinkedApproval {
   readonly version: number
 }
 
-export interface ApprovalLinks {
+interface ApprovalLinks {
   readonly approve: string
   readonly deny: string
 }
 
-export interface LinkOptions {
+interface LinkOptions {
   /** The public URL of `filters.ApprovalLink`. */
   readonly url: string
   readonly expires: Date
@@ -26,56 +25,50 @@ export interface LinkOptions {
 }
 
 /**
- * The two links with which one approver may decide one approval. They are valid until they expire, the approval is
- * decided, or it is assigned to others.
+ * The two links with which one approver may decide one approval; without an approver, every approver who logs in. They
+ * are valid until they expire, the approval is decided, or it is assigned to others.
  */
 export async function approvalLinks(
   { id, version }: LinkedApproval,
-  { identity, login: approver }: UserRef,
+  approver: UserRef | undefined,
   { url, expires, keys }: LinkOptions,
 ): Promise<ApprovalLinks> {
   const key = await approvalLinkKey(keys)
+  const person = approver && { approver: approver.login, identity: approver.identity }
   const link = async (approve: boolean): Promise<string> => {
     const address = new URL(url)
-    const claims = { approval: id, version, approver, identity, approve }
+    const claims = { approval: id, version, ...person, approve }
     address.searchParams.set('token', await signApprovalLink(claims, expires, key))
     return address.href
   }
   return { approve: await link(true), deny: await link(false) }
 }
 
-/** The mail with both links below its text. */
-export function withApprovalLinks(mail: MailText, { approve, deny }: ApprovalLinks): MailText {
-  const anchor = (address: string, label: string) => `<a href="${escapeHtml(address)}">${label}</a>`
-  const links = `<p>${anchor(approve, 'Approve')} &nbsp; ${anchor(deny, 'Deny')}</p>`
-  return {
-    ...mail,
-    text: `${mail.text.trimEnd()}\n\nApprove:\n${approve}\n\nDeny:\n${deny}\n`,
-    html: endingWith(mail.html ?? htmlOfText(mail.text), links),
-  }
-}
-
-/** The HTML with another part at the end of its body. */
-export function endingWith(html: string, part: string): string {
-  const end = html.search(/<\/body\s*>/i)
-  return end < 0 ? html + part : html.slice(0, end) + part + html.slice(end)
-}
+/** The links of a message about an approval: of one approver, or without one of a channel that several people read. */
+export type LinksFor = (approval: LinkedApproval, approver?: UserRef) => Promise<readonly MailLink[]>
 
 /**
- * Creates the links of approval mails, to the first page of the configuration that handles them. Undefined without
- * such a page.
+ * Creates the links of messages about approvals: to the first page of the configuration that decides, and to the
+ * approval in the portal. A page that decides without a login gets no links for channels.
  */
 export function linksFor(
   { applications }: Pick<Configuration, 'applications'>,
   { keys, clock }: { readonly keys: Pick<KeySource, 'secretKeys'>; readonly clock: Clock },
-): (approval: LinkedApproval, approver: UserRef) => Promise<ApprovalLinks | undefined> {
+): LinksFor {
   const page = applications
     .flatMap(({ urls }) => urls)
     .flatMap(({ filters }) => filters)
     .find((filter) => filter.approvalLinks !== undefined)?.approvalLinks
+  const portal = portalLinks(applications)
   return async (approval, approver) => {
-    if (page === undefined) return undefined
+    const others = portal === undefined ? [] : [portal.approval(approval.id)]
+    if (page === undefined || (approver === undefined && page.withoutLogin)) return others
     const expires = new Date(clock().getTime() + page.validMillis)
-    return approvalLinks(approval, approver, { url: page.url, expires, keys })
+    const { approve, deny } = await approvalLinks(approval, approver, { url: page.url, expires, keys })
+    return [
+      { label: 'Approve', url: approve, style: 'primary' },
+      { label: 'Deny', url: deny, style: 'danger' },
+      ...others,
+    ]
   }
 }

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type ApprovalDesk, escalationTimer } from '#engine/approvals/approval-desk.ts'
-import { createApprovalDesk, type DeskParts } from '#engine/approvals/create-approval-desk.ts'
+import { type ApprovalDesk, createApprovalDesk, type DeskParts } from '#engine/approvals/approval-desk.ts'
+import { escalationTimer } from '#engine/approvals/open-approval.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import { TimerLoop } from '#engine/workflow/timer-loop.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -15,6 +15,7 @@ import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import { accountExists, type NewAccount } from '#sdk/target/new-account.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
+import type { ApprovalAssignment } from '#sdk/workflow/approvals.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { MemoryPeople } from '#testing/memory-people.ts'
@@ -268,6 +269,76 @@ onEachDatabase('approvals', (freshUrl) => {
       const linked = { ...userRef('boss'), login: 'sub-0815', dn: office.people.userDn('boss') }
       expect((await office.desk().list(linked, { limit: 5 })).approvals).toHaveLength(1)
       await office.desk().decide(linked, { approval: id, approve: true })
+    })
+
+    test('needs a comment only if the approval requires one', async () => {
+      const office = await open()
+      const { id: free } = await office.ask()
+      expect(await office.desk().decide(boss, { approval: free, approve: true })).toMatchObject({ state: 'approved' })
+      const { id } = await office.ask({ commentRequired: true })
+      expect(await office.desk().get(boss, id)).toMatchObject({ commentRequired: true })
+      for (const comment of ['', ' \n']) {
+        const vote = { approval: id, approve: false, comment }
+        await expect(office.desk().decide(boss, vote)).rejects.toMatchObject({ status: 400 })
+      }
+      const said = { approval: id, approve: false, comment: 'no' }
+      expect(await office.desk().decide(boss, said)).toMatchObject({ state: 'denied' })
+    })
+
+    test('passes to another user, who alone may decide from then on', async () => {
+      const office = await open()
+      office.people.put('helper')
+      const helper = userRef('helper')
+      const { id } = await office.ask()
+      const handover = { approval: id, to: 'helper', comment: 'on leave', version: 1 }
+      await office.desk().reassign(boss, handover)
+      await expect(office.desk().reassign(boss, handover)).rejects.toMatchObject({ status: 404 })
+      expect(await office.mailedTo()).toContain('helper@x.org')
+      await expect(office.desk().decide(boss, { approval: id, approve: true })).rejects.toMatchObject({ status: 404 })
+      expect(await office.desk().list(helper, { limit: 5 })).toMatchObject({ approvals: [{ id, version: 2 }] })
+      expect((await office.one.audit.list({ limit: 5 })).rows).toMatchObject([
+        { requestor: 'boss', approval: id, value: 'reassigned to helper', reason: 'on leave' },
+      ])
+      expect(await office.desk().decide(helper, { approval: id, approve: true })).toMatchObject({ state: 'approved' })
+      await expect(office.desk().reassign(helper, { approval: id, to: 'boss' })).rejects.toMatchObject({ status: 409 })
+    })
+
+    test('does not pass to the requester, the subject or an unknown user, nor by other users', async () => {
+      const office = await open()
+      const { id } = await office.ask({ allowSelf: true })
+      for (const to of ['asker', 'subject', 'unknown']) {
+        await expect(office.desk().reassign(boss, { approval: id, to })).rejects.toMatchObject({ status: 400 })
+      }
+      await expect(office.desk().reassign(userRef('deputy'), { approval: id, to: 'chief' })).rejects.toMatchObject({
+        status: 404,
+      })
+      const stale = { approval: id, to: 'deputy', version: 9 }
+      await expect(office.desk().reassign(boss, stale)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+      expect(await office.desk().get(boss, id)).toMatchObject({ version: 1, mayDecide: true })
+    })
+
+    test('can be preceded by a question to the requester, whose answer is kept', async () => {
+      const office = await open()
+      const { id, run } = await office.ask()
+      const asker = userRef('asker')
+      await expect(office.desk().answer(asker, { run, text: 'Yes' })).rejects.toMatchObject({ status: 409 })
+      await expect(office.desk().ask(asker, { approval: id, text: 'Why?' })).rejects.toMatchObject({ status: 404 })
+      for (const text of [' ', 'x'.repeat(2001)]) {
+        await expect(office.desk().ask(boss, { approval: id, text })).rejects.toMatchObject({ status: 400 })
+      }
+      await office.desk().ask(boss, { approval: id, text: ' Why? ' })
+      await office.desk(office.two).answer(asker, { run, text: 'Because.' })
+      expect(await office.desk().messagesOf(run)).toMatchObject([
+        { kind: 'question', by: boss, text: 'Why?', at: expect.any(Date) },
+        { kind: 'answer', by: { login: 'asker' }, text: 'Because.' },
+      ])
+      expect((await office.one.audit.list({ limit: 5 })).rows).toMatchObject([
+        { requestor: 'asker', approval: id, value: 'answered', reason: 'Because.' },
+        { requestor: 'boss', approval: id, value: 'asked the requester', reason: 'Why?' },
+      ])
+      expect(await office.mailedTo()).toContain('asker@x.org')
+      await office.desk().decide(boss, { approval: id, approve: true })
+      await expect(office.desk().answer(asker, { run, text: 'More' })).rejects.toMatchObject({ status: 409 })
     })
 
     test('a comment is limited, and a decision on another version is rejected', async () => {
@@ -567,6 +638,69 @@ onEachDatabase('approvals', (freshUrl) => {
       const period = { deputy: 'deputy', ...soon(), ...more }
       await expect(office.desk().delegate(boss, period)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
       expect(await office.desk().delegations(boss)).toEqual([])
+    })
+  })
+
+  describe('assignment', () => {
+    const change = (approval: string, more: Partial<ApprovalAssignment> = {}): ApprovalAssignment => ({
+      approval,
+      version: 1,
+      to: 'Deputy',
+      by: 'root',
+      reason: 'both are away',
+      ...more,
+    })
+
+    test('gives the approval to one user, who alone may decide it, and is audited and mailed', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      await office.mailedTo()
+      const desk = office.desk()
+      const changed = await desk.assign(change(id))
+      expect(changed).toMatchObject({ version: 2, approvers: [userRef('deputy')] })
+      expect(await office.audited()).toEqual(['root||reassigned to deputy|both are away'])
+      expect(await office.mailedTo()).toEqual(['deputy@x.org'])
+      expect((await desk.listOpen({ approver: 'deputy', limit: 5 })).approvals).toMatchObject([{ id }])
+      expect((await desk.listOpen({ approver: 'boss', limit: 5 })).approvals).toEqual([])
+      await expect(desk.decide(boss, { approval: id, approve: true })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      await office.desk(office.two).remind({ openForMillis: 0, key: 'k' })
+      expect(await office.approversOf(id)).toEqual(['deputy'])
+      expect(await desk.decide(userRef('deputy'), { approval: id, approve: true })).toMatchObject({ state: 'approved' })
+      await expect(desk.assign(change(id, { version: 3 }))).rejects.toMatchObject({ code: 'CONFLICT' })
+    })
+
+    test('is passed on by the user who has it', async () => {
+      const office = await open()
+      const { id } = await office.ask()
+      await office.desk().assign(change(id))
+      await office.desk().reassign(userRef('deputy'), { approval: id, to: 'chief' })
+      const vote = { approval: id, approve: true }
+      await expect(office.desk().decide(userRef('deputy'), vote)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      expect(await office.desk().decide(chief, vote)).toMatchObject({ state: 'approved' })
+    })
+
+    test('is for active users of the directory who are not involved', async () => {
+      const office = await open()
+      const { id } = await office.ask({ allowSelf: true }, { caller: 'boss' })
+      const desk = office.desk()
+      for (const to of ['asker', 'SUBJECT', 'boss', 'nobody', '']) {
+        await expect(desk.assign(change(id, { to }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+      }
+      await expect(desk.assign(change(id, { version: 7 }))).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+      await expect(desk.assign(change('none'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      expect(await office.audited()).toEqual([])
+      expect(await office.approversOf(id)).toEqual(['boss', 'chief'])
+    })
+
+    test('ends with the next escalation', async () => {
+      const office = await open()
+      const { id } = await office.ask({ escalations: [escalation(1, [office.group('chiefs')])] })
+      await office.desk().assign(change(id))
+      await until(async () => (await office.sweep()) === 1)
+      expect(await office.approversOf(id)).toEqual(['chief'])
+      const vote = { approval: id, approve: true }
+      await expect(office.desk().decide(userRef('deputy'), vote)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+      expect(await office.desk().decide(chief, vote)).toMatchObject({ state: 'approved' })
     })
   })
 

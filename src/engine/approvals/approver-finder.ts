@@ -24,7 +24,7 @@ export interface Approver extends UserRef {
   readonly entry: DirectoryEntry
 }
 
-export interface FinderParts {
+interface FinderParts {
   readonly directory: MemberDirectory
   readonly root: Dn
   readonly authorizations: ReadonlyMap<string, Authorization>

@@ -1,18 +1,14 @@
 import type { NewMail } from '#domain/mail.ts'
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
-import {
-  type ApprovalLinks,
-  endingWith,
-  type LinkedApproval,
-  withApprovalLinks,
-} from '#engine/approvals/approval-links.ts'
+import type { LinkedApproval, LinksFor } from '#engine/approvals/approval-links.ts'
 import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
-import { newMails } from '#engine/mail/mail-outbox.ts'
+import { endingWith, type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
+import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
-import type { UserRef } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
+import type { ApproverMail } from '#sdk/workflow/approval.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
@@ -21,16 +17,15 @@ import type { DelegationStore } from '#storage/delegation-store.ts'
 const maxRepresented = 100
 const maxAddresses = 3
 
-/** The links of one approver; undefined without a page for them. */
-export type LinksFor = (approval: LinkedApproval, approver: UserRef) => Promise<ApprovalLinks | undefined>
-
 export interface ApproverMailParts {
   readonly finder: ApproverFinder
   readonly delegations: Pick<DelegationStore, 'deputiesOf'>
   readonly linksFor?: LinksFor
+  /** Pages of the portal. */
+  readonly pages?: PortalLinks | undefined
 }
 
-export interface MailOccasion {
+interface MailOccasion {
   readonly run: string
   readonly step: number
   /** Distinguishes mails about one approval at different times. */
@@ -52,14 +47,14 @@ export function withCaller<M extends MailText>(
   return { ...mail, text, ...(mail.html && { html: endingWith(mail.html, `<p>${escapeHtml(line)}</p>`) }) }
 }
 
-/** Mails to approvers and their current deputies, each with their own links. */
+/** Mails to approvers and their current deputies, each with their own links, and a message to the channel if there is one. */
 export async function approverMails(
   approvers: readonly Approver[],
-  mail: MailText & { readonly address: string },
+  mail: ApproverMail,
   about: MailOccasion,
   { finder, delegations, linksFor }: ApproverMailParts,
 ): Promise<NewMail[]> {
-  const { address, ...text } = mail
+  const { address, channel, ...text } = mail
   const recipients = [...approvers]
   if (approvers.length <= maxRepresented) {
     for (const approver of approvers) {
@@ -78,17 +73,20 @@ export async function approverMails(
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
     const links = await linksFor?.(about.approval, { login, identity })
-    const said = links === undefined ? text : withApprovalLinks(text, links)
+    const said = withLinks(text, links ?? [])
     for (const recipient of addresses) mails.push({ ...said, recipient })
   }
-  return newMails(about.run, about.step, mails, about.occasion)
+  const messages = newMails(about.run, about.step, mails, about.occasion)
+  if (channel === undefined) return messages
+  const links = (await linksFor?.(about.approval)) ?? []
+  return [...messages, channelMessage(about.run, about.step, { ...text, notifier: channel, links }, about.occasion)]
 }
 
 /** Mails to the approvers of a run that ended without the approved change. */
 export async function deciderMails(
   run: string,
   text: string,
-  { approvals, finder }: Pick<ApproverMailParts, 'finder'> & { readonly approvals: ApprovalStore },
+  { approvals, finder, pages }: Pick<ApproverMailParts, 'finder' | 'pages'> & { readonly approvals: ApprovalStore },
 ): Promise<NewMail[]> {
   const mails: StepMail[] = []
   for (const { id, state } of await approvals.listOfRun(run)) {
@@ -98,7 +96,8 @@ export async function deciderMails(
     const [entry] = await finder.entriesOf(approval.decision.by)
     const addresses = entry?.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses) ?? []
     const subject = `Not done: ${approval.label}`.slice(0, 300)
-    const said = { subject, text, ...(notifier === undefined ? {} : { notifier }) }
+    const links = pages === undefined ? [] : [pages.approval(id)]
+    const said = withLinks({ subject, text, ...(notifier === undefined ? {} : { notifier }) }, links)
     mails.push(...addresses.map((recipient) => ({ ...said, recipient })))
   }
   return newMails(run, 0, mails, 'came to nothing')

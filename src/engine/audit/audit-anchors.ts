@@ -6,7 +6,7 @@ import { type AuditAnchorConfig, defaultAnchorMillis } from '#sdk/module/configu
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
-export interface AuditAnchorsParts extends OwnPlaces {
+interface AuditAnchorsParts extends OwnPlaces {
   readonly audit: Pick<AuditStore, 'anchor'>
   readonly clock: Clock
   readonly log: Logger

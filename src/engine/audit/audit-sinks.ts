@@ -15,7 +15,7 @@ import type { AuditSinkConfig } from '#sdk/module/configuration.ts'
 import type { OwnPlaces } from '#sdk/module/own-file.ts'
 import type { AuditSinkStore, SinkPositions, SinkTurn } from '#storage/audit/audit-sink-store.ts'
 
-export interface AuditSinksParts extends OwnPlaces {
+interface AuditSinksParts extends OwnPlaces {
   readonly store: AuditSinkStore
   readonly clock: Clock
   readonly log: Logger

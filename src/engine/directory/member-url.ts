@@ -3,7 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 
 /** The users that a dynamic group covers. */
-export interface MemberUrl {
+interface MemberUrl {
   readonly base: Dn
   readonly scope: 'base' | 'one' | 'sub'
   readonly filter: Filter

@@ -135,6 +135,18 @@ test('a group may have members of another insert; unknown members are left out',
   expect(await directory.members(Dn.parse('cn=none,o=X'), 5)).toEqual([])
 })
 
+test('members come in pages, with those that the directory does not have', async () => {
+  const { directory } = tree()
+  const page = async (skip: number, limit: number) => {
+    const { members, more } = await directory.memberPage(Dn.parse('cn=all,ou=groups,o=T'), skip, limit)
+    return [...members.map(({ dn, entry }) => `${dn}${entry === undefined ? ' is unknown' : ''}`), more]
+  }
+  expect(await page(0, 2)).toEqual(['uid=1,ou=a,o=T', 'uid=2,ou=b,o=T', true])
+  expect(await page(2, 2)).toEqual(['uid=9,ou=nowhere,o=T is unknown', false])
+  expect(await page(3, 2)).toEqual([false])
+  expect(await directory.memberPage(Dn.parse('cn=none,o=X'), 0, 5)).toEqual({ members: [], more: false })
+})
+
 test('an insert that does not answer fails its own searches, by its name, and no others', async () => {
   const { directory, find, a } = tree()
   a.failure = new GatewayError('TARGET_UNREACHABLE', 'connect refused', { retryAfter: 3 })

@@ -7,6 +7,7 @@ import {
   type InsertEntry,
   idAttributes,
   type MemberDirectory,
+  type MemberPage,
 } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
@@ -101,13 +102,20 @@ export class VirtualDirectory implements MemberDirectory {
   }
 
   async members(group: Dn, limit: number): Promise<readonly DirectoryEntry[]> {
+    const { members } = await this.memberPage(group, 0, limit)
+    return members.flatMap(({ entry }) => entry ?? [])
+  }
+
+  async memberPage(group: Dn, skip: number, limit: number): Promise<MemberPage> {
     const mount = this.#owner(group)
-    if (mount === undefined) return []
-    const names = await named(mount, () => mount.insert.members(group, limit))
-    const found = await inParallel(names.slice(0, limit), lookupWidth, (base) =>
-      this.search({ base, scope: 'base', filter: anything, limit: 1 }),
-    )
-    return found.flat()
+    if (mount === undefined) return { members: [], more: false }
+    const end = skip + limit
+    const names = await named(mount, () => mount.insert.members(group, end + 1))
+    const members = await inParallel(names.slice(skip, end), lookupWidth, async (dn) => {
+      const [entry] = await this.search({ base: dn, scope: 'base', filter: anything, limit: 1 })
+      return { dn, ...(entry === undefined ? {} : { entry }) }
+    })
+    return { members, more: names.length > end }
   }
 
   async entry(identity: Identity): Promise<DirectoryEntry | undefined> {
@@ -232,8 +240,8 @@ async function named<T>({ name }: Mount, ask: () => Promise<T>): Promise<T> {
   } catch (thrown) {
     const { code, message, publicText, retryAfter, keyword } = asGatewayError(thrown)
     const place = `directory insert "${name}": `
-    const told = message.startsWith(place) ? message : place + message
-    throw new GatewayError(code === 'INTERNAL' ? 'TARGET_FAILED' : code, told, {
+    const full = message.startsWith(place) ? message : place + message
+    throw new GatewayError(code === 'INTERNAL' ? 'TARGET_FAILED' : code, full, {
       cause: thrown,
       ...(code === 'INTERNAL' ? {} : { publicText }),
       ...(retryAfter === undefined ? {} : { retryAfter }),

@@ -20,7 +20,7 @@ import type {
 } from '#sdk/filter/event-stream.ts'
 import type { EventStore, StoredEvent } from '#storage/event-store.ts'
 
-export interface EventStreamParts {
+interface EventStreamParts {
   readonly store: EventStore
   readonly keys: KeySource
   readonly clock: Clock
@@ -111,7 +111,7 @@ export class EventStreams {
 
   async poll(stream: string, poll: EventPoll): Promise<PolledEvents> {
     const { store, meter, log } = this.#parts
-    for (const [id, told] of poll.refused) log.warn('an event was refused and dropped', { stream, id, ...told })
+    for (const [id, error] of poll.refused) log.warn('an event was refused and dropped', { stream, id, ...error })
     meter.counted(stream, 'refused', await store.remove(stream, [...poll.refused.keys()]))
     meter.counted(stream, 'delivered', await store.remove(stream, poll.acknowledged))
     if (poll.max === 0) return { tokens: new Map(), more: false }

@@ -30,7 +30,7 @@ export interface DeliveryTurn<T> {
   succeeded(): void
 }
 
-export interface LeasedParts<T extends { readonly failures: number }> {
+interface LeasedParts<T extends { readonly failures: number }> {
   readonly clock: Clock
   readonly times: DeliveryTimes
   /** Takes a turn only if there is something to deliver. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { GrantLoop } from '#engine/grants/grant-loop.ts'
+import { GrantLoop } from '#engine/grants/grant-revoker.ts'
 import { recordingLogger } from '#testing/workflow-fixture.ts'
 
 test('runs at start and repeatedly, despite failures, until it is closed', async () => {

@@ -6,11 +6,12 @@ import { Attributes } from '#identity/attributes.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import type { Closable } from '#kernel/scope.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
-export interface RevokerParts {
+interface RevokerParts {
   readonly grants: Pick<GrantStore, 'due'>
   readonly store: Pick<RunStore, 'record'>
   readonly runs: Pick<Runs, 'prepare'>
@@ -42,7 +43,7 @@ export async function revokeDue(parts: RevokerParts, signal?: AbortSignal): Prom
 async function revoke(grant: Grant, { store, runs, log }: RevokerParts): Promise<boolean> {
   try {
     const run = await runs.prepare(removalCall(grant))
-    await store.record({ revokes: [{ grant: grant.id, onlyDue: true }], starts: [run] })
+    await store.record({ revokes: [{ grant: grant.id, onlyDue: true, removal: run.id }], starts: [run] })
     log.info('access has expired', { grant: grant.id, target: grant.target, kind: grant.kind, workflowId: run.id })
     return true
   } catch (err) {
@@ -52,7 +53,8 @@ async function revoke(grant: Grant, { store, runs, log }: RevokerParts): Promise
   }
 }
 
-const removalCall = ({ target, subject, kind, name, expires, run }: Grant): WorkflowCall => ({
+/** The run that removes the access of a revoked grant. */
+export const removalCall = ({ target, subject, kind, name, expires, run }: Grant): WorkflowCall => ({
   name: removalWorkflow,
   requestor: ownTarget,
   who: { requestor: ownIdentity('grants') },
@@ -66,3 +68,45 @@ const removalCall = ({ target, subject, kind, name, expires, run }: Grant): Work
     [removalParameters.name]: name,
   },
 })
+
+interface GrantLoopOptions {
+  /** Revokes due grants; returns how many. */
+  revokeDue(signal: AbortSignal): Promise<number>
+  readonly log: Logger
+  readonly everyMillis?: number
+}
+
+/** Looks for expired access, at start and every few seconds. */
+export class GrantLoop implements Closable {
+  readonly #options: Required<GrantLoopOptions>
+  readonly #stop = new AbortController()
+  #timer: NodeJS.Timeout | undefined
+  #round: Promise<void> | undefined
+
+  constructor({ revokeDue, log, everyMillis = 5_000 }: GrantLoopOptions) {
+    this.#options = { revokeDue, log, everyMillis }
+  }
+
+  start(): void {
+    if (this.#stop.signal.aborted || this.#timer !== undefined) return
+    this.#timer = setTimeout(() => this.#tick(), 0)
+  }
+
+  /** Waits for a revocation that is running. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    clearTimeout(this.#timer)
+    await this.#round
+  }
+
+  #tick(): void {
+    const { revokeDue, log, everyMillis } = this.#options
+    this.#round = revokeDue(this.#stop.signal).then(
+      () => {},
+      (err: unknown) => log.warn('expired access could not be looked for', { err }),
+    )
+    void this.#round.then(() => {
+      if (!this.#stop.signal.aborted) this.#timer = setTimeout(() => this.#tick(), everyMillis)
+    })
+  }
+}

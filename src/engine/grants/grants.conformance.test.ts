@@ -1,14 +1,16 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { NewGrant } from '#domain/grant.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
+import { createOwnAccess } from '#engine/grants/own-access.ts'
 import { removalWorkflow } from '#engine/grants/removal-workflow.ts'
+import { issuerIdentity } from '#identity/identity.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
-import { newRun } from '#testing/storage/workflow-stores.ts'
+import { auditRow, newRun } from '#testing/storage/workflow-stores.ts'
 
 const day = 24 * 60 * 60_000
 const ago = { inMillis: -1 }
@@ -67,6 +69,8 @@ onEachDatabase('access that ends', (freshUrl) => {
       expect(await started(storage)).toMatchObject([{ name: removalWorkflow, subject: 'ann', state: 'ready' }])
       expect((await sweep(storage)).revoked).toBe(0)
       expect(await storage.grants.ofSubject('ann')).toMatchObject([{ name: 'later' }])
+      const [run] = await started(storage)
+      expect(await storage.grants.endedOf('ann')).toMatchObject([{ name: 'vault', removal: run?.id }])
     })
 
     test('is revoked by one of two concurrent processes', async () => {
@@ -99,6 +103,59 @@ onEachDatabase('access that ends', (freshUrl) => {
       expect(revoked).toBe(1)
       expect((await storage.grants.due(5)).map(({ name }) => name)).toEqual(['stuck'])
     })
+  })
+
+  describe('a grant that is given back', () => {
+    const ann = { login: 'ann', identity: issuerIdentity('https://idp', 'ann'), requestId: 'q' }
+    const ownAccess = ({ grants, runs: store, audit }: Storage) =>
+      createOwnAccess({
+        grants,
+        store,
+        audit,
+        clock: systemClock,
+        runs: {
+          prepare: async ({ name, user, requestor, who = {} }) =>
+            newRun(newId(), { name, subject: user.userID, requestor, who }),
+        },
+      })
+
+    test('ends once, with an audit entry and the run that removes the access', async () => {
+      const storage = await processAt(await freshUrl())
+      await storage.grants.add([grant('vault', { inMillis: day })])
+      const own = ownAccess(storage)
+      const [held] = await own.ofSubject('ann')
+      if (held === undefined) throw new Error('there is no grant')
+      const run = await own.giveBack(held, ann)
+      await expect(own.giveBack(held, ann)).rejects.toMatchObject({ code: 'CONFLICT' })
+      expect(await started(storage)).toMatchObject([
+        { id: run, name: removalWorkflow, requestor: 'ann', who: { subject: ann.identity } },
+      ])
+      expect(await own.ofSubject('ann')).toEqual([])
+      expect(await own.endedOf('ANN')).toMatchObject([{ id: held.id, ended: expect.any(Date), removal: run }])
+      expect((await storage.audit.list({ subject: 'ann', limit: 5 })).rows).toMatchObject([
+        { requestor: 'ann', attribute: 'grant', action: 'delete', value: 'group vault of store, given back' },
+      ])
+    })
+  })
+
+  test('the audit says which run added a user to a group, unless the user left it later', async () => {
+    const storage = await processAt(await freshUrl())
+    const change = (action: 'add' | 'delete', value: string, run: string) => ({
+      ...auditRow(newId()),
+      subject: 'ann',
+      workflow: { id: run, name: 'join' },
+      kind: 'group' as const,
+      attribute: 'groups',
+      action,
+      value,
+    })
+    await storage.audit.append([change('add', 'Vault', 'r1'), change('add', 'gone', 'r1')])
+    await storage.audit.append([change('delete', 'gone', 'r2')])
+    const { grants, runs: store, audit } = storage
+    const prepare = async () => newRun(newId())
+    const own = createOwnAccess({ grants, store, audit, clock: systemClock, runs: { prepare } })
+    const origins = await own.groupOrigins('ann')
+    expect([...origins]).toEqual([['vault', { since: expect.any(Date), run: 'r1' }]])
   })
 
   test('requesting the same access again extends it, and never shortens it', async () => {

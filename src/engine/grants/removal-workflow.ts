@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Configuration } from '#sdk/module/configuration.ts'
 
-/** The workflow that removes expired access. Every configuration has it. */
+/** The workflow that removes access that expired or was given back. Every configuration has it. */
 export const removalWorkflow = 'gatehouse-revoke-access'
 
 /** The parameters of its runs. */
@@ -12,8 +12,8 @@ kind: Workflow
 metadata:
   name: ${removalWorkflow}
 spec:
-  label: Access that has expired
-  description: Takes back access whose time has passed
+  label: Removal of access
+  description: Removes access that expired or was given back
   inList: false
   tasks:
     - taskType: customTask

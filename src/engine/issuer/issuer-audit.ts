@@ -11,7 +11,7 @@ export interface IssuerAuditParts {
   readonly log: Logger
 }
 
-export interface TokenEvent {
+interface TokenEvent {
   readonly issuer: string
   readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress'>
   readonly account: Pick<IssuerAccount, 'uid' | 'sub'>

@@ -2,11 +2,15 @@ import type { Interaction, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { type IssuerCall, presentCall } from '#engine/issuer/issuer-account.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { IssuerConfig } from '#sdk/auth/issuer.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { html, notice, page } from '#sdk/filter/page.ts'
+import { type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 
 /** The response to a form may redirect to a login elsewhere, or back to the application. */
 const leadingAnywhere = { narrow: true, formsLeadAnywhere: true }
+
+/** The request that the provider is answering. */
+const reader = (): GatewayRequest | undefined => presentCall()?.exchange.request
 
 /** The pages of one issuer that users see. None has a script. */
 export class IssuerPages {
@@ -19,73 +23,63 @@ export class IssuerPages {
   }
 
   failed(ctx: KoaContextWithOIDC, text: string): void {
-    show(ctx, notice(ctx.status, 'Something went wrong', text, { narrow: true }))
+    const request = reader()
+    show(ctx, notice(ctx.status, textsFor(request)('error.title'), text, { request, narrow: true }))
   }
 
-  askForCode(ctx: KoaContextWithOIDC, typed: string | undefined, problem: string | undefined): void {
+  askForCode(ctx: KoaContextWithOIDC, typed: string | undefined, problem: TextKey | undefined): void {
+    const request = reader()
+    const t = textsFor(request)
     const code = typed ?? presentCall()?.userCode ?? ''
-    const alert = problem === undefined ? '' : html`<p role="alert" id="problem">${problem}</p>`
-    show(
-      ctx,
-      page(
-        200,
-        'Log in a device',
-        html`${alert}<form method="post" action="${this.#mount}/device">
+    const alert = problem === undefined ? '' : html`<p role="alert" id="problem">${t(problem)}</p>`
+    const content = html`${alert}<form method="post" action="${this.#mount}/device">
 <input type="hidden" name="xsrf" value="${xsrf(ctx)}">
-<label for="code">Code on the device</label>
+<label for="code">${t('device.codeField')}</label>
 <input id="code" name="user_code" value="${code}" required autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="20"${
-          problem === undefined ? '' : html` aria-describedby="problem" aria-invalid="true"`
-        }>
-<button type="submit">Continue</button>
-</form>`,
-        leadingAnywhere,
-      ),
-    )
+      problem === undefined ? '' : html` aria-describedby="problem" aria-invalid="true"`
+    }>
+<button type="submit">${t('login.continue')}</button>
+</form>`
+    show(ctx, page(200, t('device.title'), content, { request, ...leadingAnywhere }))
   }
 
   confirmCode(ctx: KoaContextWithOIDC, clientId: string, code: string, address: string | undefined): void {
+    const request = reader()
+    const t = textsFor(request)
     const fields = html`<input type="hidden" name="xsrf" value="${xsrf(ctx)}"><input type="hidden" name="user_code" value="${code}">`
-    show(
-      ctx,
-      page(
-        200,
-        'Log in this device?',
-        html`<p>Continue only if this is your device and it shows this code. It will act as you.</p>
-<dl><dt>Application</dt><dd>${this.#label(clientId)}</dd><dt>Code</dt><dd><code>${code}</code></dd>${
-          address === undefined ? '' : html`<dt>Requested from</dt><dd>${address}</dd>`
-        }</dl>
-<form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="confirm" value="yes"><button type="submit">Log in the device</button></form>
-<form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="abort" value="yes"><button type="submit">No</button></form>`,
-        leadingAnywhere,
-      ),
-    )
+    const content = html`<p>${t('device.confirmText')}</p>
+<dl><dt>${t('device.application')}</dt><dd>${this.#label(clientId)}</dd><dt>${t('device.code')}</dt><dd><code>${code}</code></dd>${
+      address === undefined ? '' : html`<dt>${t('device.address')}</dt><dd>${address}</dd>`
+    }</dl>
+<form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="confirm" value="yes"><button type="submit">${t('device.confirm')}</button></form>
+<form method="post" action="${this.#mount}/device">${fields}<input type="hidden" name="abort" value="yes"><button type="submit">${t('device.no')}</button></form>`
+    show(ctx, page(200, t('device.confirmTitle'), content, { request, ...leadingAnywhere }))
   }
 
   deviceDone(ctx: KoaContextWithOIDC): void {
-    show(
-      ctx,
-      notice(200, 'The device is logged in', 'You can close this page and continue on the device.', { narrow: true }),
-    )
+    const request = reader()
+    const t = textsFor(request)
+    show(ctx, notice(200, t('device.doneTitle'), t('device.done'), { request, narrow: true }))
   }
 
   confirmLogout(ctx: KoaContextWithOIDC): void {
+    const request = reader()
+    const t = textsFor(request)
     const client = ctx.oidc.client?.clientId
-    const who = client === undefined ? 'An application' : this.#label(client)
-    show(
-      ctx,
-      page(
-        200,
-        'Sign out?',
-        html`<p>${who} asks to sign you out here. You are signed out of everything that you logged in to here.</p>
-<form method="post" action="${this.#mount}/session/end/confirm"><input type="hidden" name="xsrf" value="${xsrf(ctx)}"><input type="hidden" name="logout" value="yes"><button type="submit">Sign out</button></form>`,
-        leadingAnywhere,
-      ),
-    )
+    const application = client === undefined ? t('logout.unnamed') : this.#label(client)
+    const content = html`<p>${t('logout.ask', { application })}</p>
+<form method="post" action="${this.#mount}/session/end/confirm"><input type="hidden" name="xsrf" value="${xsrf(ctx)}"><input type="hidden" name="logout" value="yes"><button type="submit">${t('logout.submit')}</button></form>`
+    show(ctx, page(200, t('logout.askTitle'), content, { request, ...leadingAnywhere }))
   }
 
   signedOut(ctx: KoaContextWithOIDC): void {
-    show(ctx, notice(200, 'You are signed out', 'You can close this page.', { narrow: true }))
+    show(ctx, signedOutNotice(reader()))
   }
+}
+
+export function signedOutNotice(request: GatewayRequest | undefined): GatewayResponse {
+  const t = textsFor(request)
+  return notice(200, t('logout.doneTitle'), t('logout.close'), { request, narrow: true })
 }
 
 const xsrf = ({ oidc }: KoaContextWithOIDC): string => {
@@ -123,10 +117,7 @@ export async function takeStep(provider: Provider, ctx: KoaContextWithOIDC, part
     details = await provider.interactionDetails(ctx.req, ctx.res)
   } catch {
     ctx.status = 400
-    return parts.pages.failed(
-      ctx,
-      'This login has ended, or was begun in another browser. Begin again at the application.',
-    )
+    return parts.pages.failed(ctx, textsFor(reader())('issuer.ended'))
   }
   const result = await resultOf(details, call, parts)
   if (result === undefined) {

@@ -12,7 +12,7 @@ import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { PublicTokenKey, TokenKey, TokenKeys } from '#sdk/sts/token-keys.ts'
 
-export interface Mounted {
+interface Mounted {
   readonly provider: Provider
   readonly handler: Handler
 }
@@ -26,7 +26,7 @@ export interface ProviderSource extends Pick<RecordParts, 'store' | 'box'> {
   level(trust: IssuerTrust): number
 }
 
-export type People = Pick<RecordParts, 'isLive' | 'present'>
+type People = Pick<RecordParts, 'isLive' | 'present'>
 
 /** The maximum number of origins per issuer, each with a provider. Their state is in storage. */
 const mostProviders = 8

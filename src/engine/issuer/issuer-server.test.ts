@@ -198,7 +198,8 @@ describe('an issuer', () => {
     const tokens = await mint()
     const kept = JSON.stringify(await rowsOf(database, 'issuer_records'))
     expect(kept).not.toContain(tokens?.refreshToken ?? '')
-    expect(kept).not.toContain('ada')
+    expect(kept).not.toContain('ada@corp.test')
+    expect(kept).not.toContain('uid=ada')
     expect(kept).not.toContain('session-1')
   })
 

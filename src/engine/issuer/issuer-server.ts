@@ -18,7 +18,7 @@ import {
   tokenOutcome,
 } from '#engine/issuer/issuer-audit.ts'
 import { passToProvider } from '#engine/issuer/issuer-bridge.ts'
-import { isStep } from '#engine/issuer/issuer-pages.ts'
+import { isStep, signedOutNotice } from '#engine/issuer/issuer-pages.ts'
 import { IssuerProviders, type ProviderSource } from '#engine/issuer/issuer-providers.ts'
 import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-records.ts'
 import { hasDeviceGrant, issuerScopes, tokenTimes } from '#engine/issuer/provider-settings.ts'
@@ -34,7 +34,7 @@ import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
-import { notice } from '#sdk/filter/page.ts'
+import { textsFor } from '#sdk/filter/page-texts.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 
@@ -202,7 +202,7 @@ export class IssuerServer {
       const clientId = (request.query.get('client_id') ?? '').slice(0, 100)
       await this.#audit.refused({ issuer: config.name, request, account, clientId, how: 'authorization' })
       throw new GatewayError('ACCESS_DENIED', `no rule of the issuer "${config.name}" lets "${subject.uid}"`, {
-        publicText: 'You are logged in, but may not use this application.',
+        publicText: textsFor(request)('issuer.denied'),
       })
     }
     const { id: sessionId, authenticated, level } = session
@@ -216,12 +216,13 @@ export class IssuerServer {
   }
 
   /** Without a login there is no one to ask; a registered address is still allowed. */
-  #signedOut({ query }: GatewayRequest): GatewayResponse {
+  #signedOut(request: GatewayRequest): GatewayResponse {
+    const { query } = request
     const uri = query.get('post_logout_redirect_uri')
     const client = query.get('client_id') ?? audienceOf(query.get('id_token_hint'))
     const trust = this.#parts.config.trusts.find(({ clientId }) => clientId === client)
     if (uri === null || trust?.postLogoutRedirectUris.includes(uri) !== true) {
-      return notice(200, 'You are signed out', 'You can close this page.', { narrow: true })
+      return signedOutNotice(request)
     }
     const address = new URL(uri)
     const state = query.get('state')

@@ -17,7 +17,7 @@ export interface IssuerServices {
   readonly tokenKeys?: TokenKeys
 }
 
-export interface IssuersParts {
+interface IssuersParts {
   readonly configuration: Configuration
   readonly services: IssuerServices
   readonly decide: IssuerServerParts['decide']

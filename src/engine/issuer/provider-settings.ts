@@ -5,8 +5,9 @@ import { type IssuerRecords, sessionSeconds } from '#engine/issuer/issuer-record
 import { newId } from '#kernel/ids.ts'
 import type { TokenAlgorithm } from '#kernel/signing-key.ts'
 import type { IssuerConfig, IssuerTrust } from '#sdk/auth/issuer.ts'
+import type { TextKey } from '#sdk/filter/page-texts.ts'
 
-export interface ProviderParts {
+interface ProviderParts {
   readonly config: IssuerConfig
   readonly records: IssuerRecords
   readonly pages: IssuerPages
@@ -207,16 +208,16 @@ const mayAskFrom = (origin: string, uris: readonly string[]): boolean =>
 const typedCode = (error: unknown): string | undefined =>
   error instanceof Error && 'userCode' in error && typeof error.userCode === 'string' ? error.userCode : undefined
 
-const codeProblems = new Map([
-  ['NoCodeError', 'Type the code that the device shows.'],
-  ['NotFoundError', 'There is no such code.'],
-  ['ExpiredError', 'The code has expired. Begin again at the device.'],
-  ['AlreadyUsedError', 'The code was used already.'],
-  ['AbortedError', 'The device was not logged in.'],
+const codeProblems: ReadonlyMap<string, TextKey> = new Map([
+  ['NoCodeError', 'device.noCode'],
+  ['NotFoundError', 'device.unknownCode'],
+  ['ExpiredError', 'device.expiredCode'],
+  ['AlreadyUsedError', 'device.usedCode'],
+  ['AbortedError', 'device.aborted'],
 ])
 
-function problemOf(out: unknown, error: unknown): string | undefined {
+function problemOf(out: unknown, error: unknown): TextKey | undefined {
   if (out === undefined && error === undefined) return undefined
   const name = error instanceof Error ? error.name : ''
-  return codeProblems.get(name) ?? 'That did not work. Type the code again.'
+  return codeProblems.get(name) ?? 'device.otherProblem'
 }

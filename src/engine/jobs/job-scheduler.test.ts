@@ -200,9 +200,9 @@ describe('failures', () => {
 
   test('aborts a run that takes too long, and gives it up if it does not end', async () => {
     const { time, store, process } = world()
-    const told: boolean[] = []
+    const reported: boolean[] = []
     const stuck = ({ signal }: JobContext) => {
-      signal.addEventListener('abort', () => told.push(true))
+      signal.addEventListener('abort', () => reported.push(true))
       return never
     }
     const one = process([everyMinute(stuck, { timeoutMillis: 10 })])
@@ -210,7 +210,7 @@ describe('failures', () => {
     time.now += minute
     await one.turn()
     await one.idle()
-    expect(told).toEqual([true])
+    expect(reported).toEqual([true])
     expect((await store.list('tidy', 1))[0]).toMatchObject({ state: 'failed', error: 'it took longer than 0.01 s' })
   })
 

@@ -1,26 +1,65 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { JobMeter, JobRunOutcome } from '#engine/jobs/job-meter.ts'
+import { createAt, type HostFor } from '#engine/module-host.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { Schedule } from '#kernel/schedule.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { Job, JobOutcome } from '#sdk/job/job.ts'
+import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
+import type { Configuration } from '#sdk/module/configuration.ts'
 import type { JobClaim, JobRunStore, JobTime } from '#storage/job-run-store.ts'
+
+/** `left`: the process ended or lost the run, and another takes it over. */
+type JobRunOutcome = 'done' | 'failed' | 'left'
+
+export interface JobMeter {
+  ended(job: string, outcome: JobRunOutcome, millis: number): void
+}
+
+/** What a process that runs jobs needs. */
+export interface JobServices {
+  readonly store: JobRunStore
+  /** Identifies this process. */
+  readonly worker: string
+  readonly meter: JobMeter
+}
+
+interface SchedulerParts extends JobServices {
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+interface JobParts extends SchedulerParts {
+  readonly maintenance: MaintenanceTasks
+  /** How long a lease lasts before other processes count this one as dead. */
+  readonly leaseMillis: number
+  readonly hostFor: HostFor
+}
+
+/** Creates the jobs of a configuration and schedules them until it is closed. Throws if one can't be created. */
+export async function startJobs({ jobs }: Pick<Configuration, 'jobs'>, parts: JobParts): Promise<JobScheduler> {
+  const { store, worker, meter, maintenance, clock, log, leaseMillis, hostFor } = parts
+  const created: ScheduledJob[] = []
+  try {
+    for (const [name, { job: module, at, schedule, timeoutMillis }] of jobs) {
+      const host = { ...hostFor(name, module.className, at), maintenance }
+      const job = await createAt(at, () => module.create(host))
+      created.push({ name, schedule, timeoutMillis, job })
+    }
+  } catch (error) {
+    await Promise.allSettled(created.map(({ job }) => job.close?.()))
+    throw error
+  }
+  // A job is less urgent than a run.
+  const times = { leaseMillis: 2 * leaseMillis, sweepMillis: leaseMillis / 2 }
+  return new JobScheduler(created, { store, worker, clock, log, meter }, times).start()
+}
 
 export interface ScheduledJob extends ConfiguredJob {
   readonly schedule: Schedule
 }
 
-export interface SchedulerParts {
-  readonly store: JobRunStore
-  /** Identifies this process. */
-  readonly worker: string
-  readonly clock: Clock
-  readonly log: Logger
-  readonly meter: JobMeter
-}
-
-export interface SchedulerTimes {
+interface SchedulerTimes {
   /** How long a run belongs to a process that no longer answers. */
   readonly leaseMillis: number
   /** How often to look for runs of dead processes. */

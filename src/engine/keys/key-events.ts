@@ -22,9 +22,9 @@ const events = {
   accepted: { message: 'key source in order again', action: 'replace' },
 } as const satisfies Record<string, { message: string; action: AuditEntry['action'] }>
 
-export type KeyEventName = keyof typeof events
+type KeyEventName = keyof typeof events
 
-export interface KeyEvent {
+interface KeyEvent {
   readonly name: KeyEventName
   /** Empty if it is not about a named key. */
   readonly kid: string
@@ -93,7 +93,7 @@ export class KeyEvents {
 const operator = (by: string): { by?: string } => (by === 'gatehouse' ? {} : { by })
 
 /** The events between two states of a ring, in the order of a key's life. */
-export function ringEvents(before: KeyRing, after: KeyRing): KeyEvent[] {
+function ringEvents(before: KeyRing, after: KeyRing): KeyEvent[] {
   const old = new Map(before.keys.map((key) => [key.kid, key]))
   const kept = new Set(after.keys.map(({ kid }) => kid))
   const gone = before.keys.filter(({ kid }) => !kept.has(kid))

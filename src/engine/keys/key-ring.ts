@@ -4,7 +4,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import { type TokenAlgorithm, tokenAlgorithms } from '#kernel/signing-key.ts'
 import type { PublicTokenKey } from '#sdk/sts/token-keys.ts'
 
-export type KeyState = 'next' | 'active' | 'retiring'
+type KeyState = 'next' | 'active' | 'retiring'
 
 /** All times are milliseconds since 1970; `null` has not happened. */
 export interface RingKey {
@@ -35,7 +35,7 @@ export interface KeyCustody {
 }
 
 /** The lifetime of copies of the documents that may be in use now. */
-export interface CacheInForce {
+interface CacheInForce {
   readonly seconds: number
   /** The longest lifetime that was served since `shorterSince`. */
   readonly current: number
@@ -80,7 +80,7 @@ export const signsUnseenSeconds = 300
 /** Consumers accept a token for this long after its expiry. */
 export const skewSeconds = 300
 /** An older sighting proves nothing about now. */
-export const sightingSeconds = 300
+const sightingSeconds = 300
 /** The maximum number of published keys; rotation waits until one is gone. */
 export const mostKeys = 4
 /** How many revoked keys are remembered. An older one is long gone from its source. */

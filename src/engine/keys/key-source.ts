@@ -7,7 +7,7 @@ import { isKeyName } from '#kernel/signing-key.ts'
 import { readSmallFileIfPresent } from '#kernel/small-file.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 
-export interface KeyFolders {
+interface KeyFolders {
   /** The configuration folder; its `keys/` has certificates and public keys. */
   readonly configuration: string
   /** The data folder; its `keys/` has the signing keys of this installation. Absent without one. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   isKeyName,
-  isMeantAsPrivateKey,
+  looksLikePrivateKey,
   privateKeyEndings,
   readSigningKey,
   type TokenAlgorithm,
@@ -25,7 +25,7 @@ export async function readPrivateKeyFile(
   for (const ending of privateKeyEndings) {
     const path = join(folder, name + ending)
     const text = await readSmallFileIfPresent(path)
-    if (text === undefined || !isMeantAsPrivateKey(text)) continue
+    if (text === undefined || !looksLikePrivateKey(text)) continue
     onPrivateFile(path)
     return readPrivateKey(text, `keys/${name}${ending}`, algorithm)
   }

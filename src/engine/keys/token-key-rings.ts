@@ -42,7 +42,7 @@ export interface RingParts extends KeyEventParts {
 }
 
 /** Why the source of keys gives none; the endpoint continues with the keys it has. */
-export interface SourceProblem {
+interface SourceProblem {
   readonly event: 'refused' | 'custodyFailed'
   readonly reason: string
 }

@@ -6,7 +6,7 @@ import { RateLimit } from '#kernel/rate-limit.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
-export interface LoginAuditParts {
+interface LoginAuditParts {
   readonly audit: Pick<AuditStore, 'append'>
   readonly clock: Clock
   readonly log: Logger

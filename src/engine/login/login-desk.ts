@@ -1,16 +1,16 @@
+import { z } from 'zod'
 import { entryKey, readDevices, writeDevices } from '#engine/login/device-cookie.ts'
 import type { LoginAudit, LoginMeter } from '#engine/login/login-audit.ts'
 import { createGuard } from '#engine/login/login-guard.ts'
 import {
+  continuePage,
   foreignPost,
-  goOn,
   refusedLogin,
   signedOut,
   signedOutPath,
   takenStep,
   unknownLogin,
 } from '#engine/login/login-pages.ts'
-import { type LoginRecord, restoreLogin, storeLogin } from '#engine/login/login-record.ts'
 import {
   addressOf,
   isNavigation,
@@ -19,17 +19,27 @@ import {
   loginPrefix,
   pathBelow,
 } from '#engine/login/login-routes.ts'
-import type { Chain, ChainCall, ChainLink, ChainOutcome, ChainRunner, ChainStanding } from '#engine/pipeline/chain.ts'
+import type {
+  Chain,
+  ChainCall,
+  ChainLink,
+  ChainOutcome,
+  ChainPosition,
+  ChainRunner,
+  Established,
+} from '#engine/pipeline/chain.ts'
 import { addHeader, applyResults, type RequestContext } from '#engine/pipeline/request-context.ts'
 import type { Application, MatchedUrl, Routes } from '#engine/pipeline/routes.ts'
 import { readSecretCookie } from '#engine/session/session-cookie.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
+import { storedSteps, storedSubject, storeSteps, storeSubject } from '#engine/session/stored-subject.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Subject } from '#identity/subject.ts'
 import { networkOf } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import type { AuthOutcome } from '#sdk/auth/auth-mechanism.ts'
@@ -53,7 +63,7 @@ export interface LoginServices {
   readonly log: Logger
 }
 
-export interface LoginDeskParts extends LoginServices {
+interface LoginDeskParts extends LoginServices {
   readonly chains: ChainRunner
   readonly routes: Routes
   readonly loginRoutes: LoginRoutes
@@ -68,6 +78,20 @@ export type BegunOutcome =
   | (Extract<ChainOutcome, { kind: 'authenticated' }> & { readonly sessionId: string | undefined })
   | { readonly kind: 'answered'; readonly response: GatewayResponse }
   | Extract<ChainOutcome, { kind: 'rejected' }>
+
+/** The state of a login between two requests. */
+interface LoginRecord {
+  readonly chain: string
+  /** A path of the host, with its query. */
+  readonly returnTo: string
+  /** The public id of the future session. */
+  readonly sessionId: string
+  /** That session exists already, and will be re-authenticated. */
+  readonly stepsUp: boolean
+  readonly position: ChainPosition
+  /** The mechanism's. */
+  readonly state: JsonObject
+}
 
 interface FoundLogin {
   readonly login: Login
@@ -112,14 +136,14 @@ export class LoginDesk {
     const outcome = await this.#parts.chains.run(chain, call)
     if (outcome.kind === 'rejected') return outcome
     if (outcome.kind === 'authenticated') return { ...outcome, sessionId }
-    const { response, standing, state = {} } = outcome
+    const { response, position, state = {} } = outcome
     const returnTo = addressOf(request)
     const record: LoginRecord = {
       chain: chain.name,
       returnTo,
       sessionId: sessionId ?? '',
       stepsUp: session !== undefined,
-      standing,
+      position,
       state,
     }
     addHeader(context, 'set-cookie', await this.#keep(id, record, context))
@@ -130,7 +154,7 @@ export class LoginDesk {
   /** Answers requests to the URIs of mechanisms; undefined for all others. */
   async serve(context: RequestContext): Promise<GatewayResponse | undefined> {
     const { request } = context
-    if (request.path === signedOutPath) return signedOut(wayBack(request, this.#parts.routes))
+    if (request.path === signedOutPath) return signedOut(request, wayBack(request, this.#parts.routes))
     const place = this.#parts.loginRoutes.find(request.host, request.path)
     if (place === undefined) return undefined
     context.errors = htmlErrors
@@ -140,16 +164,16 @@ export class LoginDesk {
         const response = await mechanism.serve?.(request, pathBelow(place.uri, request.path) ?? '')
         if (response !== undefined) return response
       }
-      return unknownLogin(wayBack(request, this.#parts.routes))
+      return unknownLogin(request, wayBack(request, this.#parts.routes))
     }
     if (!isOwnPost(request)) {
       this.#parts.log.info('a login from another site refused', { requestId: request.id })
-      return foreignPost()
+      return foreignPost(request)
     }
     const found = await this.#find(id, context)
     if (found === undefined) {
       this.#parts.log.info('an unknown login refused', { requestId: request.id, remote: request.remoteAddress })
-      return unknownLogin(wayBack(request, this.#parts.routes))
+      return unknownLogin(request, wayBack(request, this.#parts.routes))
     }
     return this.#proceed(found, context)
   }
@@ -161,11 +185,11 @@ export class LoginDesk {
     const pathInfo = pathBelow(link.uri, request.path)
     if (pathInfo === undefined) {
       log.info('a step of a login that was taken already refused', { requestId: request.id, chain: chain.name })
-      return takenStep(here)
+      return takenStep(request, here)
     }
     const { sessionId, state } = record
     const common = { request, sessionId }
-    let known = record.standing.subject
+    let known = record.position.subject
     const call: ChainCall = {
       begin: async ({ mechanism, uri }, { root }, subject) => {
         known = subject
@@ -196,15 +220,15 @@ export class LoginDesk {
         return asked(outcome ?? { kind: 'rejected', reason: `"${link.name}" cannot continue a login` }, true, context)
       },
     }
-    const outcome = await chains.resume(chain, call, record.standing)
+    const outcome = await chains.resume(chain, call, record.position)
     const lost = (): GatewayResponse => {
       log.info('a step of a login that another request took refused', { requestId: request.id, chain: chain.name })
-      return takenStep(here)
+      return takenStep(request, here)
     }
     if (outcome.kind === 'challenge') {
-      const stays = samePlace(outcome.standing, record.standing)
+      const stays = samePlace(outcome.position, record.position)
       if (stays && outcome.state === undefined) return outcome.response
-      const next = { ...record, standing: outcome.standing, state: outcome.state ?? (stays ? state : {}) }
+      const next = { ...record, position: outcome.position, state: outcome.state ?? (stays ? state : {}) }
       const data = await loginSecrets.seal(storeLogin(next), login.id)
       return (await logins.advance(login.id, login.version, data, clock())) ? outcome.response : lost()
     }
@@ -249,7 +273,7 @@ export class LoginDesk {
     if (login === undefined) return undefined
     const record = restoreLogin(await loginSecrets.open(login.data, id))
     const chain = record === undefined ? undefined : chains.get(record.chain)
-    const link = record === undefined ? undefined : chains.linkAt(record.standing.place)
+    const link = record === undefined ? undefined : chains.linkAt(record.position.place)
     if (record === undefined || chain === undefined || link?.uri === undefined) return undefined
     return { login, record, chain, link: { ...link, uri: link.uri } }
   }
@@ -264,7 +288,7 @@ function asked(outcome: AuthOutcome, mayAsk: boolean, context: RequestContext): 
   return { kind: 'rejected', reason: 'a login is needed, and the request is not for a page', noCredential: true }
 }
 
-const samePlace = (one: ChainStanding, other: ChainStanding): boolean =>
+const samePlace = (one: ChainPosition, other: ChainPosition): boolean =>
   one.place.length === other.place.length &&
   one.place.every(({ chain, link }, i) => other.place[i]?.chain === chain && other.place[i]?.link === link)
 
@@ -357,7 +381,7 @@ class LoginCompletion {
       reason: rejection.reason,
     })
     const instead = applyResults(target?.url.results.auFail, context)
-    return instead ?? refusedLogin(rejection.status ?? 401, returnTo)
+    return instead ?? refusedLogin(request, rejection.status ?? 401, returnTo)
   }
 
   /**
@@ -420,10 +444,51 @@ class LoginCompletion {
     const instead = applyResults(target.url.results.auSuccess, context)
     if (instead !== undefined) return instead
     const foreign = header(request, 'sec-fetch-site') === 'cross-site'
-    return foreign && application.cookies.sameSite === 'Strict' ? goOn(returnTo) : seeOther(returnTo)
+    return foreign && application.cookies.sameSite === 'Strict' ? continuePage(request, returnTo) : seeOther(returnTo)
   }
 
   #target({ returnTo }: LoginRecord, { host }: Pick<GatewayRequest, 'host'>): MatchedUrl | undefined {
     return this.#parts.routes.find(host, returnTo.split('?', 1)[0] ?? '/')
   }
 }
+
+/** What a chain has established so far, stored. */
+const storedFound = z
+  .object({
+    subject: storedSubject.nullable(),
+    slots: z.custom<JsonObject>(isJsonObject),
+    marks: z.array(z.string()),
+    renewals: storedSteps,
+  })
+  .transform(({ subject, slots, marks, renewals }): Established => {
+    return { subject: subject ?? undefined, session: { slots, marks }, renewals }
+  })
+
+const storeFound = ({ subject, session, renewals }: Established): JsonObject => ({
+  subject: subject === undefined ? null : storeSubject(subject),
+  slots: { ...session.slots },
+  marks: [...(session.marks ?? [])],
+  renewals: storeSteps(renewals),
+})
+
+/** The state of a login between two requests, stored. */
+const storedLogin = z
+  .object({
+    chain: z.string(),
+    returnTo: z.string(),
+    sessionId: z.string(),
+    stepsUp: z.boolean(),
+    place: z.array(z.object({ chain: z.string(), link: z.number(), name: z.string(), before: storedFound })).nonempty(),
+    found: storedFound,
+    state: z.custom<JsonObject>(isJsonObject),
+  })
+  .transform(({ place, found, ...login }): LoginRecord => ({ ...login, position: { ...found, place } }))
+
+/** Undefined for anything else, as after a change of format: the login then has to begin again. */
+const restoreLogin = (data: JsonObject): LoginRecord | undefined => storedLogin.safeParse(data).data
+
+const storeLogin = ({ position, ...login }: LoginRecord): JsonObject => ({
+  ...login,
+  place: position.place.map(({ chain, link, name, before }) => ({ chain, link, name, before: storeFound(before) })),
+  found: storeFound(position),
+})

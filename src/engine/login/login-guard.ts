@@ -10,7 +10,7 @@ import type { LoginLimits } from '#sdk/module/configuration.ts'
 import type { FailurePolicy, LoginFailureStore } from '#storage/login-failure-store.ts'
 import type { PasswordChangeStore } from '#storage/password-change-store.ts'
 
-export interface GuardParts {
+interface GuardParts {
   readonly failures: LoginFailureStore
   readonly audit: LoginAudit
   readonly meter: LoginMeter
@@ -18,7 +18,7 @@ export interface GuardParts {
   readonly passwordChanges: Pick<PasswordChangeStore, 'changedAt'>
 }
 
-export interface GuardCall {
+interface GuardCall {
   readonly request: GatewayRequest
   readonly chain: string
   readonly application: string

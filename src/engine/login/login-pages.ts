@@ -3,46 +3,50 @@ import type { ChainRunner } from '#engine/pipeline/chain.ts'
 import { applyResults, type RequestContext } from '#engine/pipeline/request-context.ts'
 import type { LiveSession, Sessions } from '#engine/session/sessions.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { html, notice, page } from '#sdk/filter/page.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { html, type Markup, notice, page } from '#sdk/filter/page.ts'
+import { textsFor } from '#sdk/filter/page-texts.ts'
 
 export const signedOutPath = '/auth/signed-out'
 
 /** No link unless its target is known. */
-const link = (address: string | undefined, text: string) =>
-  address === undefined ? '' : html`<p><a href="${address}">${text}</a></p>`
+const link = (address: string | undefined, text: string): Markup =>
+  address === undefined ? html`` : html`<p><a href="${address}">${text}</a></p>`
 
-export const signedOut = (back: string | undefined): GatewayResponse =>
-  page(
-    200,
-    'You are signed out',
-    html`<p>Close the browser window if others use this computer.</p>${link(back, 'Sign in again')}`,
-  )
+export function signedOut(request: GatewayRequest, back: string | undefined): GatewayResponse {
+  const t = textsFor(request)
+  const content = html`<p>${t('logout.done')}</p>${link(back, t('logout.again'))}`
+  return page(200, t('logout.doneTitle'), content, { request, narrow: true })
+}
 
-export const unknownLogin = (back: string | undefined): GatewayResponse =>
-  page(
-    400,
-    'This login has ended',
-    html`<p>It took too long, is already complete, or was started in another browser. Start again from the page you wanted to see. Your browser must accept cookies.</p>${link(back, 'Start again')}`,
-  )
+export function unknownLogin(request: GatewayRequest, back: string | undefined): GatewayResponse {
+  const t = textsFor(request)
+  const content = html`<p>${t('login.ended')}</p>${link(back, t('login.endedAgain'))}`
+  return page(400, t('login.endedTitle'), content, { request, narrow: true })
+}
 
-export const takenStep = (address: string): GatewayResponse =>
-  page(409, 'You already completed this step', html`<p><a href="${address}">Continue the login</a></p>`)
+export function takenStep(request: GatewayRequest, address: string): GatewayResponse {
+  const t = textsFor(request)
+  return page(409, t('login.completed'), link(address, t('login.completedContinue')), { request, narrow: true })
+}
 
-export const foreignPost = (): GatewayResponse => notice(403, 'Not allowed', 'Log in at the page that this site shows.')
+export function foreignPost(request: GatewayRequest): GatewayResponse {
+  const t = textsFor(request)
+  return notice(403, t('foreign.title'), t('login.foreign'), { request, narrow: true })
+}
 
-export const refusedLogin = (status: 401 | 403, again: string): GatewayResponse =>
-  page(
-    status,
-    'You could not be signed in',
-    html`<p role="alert">${status === 403 ? 'You signed in, but you do not have access.' : 'The login was not accepted.'}</p>
-<p><a href="${again}">Try again</a></p>`,
-    { narrow: true },
-  )
+export function refusedLogin(request: GatewayRequest, status: 401 | 403, again: string): GatewayResponse {
+  const t = textsFor(request)
+  const content = html`<p role="alert">${t(status === 403 ? 'login.denied' : 'login.refused')}</p>
+${link(again, t('login.again'))}`
+  return page(status, t('login.refusedTitle'), content, { request, narrow: true })
+}
 
 /** Instead of a redirect, if the browser would not send the cookie after one that another site began. */
-export const goOn = (address: string): GatewayResponse =>
-  page(200, "You're signed in", html`<p><a href="${address}">Continue</a></p>`, { refresh: address, narrow: true })
+export function continuePage(request: GatewayRequest, address: string): GatewayResponse {
+  const t = textsFor(request)
+  return page(200, t('login.done'), link(address, t('login.continue')), { request, refresh: address, narrow: true })
+}
 
 interface LogoutParts {
   readonly sessions: Sessions

@@ -1,6 +1,6 @@
-import type { NewMail } from '#domain/mail.ts'
+import type { MailLink, NewMail } from '#domain/mail.ts'
 import { secretHash } from '#kernel/ids.ts'
-import { checkMail, type StepMail } from '#sdk/notifier/mail.ts'
+import { checkMail, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 
 /**
  * Mails for the outbox. Each gets an id derived from the run, the step, the occasion and the recipient, so that the
@@ -22,4 +22,15 @@ export function newMails(run: string, step: number, mails: readonly StepMail[], 
     made.set(id, { ...mail, id, run, step })
   }
   return [...made.values()]
+}
+
+interface ChannelText extends MailText {
+  readonly notifier: string
+  readonly links: readonly MailLink[]
+}
+
+/** One message to the channel of a Notifier, which people share; once for each step and occasion. */
+export function channelMessage(run: string, step: number, text: ChannelText, occasion: string): NewMail {
+  const recipient = `#${text.notifier}`
+  return { ...text, recipient, run, step, id: secretHash(JSON.stringify([run, step, occasion, recipient])) }
 }

@@ -132,8 +132,8 @@ describe('a mail of the outbox', () => {
       date: new Date('2026-01-02T03:04:05Z'),
     }
     expect(seen).toEqual([
-      { ...common, id: 'm0', html: '<div style="white-space: pre-wrap">1 &lt; 2</div>' },
-      { ...common, id: 'm1', html: '<b>x</b>' },
+      { ...common, links: [], id: 'm0', html: '<div style="white-space: pre-wrap">1 &lt; 2</div>' },
+      { ...common, links: [], id: 'm1', html: '<b>x</b>' },
     ])
     expect(store.notes).toEqual([{ id: 'm0' }, { id: 'm1' }])
     expect(counts).toEqual(['sent', 'sent'])
@@ -212,7 +212,7 @@ test('the only Notifier is the default one; of several, the one named so', async
       return [name, { name, namespace: undefined, at: 'n.yaml:1:1', notifier }] as const
     })
     const notifiers = await createNotifiers({ notifiers: new Map(configs) }, () => fakeModuleHost(), new Scope())
-    const mail = { id: 'i', recipient: 'a@b', subject: '', text: '', html: '', date: new Date() }
+    const mail = { id: 'i', recipient: 'a@b', subject: '', text: '', html: '', links: [], date: new Date() }
     return async (name?: string) => {
       const outcome = await notifiers.find(name)?.send(mail, async () => {})
       return outcome?.kind === 'failed' ? outcome.reason : outcome

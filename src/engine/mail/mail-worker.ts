@@ -8,7 +8,7 @@ import type { SendOutcome } from '#sdk/notifier/notifier.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 
 /** The outcome of an attempt to send a mail; `unknown` if the connection broke after the hand-over. */
-export type MailOutcome = 'sent' | 'retried' | 'failed' | 'unknown'
+type MailOutcome = 'sent' | 'retried' | 'failed' | 'unknown'
 
 export interface MailMeter {
   counted(outcome: MailOutcome): void
@@ -16,7 +16,7 @@ export interface MailMeter {
 
 export type MailQueue = Pick<MailStore, 'claim' | 'handOver' | 'sent' | 'failed' | 'unknown'>
 
-export interface MailWorkerParts {
+interface MailWorkerParts {
   readonly store: MailQueue
   readonly clock: Clock
   readonly log: Logger
@@ -25,7 +25,7 @@ export interface MailWorkerParts {
   use<T>(work: (notifiers: Notifiers) => Promise<T>): Promise<T>
 }
 
-export interface MailWorkerTimes {
+interface MailWorkerTimes {
   /** How long to rest if nothing was due. */
   readonly idleMillis: number
   /** Longer than any attempt takes, so that no other worker claims a mail that is being sent. */
@@ -113,11 +113,11 @@ export class MailWorker {
         await this.#parts.store.failed(mail, reason, { inMillis: this.#times.noNotifierMillis })
         return
       }
-      const { id, recipient, subject, text, html = htmlOfText(text) } = mail
+      const { id, recipient, subject, text, html = htmlOfText(text), links = [] } = mail
       const handOver = async (): Promise<void> => {
         if (!(await this.#parts.store.handOver(mail))) throw new Error('another process has taken the mail')
       }
-      const outgoing = { id, recipient, subject, text, html, date: this.#parts.clock() }
+      const outgoing = { id, recipient, subject, text, html, links, date: this.#parts.clock() }
       await this.#note(mail, await notifier.send(outgoing, handOver))
     } catch (err) {
       log.error('what became of a mail could not be noted', { ...fieldsOf(mail), err })

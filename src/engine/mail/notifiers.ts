@@ -1,7 +1,7 @@
 import { createAt, type HostFor } from '#engine/module-host.ts'
 import type { Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
-import { type Notifier, standsForDefault } from '#sdk/notifier/notifier.ts'
+import { isDefaultNotifier, type Notifier } from '#sdk/notifier/notifier.ts'
 
 /** The Notifiers of one configuration. */
 export interface Notifiers {
@@ -23,6 +23,6 @@ export async function createNotifiers(
   const names = [...created.keys()]
   return {
     isEmpty: created.size === 0,
-    find: (name) => created.get(name ?? names.find((one) => standsForDefault(one, names)) ?? ''),
+    find: (name) => created.get(name ?? names.find((one) => isDefaultNotifier(one, names)) ?? ''),
   }
 }

@@ -41,7 +41,7 @@ export interface PasswordServices
   readonly passwordChanges: PasswordChangeStore
 }
 
-export interface PasswordParts {
+interface PasswordParts {
   readonly services: PasswordServices
   readonly configuration: Pick<Configuration, 'directoryRoot' | 'chains'>
   readonly directory: VirtualDirectory

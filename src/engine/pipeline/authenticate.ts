@@ -1,8 +1,8 @@
 import type { BegunOutcome, LoginDesk } from '#engine/login/login-desk.ts'
 import type { Chain, ChainOutcome } from '#engine/pipeline/chain.ts'
 import { addHeader, applyResults, type RequestContext, type Step } from '#engine/pipeline/request-context.ts'
-import type { MatchedUrl } from '#engine/pipeline/routes.ts'
-import type { Sessions } from '#engine/session/sessions.ts'
+import type { Application, MatchedUrl } from '#engine/pipeline/routes.ts'
+import type { LiveSession, Sessions } from '#engine/session/sessions.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
@@ -44,8 +44,11 @@ export const authenticate =
       if (instead !== undefined) return instead
       throw refusal(outcome)
     }
+    const { application } = context
     context.subject = outcome.subject
-    await keepSession(sessions, context, outcome)
+    if (application?.cookies !== undefined && outcome.subject.level > 0) {
+      context.session = await startSession(sessions, application, context, outcome)
+    }
     return applyResults(results.auSuccess, context)
   }
 
@@ -70,19 +73,19 @@ function answerPreflight(chain: Chain, context: RequestContext): GatewayResponse
   return undefined
 }
 
-/** For a chain that needed no input. */
-async function keepSession(
+/** For a chain that needed no input. Sets the session's cookie. */
+export async function startSession(
   sessions: Sessions,
+  application: Application,
   context: RequestContext,
-  { sessionId, session: contribution, renewals }: Extract<BegunOutcome, { kind: 'authenticated' }>,
-): Promise<void> {
-  const { application, subject, request, session: before } = context
-  if (application?.cookies === undefined || subject === undefined || subject.level === 0) return
+  { subject, sessionId, session: contribution, renewals }: Extract<BegunOutcome, { kind: 'authenticated' }>,
+): Promise<LiveSession> {
+  const { request, session: before } = context
   const isSame = before?.subject.identity === subject.identity
   const id = sessionId === undefined || (before !== undefined && !isSame) ? {} : { id: sessionId }
   const started = await sessions.start(application, { request, subject, before, contribution, renewals, ...id })
   addHeader(context, 'set-cookie', started.cookie)
-  context.session = started.session
+  return started.session
 }
 
 /** Whether everyone may read here: no chain and no rule applies. */

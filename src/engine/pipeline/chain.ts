@@ -49,7 +49,7 @@ export interface ChainFrame extends ChainStep {
 }
 
 /** How far a chain has come. The place is a link, below the links that include its chain, the outermost first. */
-export interface ChainStanding extends Established {
+export interface ChainPosition extends Established {
   readonly place: readonly ChainFrame[]
 }
 
@@ -59,7 +59,7 @@ export type ChainOutcome =
       readonly kind: 'challenge'
       readonly response: GatewayResponse
       readonly state: JsonObject | undefined
-      readonly standing: ChainStanding
+      readonly position: ChainPosition
     }
   | Rejection
 
@@ -112,8 +112,8 @@ export class ChainRunner {
   }
 
   /** Resumes the chain; the place must be one of this configuration (`linkAt`). */
-  resume(chain: Chain, call: ChainCall, standing: ChainStanding): Promise<ChainOutcome> {
-    return this.#run(chain, call, standing)
+  resume(chain: Chain, call: ChainCall, position: ChainPosition): Promise<ChainOutcome> {
+    return this.#run(chain, call, position)
   }
 
   /** The links of a chain, and of those that it may hand over to. */
@@ -157,8 +157,8 @@ export class ChainRunner {
     return link
   }
 
-  async #run(chain: Chain, call: ChainCall, standing: ChainStanding): Promise<ChainOutcome> {
-    const { place, ...established } = standing
+  async #run(chain: Chain, call: ChainCall, position: ChainPosition): Promise<ChainOutcome> {
+    const { place, ...established } = position
     const progress: Progress = { outer: chain, call, resume: place, ...established }
     const outcome = await this.#runLinks(chain, progress, [])
     if (outcome.kind === 'challenge') return outcome
@@ -188,7 +188,7 @@ export class ChainRunner {
           kind: 'challenge',
           response,
           state,
-          standing: { place, ...establishedBy(progress) },
+          position: { place, ...establishedBy(progress) },
         }
       }
       let rejection: Rejection | undefined

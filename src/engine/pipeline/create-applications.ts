@@ -66,6 +66,7 @@ async function createUrl(application: ApplicationConfig, config: UrlConfig, part
     errors: answering?.errors ?? jsonErrors,
     takesForms: answering?.takesForms ?? false,
     openPaths: config.filters[0]?.openPaths,
+    looks: config.filters.flatMap(({ look }) => look ?? []),
     extendsSession: !config.filters.some((filter) => filter.leavesSession === true),
     results: {
       auSuccess: results(config.results.auSuccess),

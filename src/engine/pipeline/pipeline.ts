@@ -1,12 +1,11 @@
 import { LoginDesk, type LoginServices } from '#engine/login/login-desk.ts'
 import { createLogout, type Logout } from '#engine/login/login-pages.ts'
 import { addressOf, isNavigation, type LoginRoutes, loginPrefix } from '#engine/login/login-routes.ts'
-import { authenticate, refusal, serveOpenPath } from '#engine/pipeline/authenticate.ts'
+import { authenticate, refusal, serveOpenPath, startSession } from '#engine/pipeline/authenticate.ts'
 import type { ChainRunner } from '#engine/pipeline/chain.ts'
-import { addHeader, applyResults, type RequestContext, type Step } from '#engine/pipeline/request-context.ts'
+import { applyResults, type RequestContext, type Step } from '#engine/pipeline/request-context.ts'
 import type { Routes, Url } from '#engine/pipeline/routes.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
-import { requireSamePerson } from '#engine/pipeline/same-person.ts'
 import type { SessionRenewal } from '#engine/session/session-renewal.ts'
 import type { Sessions } from '#engine/session/sessions.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -56,6 +55,7 @@ export type Pipeline = (request: GatewayRequest) => Promise<PipelineAnswer>
 export function createPipeline(parts: PipelineParts): Pipeline {
   const steps = requestSteps(parts, new LoginDesk(parts))
   return async (request) => {
+    request.look = parts.routes.look(request.host)
     const context: RequestContext = { request, headers: {}, errors: jsonErrors }
     try {
       for (const step of steps) {
@@ -75,7 +75,7 @@ export function errorResponse(
   error: GatewayError,
   context: Pick<RequestContext, 'errors' | 'request'>,
 ): GatewayResponse {
-  const { headers, body } = context.errors(error, context.request.id)
+  const { headers, body } = context.errors(error, context.request.id, context.request)
   const retry: Record<string, string> =
     error.retryAfter === undefined ? {} : { 'retry-after': String(error.retryAfter) }
   return {
@@ -212,6 +212,58 @@ function isSameOrigin(request: GatewayRequest): boolean {
 
 const hasOwnHeader = (request: GatewayRequest): boolean => header(request, 'x-requested-with') !== undefined
 
+/** The user of the page that sends a request: their DN, percent-encoded where headers need it. */
+const pageOf = 'x-page-of'
+
+interface SamePersonParts {
+  readonly sessions: Pick<Sessions, 'find'>
+  readonly routes: Pick<Routes, 'at'>
+}
+
+/**
+ * A browser has one cookie for all its tabs. After another user signs in in one of them, the page of another tab
+ * still shows the first user's data and input; requests from it must not run as the second user. Nor may they run
+ * anonymously at a public URL after the session has ended. If such a URL belongs to an application with another
+ * cookie, the session of the page's own application counts.
+ */
+const requireSamePerson =
+  (parts: SamePersonParts): Step =>
+  ({ request, application, session, subject }) => {
+    const person = header(request, pageOf)
+    if (person === undefined || application?.cookies === undefined || subject === undefined) return undefined
+    if (session !== undefined) {
+      if (subject === session.subject) requireOwner(person, subject)
+      return undefined
+    }
+    if (readingMethods.has(request.method) || subject.level > 0) return undefined
+    return requireOwnerElsewhere(person, request, parts)
+  }
+
+function requireOwner(person: string, subject: Subject): void {
+  if (isOwner(person, subject)) return
+  throw new GatewayError('OTHER_PERSON', `the page belongs to another user than the session of "${subject.uid}"`)
+}
+
+/** Half a surrogate pair, which a token may have in a name, can't be percent-encoded. */
+const isOwner = (person: string, { dn, otherNames = [] }: Subject): boolean =>
+  [dn, ...otherNames].some((name) => encodeURIComponent(name.toString().toWellFormed()) === person)
+
+/** By a session of any application at this host whose cookie is in the same request. */
+async function requireOwnerElsewhere(
+  person: string,
+  request: GatewayRequest,
+  { sessions, routes }: SamePersonParts,
+): Promise<undefined> {
+  let other: Subject | undefined
+  for (const application of routes.at(request.host)) {
+    const subject = (await sessions.find(application, request, { use: false }))?.subject
+    if (subject !== undefined && isOwner(person, subject)) return undefined
+    other ??= subject
+  }
+  if (other !== undefined) requireOwner(person, other)
+  throw new GatewayError('AUTH_REQUIRED', 'a change from a page whose session has ended')
+}
+
 interface FilterChainParts {
   readonly chains: ChainRunner
   readonly desk: LoginDesk
@@ -265,17 +317,6 @@ async function requireLogin(
   if (outcome.kind === 'answered') return outcome.response
   if (outcome.kind === 'rejected') throw refusal(outcome)
   if (application === undefined) throw new Error('a login needs a matched request')
-  const { subject, sessionId, session: contribution, renewals } = outcome
-  const isSame = session?.subject.identity === subject.identity
-  const id = sessionId === undefined || (session !== undefined && !isSame) ? {} : { id: sessionId }
-  const started = await sessions.start(application, {
-    request,
-    subject,
-    before: session,
-    contribution,
-    renewals,
-    ...id,
-  })
-  addHeader(context, 'set-cookie', started.cookie)
+  await startSession(sessions, application, context, outcome)
   return seeOther(addressOf(request))
 }

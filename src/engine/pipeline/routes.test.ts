@@ -78,4 +78,16 @@ describe('Routes', () => {
     expect(mount('/v/acme/Users')).toBe('')
     expect(mount('/w/acme')).toBe('')
   })
+
+  test('pages of a host look like the first portal there, and then like the one of every host', () => {
+    const looking = (hosts: string[], ...looks: NonNullable<Url['looks']>): Url => ({ ...url('x', hosts, '/'), looks })
+    const theme = { main: '#123', dark: '#000' }
+    const sites = new Routes([
+      application('a', looking(['*'], { name: 'Everywhere', logo: '/logo.svg' })),
+      application('b', looking(['one.test'], { theme }, { name: 'One' }), looking(['one.test'], { name: 'Later' })),
+    ])
+    expect(sites.look('one.test')).toEqual({ name: 'One', logo: '/logo.svg', theme })
+    expect(sites.look('two.test')).toEqual({ name: 'Everywhere', logo: '/logo.svg' })
+    expect(routes.look('one.test')).toBeUndefined()
+  })
 })

@@ -3,6 +3,7 @@ import type { SafePattern } from '#kernel/safe-pattern.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
+import type { PageLook } from '#sdk/filter/page-look.ts'
 import type { CookieConfig, ResultGroupConfig } from '#sdk/module/configuration.ts'
 
 export type ResultActions = ResultGroupConfig['results']
@@ -34,6 +35,8 @@ export interface Url {
   readonly extendsSession?: boolean | undefined
   /** Paths below the mount that everyone may read, without chain and rules. Each begins and ends with a slash. */
   readonly openPaths?: readonly string[] | undefined
+  /** What its filters contribute to the look of its hosts' pages. */
+  readonly looks?: readonly PageLook[] | undefined
   readonly results: {
     readonly auSuccess: ResultGroupConfig['results'] | undefined
     readonly auFail: ResultGroupConfig['results'] | undefined
@@ -65,6 +68,7 @@ interface HostRoutes {
 export class Routes {
   readonly #hosts = new Map<string, HostRoutes>()
   readonly #applications: readonly Application[]
+  readonly #looks: ReadonlyMap<string, PageLook>
 
   constructor(applications: readonly Application[]) {
     this.#applications = applications
@@ -73,10 +77,16 @@ export class Routes {
         for (const host of url.hosts) this.#add(host, application, url)
       }
     }
+    this.#looks = looksOf(applications.flatMap(({ urls }) => urls))
   }
 
   find(host: string, path: string): MatchedUrl | undefined {
     return this.#findIn(this.#hosts.get(host), path) ?? this.#findIn(this.#hosts.get('*'), path)
+  }
+
+  /** How the pages of the host look; undefined if no filter says it. */
+  look(host: string): PageLook | undefined {
+    return this.#looks.get(host) ?? this.#looks.get('*')
   }
 
   /** The applications with a URL at that host. */
@@ -116,6 +126,17 @@ export class Routes {
     const match = routes.patterns.find(({ url }) => url.pattern?.matches(path))
     return match === undefined ? undefined : { ...match, mount: mountOf(match.url, path) }
   }
+}
+
+/** By host. The first filter that sets a part of the look wins; a host's own filters win over those of `*`. */
+function looksOf(urls: readonly Url[]): ReadonlyMap<string, PageLook> {
+  const looks = new Map<string, PageLook>()
+  for (const { hosts, looks: given = [] } of urls) {
+    for (const look of given) for (const host of hosts) looks.set(host, { ...look, ...looks.get(host) })
+  }
+  const everywhere = looks.get('*')
+  for (const [host, look] of looks) looks.set(host, { ...everywhere, ...look })
+  return looks
 }
 
 /** The match of the expression's group `mount`, if that is the path's beginning in whole segments. */

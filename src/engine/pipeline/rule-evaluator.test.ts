@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { isNamedBy } from '#engine/directory/member-url.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
-import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
+import { storedSubject, storeSubject } from '#engine/session/stored-subject.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry, EntryDirectory } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -122,7 +122,7 @@ describe('RuleEvaluator', () => {
       const lookup = entries.length === 0 ? undefined : parseFilterTemplate('(uid=${sub})')
       const outcome = await linkSubject(token, { ...link, lookup }, 'o=Tremolo', fakeModuleHost({ entries }))
       if (outcome.kind === 'refused') throw new Error(outcome.reason)
-      const found = restoreSubject(storeSubject({ ...outcome.subject, level: 20, chain: 'test' }))
+      const found = storedSubject.parse(storeSubject({ ...outcome.subject, level: 20, chain: 'test' }))
       if (found === undefined) throw new Error('the subject cannot be stored')
       return (await evaluator.decide(found, [rule(scope, text)])).allowed
     }

@@ -2,7 +2,7 @@ import { maskRun, maskStored } from '#engine/preview/masked-secrets.ts'
 import { PreviewLimit, PreviewSteps } from '#engine/preview/preview-steps.ts'
 import { previewTarget } from '#engine/preview/preview-target.ts'
 import { accountOrigin, withNewAccounts } from '#engine/provisioning/new-accounts.ts'
-import { branchPlace } from '#engine/workflow/definition.ts'
+import { branchPlace } from '#engine/workflow/definitions.ts'
 import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { requestObject } from '#engine/workflow/step-context.ts'
 import {
@@ -22,7 +22,7 @@ import type { Target, TargetRequest } from '#sdk/target/target.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import { next, type PreviewContext, type StepEffects, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 
-export interface PreviewLimits {
+interface PreviewLimits {
   readonly millis: number
   readonly steps: number
   /** Of targets and the directory. */
@@ -31,7 +31,7 @@ export interface PreviewLimits {
 
 export const previewLimits: PreviewLimits = { millis: 3_000, steps: 200, reads: 20 }
 
-export interface PreviewParts {
+interface PreviewParts {
   readonly definitions: DefinitionOf
   readonly target: (name: string) => Target
   readonly directory: Pick<Directory, 'search' | 'entry'>

@@ -19,7 +19,7 @@ import {
 } from '#sdk/target/target.ts'
 import { sameLogin, unionOfGroups, withoutGroups } from '#sdk/workflow/workflow-user.ts'
 
-export interface PreviewTargetParts {
+interface PreviewTargetParts {
   readonly name: string
   readonly steps: PreviewSteps
   /** Counts a read; throws when there were too many. */

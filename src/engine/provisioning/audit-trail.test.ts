@@ -18,14 +18,14 @@ function trailWith(own: boolean) {
 
 test('an entry that its transaction wrote is counted and not collected', async () => {
   const { trail, written } = trailWith(true)
-  trail.add(place, mail, await trail.appendWithin({}, place, [mail]))
+  trail.add(place, { ...mail, audited: await trail.appendWithin({}, place, [mail]) })
   expect(written).toMatchObject([{ attribute: 'mail', value: 'ada@x.org', subject: 'ada', target: 'people' }])
   expect({ rows: trail.rows, count: trail.count }).toEqual({ rows: [], count: 1 })
 })
 
 test('an entry of a transaction in another database is collected', async () => {
   const { trail, written } = trailWith(false)
-  trail.add(place, mail, await trail.appendWithin({}, place, [mail]))
+  trail.add(place, { ...mail, audited: await trail.appendWithin({}, place, [mail]) })
   expect(written).toEqual([])
   expect(trail.rows).toMatchObject([{ attribute: 'mail', requestor: 'idp' }])
 })

@@ -30,10 +30,10 @@ export class AuditTrail {
     return this.#count
   }
 
-  /** Counts a change. Collects its entry unless it is `written` already. */
-  add(place: AuditPlace, change: TargetChange, written = false): void {
+  /** Counts a change. Collects its entry unless that is written already. */
+  add(place: AuditPlace, change: TargetChange): void {
     this.#count++
-    if (!written) this.rows.push(this.#row(place, change))
+    if (change.audited !== true) this.rows.push(this.#row(place, change))
   }
 
   /** Writes the entries in the transaction; false if that isn't one of the audit's own database. */

@@ -34,7 +34,7 @@ export function accountOrigin(state: RunProgress, target: string, audit?: Pick<A
       const rows = listed?.rows.filter((row) => isThis(row) && row.attribute !== 'name') ?? []
       const last = rows.toSorted((a, b) => a.time.getTime() - b.time.getTime()).at(-1)
       if (last !== undefined && last.action !== 'delete') return 'yes'
-      return state.intents?.some((intent) => isThis(intent) && intent.action === 'add') ? 'maybe' : 'no'
+      return state.plannedChanges?.some((change) => isThis(change) && change.action === 'add') ? 'maybe' : 'no'
     },
     noteCreated(userID, id) {
       const account = { target, userID, ...(id === undefined ? {} : { id }) }

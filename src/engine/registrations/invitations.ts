@@ -15,7 +15,7 @@ import type {
 import { checkMail, type StepMail } from '#sdk/notifier/mail.ts'
 import type { RegistrationStore } from '#storage/registration-store.ts'
 
-export interface InvitationParts {
+interface InvitationParts {
   readonly store: RegistrationStore
   readonly clock: Clock
 }

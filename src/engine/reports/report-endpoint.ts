@@ -151,7 +151,7 @@ export class Reports implements ReportEndpoint {
       request.signal.addEventListener('abort', stop, { once: true })
       if (request.signal.aborted) throw new GatewayError('REQUEST_TIMEOUT', 'the client is gone')
       const table = new ReportTable(report, cursor, rows[format])
-      const told = (): void => {
+      const finish = (): void => {
         const millis = Math.round(performance.now() - started)
         const { count: found, truncated } = table
         count('done')
@@ -168,11 +168,11 @@ export class Reports implements ReportEndpoint {
       if (format === 'xlsx') {
         const body = await reportXlsx(report, table, timeoutMillis - (performance.now() - started))
         await stop()
-        told()
+        finish()
         return { status: 200, headers, body }
       }
       const pieces = (format === 'csv' ? reportCsv : reportJson)(report, table)
-      return { status: 200, headers, body: streamed(pieces, stop, told, () => count('failed')) }
+      return { status: 200, headers, body: streamed(pieces, stop, finish, () => count('failed')) }
     } catch (error) {
       count('failed')
       await stop()
@@ -197,11 +197,11 @@ export class Reports implements ReportEndpoint {
 function streamed(
   pieces: AsyncGenerator<string>,
   stop: () => Promise<void>,
-  told: () => void,
+  finish: () => void,
   cutOff: () => void,
 ): Readable {
   const body = Readable.from(endedBy(pieces, stop), { objectMode: false })
-  body.once('end', told)
+  body.once('end', finish)
   body.once('close', () => {
     if (!body.readableEnded) cutOff()
     void stop()

@@ -22,7 +22,7 @@ export async function reportXlsx(report: ServedReport, table: ReportTable, timeo
  * OpenUnison's layout: the report's name and description at the top; then each group's fields, one below the other,
  * and its rows.
  */
-export async function sheetLines(report: ServedReport, table: ReportTable): Promise<SheetLine[]> {
+async function sheetLines(report: ServedReport, table: ReportTable): Promise<SheetLine[]> {
   const { name, description, headerFields, dataFields, groupBy } = report
   const plain = (cells: readonly (string | null)[]): SheetLine => ({ cells: cells.map(clean), bold: false })
   const titles: SheetLine = { cells: dataFields.map(clean), bold: true }

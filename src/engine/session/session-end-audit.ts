@@ -2,9 +2,9 @@ import type { AuditEntry } from '#domain/audit.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { newId } from '#kernel/ids.ts'
 
-type Cause = Pick<AuditEntry, 'workflow' | 'requestor'> & Partial<Pick<AuditEntry, 'caller' | 'requestId'>>
+type Cause = Pick<AuditEntry, 'workflow' | 'requestor'> & Partial<Pick<AuditEntry, 'caller' | 'requestId' | 'reason'>>
 
-/** An audit row for each session that ended because its owner's password was changed. */
+/** An audit row for each session that was ended; without a reason, because its owner's password was changed. */
 export function endedRows(ended: readonly EndedSession[], cause: Cause, time = new Date()): AuditEntry[] {
   return ended.map(({ publicId, application, userID }) => ({
     id: newId(),
@@ -16,6 +16,6 @@ export function endedRows(ended: readonly EndedSession[], cause: Cause, time = n
     action: 'delete',
     attribute: 'login',
     value: publicId,
-    reason: 'password changed',
+    reason: cause.reason ?? 'password changed',
   }))
 }

@@ -19,7 +19,7 @@ export interface RenewalTimes {
 
 export const defaultRenewalTimes: RenewalTimes = { everyMillis: 60_000, graceMillis: 900_000 }
 
-export interface RenewalParts {
+interface RenewalParts {
   readonly sessions: Sessions
   readonly directory: Pick<EntryDirectory, 'search'>
   readonly chains: Pick<ChainRunner, 'renew'>

@@ -1,8 +1,9 @@
+import { z } from 'zod'
 import { type Session, sessionExpiry, touchEverySeconds } from '#domain/session.ts'
 import type { ChainStep } from '#engine/pipeline/chain.ts'
 import { readSessionCookie, writeSessionCookie } from '#engine/session/session-cookie.ts'
-import { lookedOf, restoreSessionData, slotsOf, storeSessionData } from '#engine/session/session-data.ts'
-import { storeSubject } from '#engine/session/stored-subject.ts'
+import { endedRows } from '#engine/session/session-end-audit.ts'
+import { storedSteps, storedSubject, storeSteps, storeSubject } from '#engine/session/stored-subject.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
@@ -10,7 +11,8 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
-import { isForbiddenKey, type JsonValue } from '#kernel/json.ts'
+import { isForbiddenKey, isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { SessionAccess, SessionContribution, SessionHandle, SessionView } from '#sdk/auth/session.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import type { Configuration, CookieConfig } from '#sdk/module/configuration.ts'
@@ -35,7 +37,29 @@ export interface SessionStart {
   readonly renewals?: readonly ChainStep[]
 }
 
-export type EndedSession = Pick<SessionView, 'id' | 'application'>
+/** What this process knows of a session's user. */
+interface SessionHolder {
+  /** One object until the next directory check, so that decisions about it can be cached until then. */
+  readonly subject: Subject
+  readonly renewals: readonly ChainStep[]
+  /** When the directory last confirmed the subject, in milliseconds. */
+  readonly looked: number
+  /** The directory did not answer and is not asked again before this time. */
+  readonly retry: number
+}
+
+/** A stored session as the request sees it. Does not have the secret of the cookie; only its hash is stored. */
+export interface LiveSession extends SessionHolder {
+  readonly hashedId: string
+  /** Where it was started. */
+  readonly application: string
+  readonly expires: Date
+  /** When it was read, in milliseconds. */
+  readonly foundAt: number
+  readonly handle: SessionHandle
+}
+
+type EndedSession = Pick<SessionView, 'id' | 'application'>
 
 /** The maximum lifetime of a session, even if it is in use. */
 const absoluteSeconds = 12 * 60 * 60
@@ -93,8 +117,8 @@ export class Sessions {
       (id ?? before.handle.id) === before.handle.id
     const publicId = stepsUp ? before.handle.id : (id ?? newId())
     const old = stepsUp ? await this.#store.find(before.hashedId, now) : undefined
-    const kept = old === undefined ? undefined : restoreSessionData(old.data)
-    const slots: Record<string, string> = { ...kept?.slots }
+    const kept = old && readData(old.data)
+    const slots: Record<string, string> = old === undefined || kept === undefined ? {} : { ...slotsOf(old.data) }
     for (const [slot, value] of Object.entries(contribution.slots ?? {})) {
       slots[slot] = await this.#slots.seal(publicId, slot, value)
     }
@@ -106,15 +130,15 @@ export class Sessions {
       application: application.name,
       owner: subject.identity,
       userID: subject.uid,
-      data: storeSessionData({
-        subject,
-        authenticated: now,
-        looked: now,
-        renewals,
+      data: {
+        subject: storeSubject(subject),
+        authenticated: now.getTime(),
+        looked: now.getTime(),
+        renewals: storeSteps(renewals),
         address: kept?.address ?? request.remoteAddress,
         agent: kept?.agent ?? (header(request, 'user-agent') ?? '').slice(0, maxAgentLength),
         slots,
-      }),
+      },
       created: old?.created ?? now,
       touched: now,
       idleSeconds: idleSecondsOf(config),
@@ -148,7 +172,7 @@ export class Sessions {
 
   async ofOwner(owner: Identity): Promise<readonly SessionView[]> {
     return (await this.#store.ofOwner(owner, this.#clock())).flatMap((session) => {
-      const data = restoreSessionData(session.data)
+      const data = readData(session.data)
       return data === undefined ? [] : [viewOf(session, data)]
     })
   }
@@ -159,6 +183,12 @@ export class Sessions {
 
   endAll(owner: Identity, except: string | undefined): Promise<number> {
     return this.#store.deleteOfOwner(owner, except)
+  }
+
+  endByOperator(owner: Identity, { by, reason, requestId }: OperatorChange, publicId?: string): Promise<number> {
+    const cause = { requestor: by, workflow: { id: '', name: 'console' }, requestId, reason }
+    const now = this.#clock()
+    return this.#store.endAudited(owner, publicId, now, (ended) => endedRows(ended, cause, now))
   }
 
   endMarked(mark: string): Promise<number> {
@@ -198,9 +228,7 @@ export class Sessions {
   async endLinked({ hashedId, handle, application, subject }: LiveSession): Promise<readonly EndedSession[]> {
     const name = subject.link?.dn.key
     const others = name === undefined ? [] : await this.#store.ofOwner(subject.identity, this.#clock())
-    const theirs = others.filter(
-      ({ id, data }) => id !== hashedId && restoreSessionData(data)?.subject.link?.dn.key === name,
-    )
+    const theirs = others.filter(({ id, data }) => id !== hashedId && readData(data)?.subject.link?.dn.key === name)
     const ended: EndedSession[] = []
     for (const session of [{ id: hashedId, publicId: handle.id, application }, ...theirs]) {
       this.#holders.delete(session.id)
@@ -224,10 +252,10 @@ export class Sessions {
     let holder = this.#holders.get(hashedId)
     // Another process may have asked the directory since.
     if (holder === undefined || holder.looked < lookedOf(session.data)) {
-      const data = restoreSessionData(session.data)
+      const data = readData(session.data)
       if (data === undefined) return undefined
-      const { subject, renewals, looked } = data
-      holder = { subject, renewals, looked: looked.getTime(), retry: 0 }
+      const { subject, renewals } = data
+      holder = { subject, renewals, looked: lookedOf(session.data), retry: 0 }
       this.#holders.set(hashedId, holder, sessionExpiry(session))
     }
     const { subject } = holder
@@ -297,6 +325,54 @@ const viewOf = (
   agent,
 })
 
+const minuteMillis = 60_000
+
+/** Sessions as modules may use them. */
+export function createSessionAccess(
+  sessions: Sessions,
+  { applications }: Pick<Configuration, 'applications'>,
+): SessionAccess {
+  const byName = new Map(applications.map((application) => [application.name, application]))
+  return {
+    ofUser: (user) => sessions.ofOwner(user),
+    end: (user, id) => sessions.endOne(user, id),
+    endAll: (user, options) => sessions.endAll(user, options?.except),
+    endByOperator: (user, change, id) => sessions.endByOperator(user, change, id),
+    endMarked: (mark) => sessions.endMarked(mark),
+    minutesLeft: async (name, request) => {
+      const application = byName.get(name)
+      const millis = application === undefined ? undefined : await sessions.millisLeft(application, request)
+      return millis === undefined ? undefined : Math.floor(millis / minuteMillis)
+    },
+  }
+}
+
+/** What a session stores besides its times. */
+const storedData = z.object({
+  subject: storedSubject,
+  authenticated: z.number(),
+  /** The links to ask again with the directory. */
+  renewals: storedSteps.default([]),
+  address: z.string().catch(''),
+  agent: z.string().catch(''),
+})
+
+/** Undefined for anything else, as after a change of format: the session then counts as absent. */
+const readData = (data: JsonObject) => storedData.safeParse(data).data
+
+/** When the directory, or the login, last confirmed the subject, in milliseconds. */
+const lookedOf = ({ looked, authenticated }: JsonObject): number =>
+  Number(typeof looked === 'number' ? looked : authenticated)
+
+/** Encrypted texts by slot. */
+function slotsOf(data: JsonObject): Record<string, string> {
+  const slots: Record<string, string> = Object.create(null)
+  const stored = data['slots']
+  if (stored === undefined || !isJsonObject(stored)) return slots
+  for (const [name, value] of Object.entries(stored)) if (typeof value === 'string') slots[name] = value
+  return slots
+}
+
 const maxSlotBytes = 64 * 1024
 const maxSlots = 32
 const slotName = /^[\w.:-]{1,100}$/
@@ -341,43 +417,3 @@ class SessionSlots {
 }
 
 const ownerOf = (publicId: string, slot: string): string => JSON.stringify([publicId, slot])
-
-/** What this process knows of a session's user. */
-interface SessionHolder {
-  /** One object until the next directory check, so that decisions about it can be cached until then. */
-  readonly subject: Subject
-  readonly renewals: readonly ChainStep[]
-  /** When the directory last confirmed the subject, in milliseconds. */
-  readonly looked: number
-  /** The directory did not answer and is not asked again before this time. */
-  readonly retry: number
-}
-
-/** A stored session as the request sees it. Does not have the secret of the cookie; only its hash is stored. */
-export interface LiveSession extends SessionHolder {
-  readonly hashedId: string
-  /** Where it was started. */
-  readonly application: string
-  readonly expires: Date
-  /** When it was read, in milliseconds. */
-  readonly foundAt: number
-  readonly handle: SessionHandle
-}
-
-const minuteMillis = 60_000
-
-/** Sessions as modules may use them. */
-export function createSessionAccess(sessions: Sessions, { applications }: Configuration): SessionAccess {
-  const byName = new Map(applications.map((application) => [application.name, application]))
-  return {
-    ofUser: (user) => sessions.ofOwner(user),
-    end: (user, id) => sessions.endOne(user, id),
-    endAll: (user, options) => sessions.endAll(user, options?.except),
-    endMarked: (mark) => sessions.endMarked(mark),
-    minutesLeft: async (name, request) => {
-      const application = byName.get(name)
-      const millis = application === undefined ? undefined : await sessions.millisLeft(application, request)
-      return millis === undefined ? undefined : Math.floor(millis / minuteMillis)
-    },
-  }
-}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { restoreSubject, storeSubject } from '#engine/session/stored-subject.ts'
+import { storedSubject, storeSubject } from '#engine/session/stored-subject.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { directoryLink } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -35,18 +35,18 @@ describe('a subject survives storing', () => {
   ])('found by %s', (_, filter) => {
     const one = linked(filter ?? plain)
     expect(filter).toBeDefined()
-    expect(restoreSubject(kept(one))).toEqual(one)
+    expect(storedSubject.parse(kept(one))).toEqual(one)
   })
 
   test('without a link, and with one that has no attribute for the login', () => {
     const stranger = { ...subject('uid=ada,o=Tremolo'), otherNames: [] }
-    expect(restoreSubject(kept(stranger))).toEqual(stranger)
+    expect(storedSubject.parse(kept(stranger))).toEqual(stranger)
     const link = directoryLink(entry, { filter: plain, uidAttr: undefined })
-    expect(restoreSubject(kept({ ...stranger, link }))).toEqual({ ...stranger, link })
+    expect(storedSubject.parse(kept({ ...stranger, link }))).toEqual({ ...stranger, link })
   })
 })
 
 test.each([{ link: 1 }, { link: {} }, { link: { dn: 'o=x', filter: '(uid=ada)', uidAttr: 'uid', added: [] } }])(
   'a subject with an invalid link is invalid: %j',
-  (damage) => expect(restoreSubject({ ...kept(linked(plain)), ...damage })).toBeUndefined(),
+  (damage) => expect(storedSubject.safeParse({ ...kept(linked(plain)), ...damage }).success).toBe(false),
 )

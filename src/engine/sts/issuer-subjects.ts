@@ -12,7 +12,7 @@ import { verifyServiceAccountToken } from '#protocols/kubernetes/service-account
 import { longestSubjectToken } from '#protocols/sts/token-exchange.ts'
 import type { SubjectIssuer, TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 
-export interface IssuerSubjectParts {
+interface IssuerSubjectParts {
   readonly clock: Clock
   readonly log: Logger
   /** How long keys are cached; the default if absent. */

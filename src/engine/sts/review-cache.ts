@@ -2,7 +2,7 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
-export interface ReviewCacheOptions {
+interface ReviewCacheOptions {
   readonly clock: Clock
   /** How many different queries run at once; the others wait. */
   readonly atOnce?: number

@@ -28,7 +28,7 @@ import type { Target } from '#sdk/target/target.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 /** What outlives a configuration. */
-export interface IssuingState {
+interface IssuingState {
   readonly lastAnswers: Map<string, number>
   readonly refused: BoundedCache<true>
   readonly rates: RateLimit
@@ -46,9 +46,9 @@ export const createIssuingState = (clock: Clock, parts: Omit<BreakerParts, 'cloc
 })
 
 /** The outcomes of an endpoint's exchanges, for metrics. */
-export type ExchangeOutcome = 'issued' | 'refused' | 'failed'
+type ExchangeOutcome = 'issued' | 'refused' | 'failed'
 
-export interface IssuingParts {
+interface IssuingParts {
   readonly clock: Clock
   readonly log: Logger
   readonly audit: Pick<AuditStore, 'append'>
@@ -61,7 +61,7 @@ export interface IssuingParts {
   count?(endpoint: string, outcome: ExchangeOutcome, reason: string): void
 }
 
-export interface IssuingEndpoint {
+interface IssuingEndpoint {
   readonly endpoint: TokenEndpoint
   readonly rules: readonly Rule[]
   readonly claims: Mapping
@@ -83,8 +83,10 @@ export class TokenIssuing implements TokenService {
   readonly #validation: WorkloadValidation
   readonly #issuerSubjects: IssuerSubjects
   readonly #commits: SharedAudit
-  /** One for each endpoint: a cluster that does not answer delays its own workloads only. */
-  /** Serves a burst in order; more concurrency would finish no sooner and use memory. */
+  /**
+   * By endpoint, so that a cluster that does not answer delays its own workloads only. Serves a burst in order; more
+   * concurrency would finish no sooner and use memory.
+   */
   readonly #queue = new KeyedQueue({ width: 64, maxPerKey: 10_064, waitMillis: 8_000, refuse: busy })
   readonly #audit: DecisionAudit
 

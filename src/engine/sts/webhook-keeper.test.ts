@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes, X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { keyOwners } from '#engine/keys/token-key-pair.ts'
-import { keepWebhookTls, tellApiServer, type WebhookObjects } from '#engine/sts/webhook-keeper.ts'
+import { keepWebhookTls, registerWebhook, type WebhookObjects } from '#engine/sts/webhook-keeper.ts'
 import { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
@@ -77,7 +77,7 @@ class Fixture {
       service: { namespace: 'gatehouse', name: 'gatehouse-webhook', port: 443, path: '/sts/inject' },
     }
     const webhook = { name: 'gatehouse-sts', labels, client, ownNamespace: 'gatehouse' }
-    await tellApiServer(this.options, tls, webhook, this.objects)
+    await registerWebhook(this.options, tls, webhook, this.objects)
     return tls.server.certificate
   }
 }

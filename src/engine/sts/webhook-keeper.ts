@@ -1,18 +1,19 @@
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { ClusterObject } from '#kernel/cluster.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type WebhookOptions, webhookConfiguration } from '#protocols/admission/webhook-configuration.ts'
 import {
   authoritiesOf,
-  type KeptAuthority,
-  type KeptCertificate,
   renewWebhookTls,
-  toldOf,
+  type StoredAuthority,
+  type StoredCertificate,
   type WebhookTls,
+  withRegistration,
 } from '#protocols/admission/webhook-tls.ts'
 import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
-import type { ClusterObject, ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
+import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 import type { KeyStore } from '#storage/key-store.ts'
 
 export interface WebhookKeeperOptions {
@@ -43,7 +44,7 @@ export function keepWebhookTls(options: WebhookKeeperOptions): Promise<WebhookTl
 }
 
 /** Writes the CA bundle into the API server's webhook configuration, and records that it knows the CAs. */
-export async function tellApiServer(
+export async function registerWebhook(
   options: WebhookKeeperOptions,
   tls: WebhookTls,
   webhook: Omit<WebhookOptions, 'certificates'>,
@@ -51,11 +52,12 @@ export async function tellApiServer(
 ): Promise<void> {
   const wanted = webhookConfiguration({ ...webhook, certificates: authoritiesOf(tls) })
   await untilWritten(() => keepConfiguration(webhook.name, wanted, objects))
-  if (toldOf(tls, options.clock()) === tls) return
-  const told = new Set(tls.authorities.map(({ certificate }) => certificate))
+  if (withRegistration(tls, options.clock()) === tls) return
+  const registered = new Set(tls.authorities.map(({ certificate }) => certificate))
   await changeTls(options, (present) => {
-    if (present === undefined || !present.authorities.every(({ certificate }) => told.has(certificate))) return present
-    return toldOf(present, options.clock())
+    if (present === undefined || !present.authorities.every(({ certificate }) => registered.has(certificate)))
+      return present
+    return withRegistration(present, options.clock())
   })
 }
 
@@ -118,15 +120,17 @@ async function readTls({ sealed }: JsonObject, box: SecretBox): Promise<WebhookT
 const damaged = (): GatewayError => new GatewayError('INTERNAL', 'the stored certificates of the webhook are damaged')
 
 const toJson = ({ authorities, server }: WebhookTls): JsonObject => ({
-  authorities: authorities.map(({ told, ...kept }) => (told === undefined ? { ...kept } : { ...kept, told })),
+  authorities: authorities.map(({ registered, ...kept }) =>
+    registered === undefined ? { ...kept } : { ...kept, registered },
+  ),
   server: { ...server },
 })
 
-const isKept = (value: unknown): value is JsonObject & KeptCertificate =>
+const isKept = (value: unknown): value is JsonObject & StoredCertificate =>
   isJsonObject(value) && typeof value['certificate'] === 'string' && typeof value['privateKey'] === 'string'
 
-const isAuthority = (value: unknown): value is JsonObject & KeptAuthority =>
-  isKept(value) && (value['told'] === undefined || typeof value['told'] === 'number')
+const isAuthority = (value: unknown): value is JsonObject & StoredAuthority =>
+  isKept(value) && (value['registered'] === undefined || typeof value['registered'] === 'number')
 
 async function untilWritten<T>(attempt: () => Promise<T>): Promise<T> {
   for (let left = attempts - 1; ; left -= 1) {

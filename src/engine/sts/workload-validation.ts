@@ -4,6 +4,7 @@ import type { Workload } from '#engine/sts/workload.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
+import type { AccountTokenVerdict, TokenReview, VerifiedAccountToken } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
 import { withoutTokens } from '#kernel/redaction.ts'
@@ -11,14 +12,9 @@ import { longestSubjectToken, oauthRefusal } from '#protocols/sts/token-exchange
 import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 import { serviceAccountOf, workloadAttributes } from '#sdk/target/service-account.ts'
 import type { Target } from '#sdk/target/target.ts'
-import {
-  type AccountTokenVerdict,
-  type TokenReview,
-  type VerifiedAccountToken,
-  verifiesAccountTokens,
-} from '#sdk/target/token-review.ts'
+import { verifiesAccountTokens } from '#sdk/target/token-review.ts'
 
-export interface ValidationParts {
+interface ValidationParts {
   readonly clock: Clock
   /** The Kubernetes target of that name. */
   target(name: string): Target

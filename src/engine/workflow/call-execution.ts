@@ -1,39 +1,44 @@
-import type { RunClaim, StepRecord } from '#domain/run.ts'
-import type { AuditPlace, AuditTrail } from '#engine/provisioning/audit-trail.ts'
+import type { RunClaim } from '#domain/run.ts'
+import type { PortalLinks } from '#engine/mail/mail-links.ts'
 import { ClaimKeeper } from '#engine/workflow/claim-keeper.ts'
-import { type Intent, intentsOf, isRefusedCall, unreported } from '#engine/workflow/intents.ts'
-import { CollectedEffects, type PasswordNotes, runEffects, type StepRequests } from '#engine/workflow/run-effects.ts'
-import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
+import {
+  type ExecutedSteps,
+  executeSteps,
+  failureOf,
+  logFailure,
+  messageOf,
+  type RunKeeper,
+  type StepParts,
+  type StepPlan,
+} from '#engine/workflow/execute-steps.ts'
+import { type PlannedChange, unreported } from '#engine/workflow/planned-changes.ts'
+import { type PasswordNotes, runEffects } from '#engine/workflow/run-effects.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
-import { auditTrail, stepContext } from '#engine/workflow/step-context.ts'
-import { StepLog } from '#engine/workflow/step-log.ts'
 import { endedCallForm, headOf, lostCallForm, newRunOf } from '#engine/workflow/stored-form.ts'
-import { type DefinitionOf, type Position, type WaitOutcome, walk } from '#engine/workflow/walk.ts'
-import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
+import { taskOf, type WaitOutcome } from '#engine/workflow/walk.ts'
+import type { ApprovalOpener } from '#engine/workflow/workflow-services.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { TargetChange } from '#sdk/target/target.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
-import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import type { IdempotentAnswer } from '#storage/idempotency-store.ts'
-import type { FirstState, NewRun, NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
+import type { NewRun, NextState, RunEffects } from '#storage/runs/run-commit.ts'
 
 /** How long the rest of the run may take after a password was written, before its process counts as dead. */
 const leasesOfPassword = 4
 
-export interface CallParts {
-  readonly services: WorkflowServices
-  readonly definitions: DefinitionOf
+const readyNow = { state: 'ready', due: { inMillis: 0 }, attempt: 0 } as const
+
+interface CallParts extends StepParts {
   readonly approvals: ApprovalOpener
   prepare(call: WorkflowCall): Promise<NewRun>
   /** Lets a worker continue the run after it is stored. */
   saveDefinitions(): Promise<void>
   readonly deadline: Date | undefined
-  /** The target's changes and their audit are one commit. */
-  auditsWithin(target: string): boolean
+  /** Pages of the portal, for mails. */
+  readonly pages: PortalLinks | undefined
   /** The run can be read after it has ended. */
   readonly kept: boolean
   /** What to store of the response. */
@@ -41,56 +46,90 @@ export interface CallParts {
 }
 
 /**
- * Executes a run within its call. One that does not wait is never stored: its changes are in the audit, and the
- * effects of its steps are committed in one transaction at its end. One that has to wait is stored at that point.
+ * Executes a run within its call. Most such runs are never stored: their changes are in the audit, and the effects
+ * of all steps are one transaction at the end. A run that has to wait is stored at that point. A run that is about
+ * to change a target whose audit is not the same commit is stored with its planned changes: if the process dies,
+ * the worker that claims the run finds out whether they were made, and ends it, since no caller waits for the
+ * response.
  */
-export class CallExecution {
+export class CallExecution implements RunKeeper {
   readonly #state: RunProgress
   readonly #parts: CallParts
-  readonly #trail: AuditTrail
-  readonly #record: CallRecord
-  readonly #requests: StepRequests[] = []
-  readonly #log = new StepLog()
+  /** The claim on the stored run. */
+  #claim: RunClaim | undefined
+  #keeper: ClaimKeeper | undefined
+  /** The latest planned changes. */
+  #planned: readonly PlannedChange[] = []
+  /** The run has to wait for an approval without approvers. */
+  #undecidable = false
 
   constructor(state: RunProgress, parts: CallParts) {
     this.#state = state
     this.#parts = parts
-    const { services, kept, deadline } = parts
-    this.#trail = auditTrail(state, services.audit)
-    this.#record = new CallRecord(state, { services, trail: this.#trail, kept, deadline })
   }
 
   async run(): Promise<WorkflowResult> {
     const { services } = this.#parts
     const { id, workflow } = this.#state
-    let wait: WaitOutcome | undefined
+    const executed = await executeSteps(this.#state, this.#parts, this)
+    const { end, trail, log } = executed
+    const waits = end.kind === 'wait'
+    const result: WorkflowResult = { id, status: waits ? 'waiting' : 'completed', changes: trail.count }
     let failure: GatewayError | undefined
     try {
-      wait = await walk(this.#state, this.#parts.definitions, (position) => this.#runTask(position))
-      if (wait !== undefined) await this.#store(wait)
+      if (end.kind === 'failed') throw end.error
+      if (waits) await this.#store(end.waiting, executed, result)
     } catch (error) {
       failure = failureOf(this.#state, error)
       logFailure(services.log, this.#state, failure)
     }
-    this.#log.report(services.observer, workflow)
-    const result: WorkflowResult = {
-      id,
-      status: wait === undefined ? 'completed' : 'waiting',
-      changes: this.#trail.count,
-    }
-    if (wait === undefined || failure !== undefined) failure = await this.#end(result, failure)
+    log.report(services.observer, workflow)
+    if (!waits || failure !== undefined) failure = await this.#end(executed, result, failure)
     if (failure !== undefined) throw failure
     return result
   }
 
-  readonly #intend = (place: AuditPlace, changes: readonly TargetChange[]): Promise<void> =>
-    this.#record.intend(place, changes)
+  keep(): void {}
+
+  commitsAfter(): boolean {
+    return false
+  }
+
+  /** Stored together with the audit of earlier changes. */
+  async planChanges({ latest, trail }: StepPlan): Promise<void> {
+    const { services, deadline } = this.#parts
+    const { runs, leaseMillis, log } = services
+    const audit = [...trail.rows]
+    const data = lostCallForm(this.#state, latest)
+    const next = { state: 'running', leaseMillis } as const
+    if (this.#claim === undefined) {
+      await runs.start({ ...headOf(this.#state, deadline), data, state: next, touched: true }, { effects: { audit } })
+      this.#claim = { id: this.#state.id, fence: 1 }
+      this.#keeper = new ClaimKeeper(runs, this.#claim, { leaseMillis, stepMillis: leaseMillis }, log)
+    } else {
+      await this.#commit(this.#claim, next, { data }, { audit })
+    }
+    trail.rows.splice(0, audit.length)
+    this.#planned = latest
+  }
+
+  /** The caller can't fix an approval without approvers, so the run is stored anyway; a worker turns it into an incident. */
+  async prepareWait(wait: WaitOutcome): Promise<Waiting> {
+    const { approvals, deadline } = this.#parts
+    try {
+      return await prepareWait(this.#state, wait, approvals, deadline)
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'NO_APPROVERS') throw error
+      this.#undecidable = true
+      return { timers: [] }
+    }
+  }
 
   /**
    * No process continues this run if this one dies, so the effects of a password change are recorded before the
    * write.
    */
-  readonly #passwords: PasswordNotes = {
+  readonly passwords: PasswordNotes = {
     begin: ({ logins, owners }) => {
       const { passwordChanges, leaseMillis } = this.#parts.services
       const { id, workflow, requestor, session } = this.#state
@@ -115,104 +154,119 @@ export class CallExecution {
     written: () => this.#parts.services.crash('after-target-call'),
   }
 
-  #runTask(position: Position): TaskOutcome | Promise<TaskOutcome> {
-    const started = Date.now()
-    const number = this.#state.steps
-    const effects = new CollectedEffects(this.#passwords)
-    const { services } = this.#parts
-    const { log, clock, audit } = services
-    const note = (outcome: string): void => {
-      this.#log.add({ number, position, started, ended: Date.now(), outcome })
-    }
-    const ended = (outcome: TaskOutcome): TaskOutcome => {
-      note(outcome.kind)
-      this.#record.learned()
-      if (!effects.isEmpty) this.#requests.push({ step: number, effects })
-      return outcome
-    }
-    const failed = (error: unknown): never => {
-      note('failed')
-      throw error
-    }
-    try {
-      const context = stepContext(this.#state, position, {
-        log,
-        clock,
-        audit,
-        trail: this.#trail,
-        effects,
-        auditsWithin: this.#parts.auditsWithin,
-        intend: this.#intend,
-      })
-      const outcome = position.step.task.run(context)
-      return 'kind' in outcome ? ended(outcome) : outcome.then(ended, failed)
-    } catch (error) {
-      return failed(error)
-    }
-  }
-
   /** The run, its steps, its audit and what it waits for are one transaction. */
-  async #store(wait: WaitOutcome): Promise<void> {
-    const { services, deadline, prepare, saveDefinitions } = this.#parts
-    const { id } = this.#state
-    const { approval, timers, undecidable } = await this.#waiting(wait)
+  async #store({ approval, timers }: Waiting, executed: ExecutedSteps, result: WorkflowResult): Promise<void> {
+    const { services, deadline, prepare, saveDefinitions, pages } = this.#parts
+    const { trail, requests, log } = executed
     const run = await newRunOf(this.#state, services.secrets, deadline)
     await saveDefinitions()
-    const answer = this.#parts.answer({ id, status: 'waiting', changes: this.#trail.count })
+    const answer = this.#parts.answer(result)
     const effects: RunEffects = {
-      ...(await runEffects(this.#state, this.#requests, prepare)),
-      steps: this.#log.take(1),
-      audit: this.#trail.rows,
+      ...(await runEffects(this.#state, requests, prepare, pages)),
+      steps: log.take(1),
+      audit: trail.rows,
       timers,
-      ...(answer === undefined ? {} : { answer }),
+      ...(answer && { answer }),
     }
-    const touched = this.#trail.count > 0
+    const touched = trail.count > 0
+    const waiting = { state: 'waiting', ...(approval && { approval }) } as const
     services.crash('before-commit')
-    if (this.#record.claim !== undefined) {
-      const next: NextState = undecidable
-        ? { state: 'ready', due: { inMillis: 0 }, attempt: 0 }
-        : { state: 'waiting', ...(approval === undefined ? {} : { approval }) }
-      await this.#record.leave(next, { ...run, touched }, effects)
+    if (this.#claim !== undefined) {
+      this.#keeper?.end()
+      await this.#commit(this.#claim, this.#undecidable ? readyNow : waiting, { ...run, touched }, effects)
     } else {
-      const state: FirstState = undecidable ? { state: 'ready', due: { inMillis: 0 } } : { state: 'waiting' }
-      await services.runs.start(
-        { ...run, state, touched },
-        { effects, ...(approval === undefined ? {} : { approval }) },
-      )
+      const state = this.#undecidable ? readyNow : ({ state: 'waiting' } as const)
+      await services.runs.start({ ...run, state, touched }, { effects, ...(approval && { approval }) })
     }
     services.crash('after-commit')
   }
 
-  /** The caller can't fix an approval without approvers, so the run is stored anyway; a worker turns it into an incident. */
-  async #waiting(wait: WaitOutcome): Promise<Waiting & { readonly undecidable: boolean }> {
-    const { approvals, deadline } = this.#parts
-    try {
-      return { ...(await prepareWait(this.#state, wait, approvals, deadline)), undecidable: false }
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NO_APPROVERS') throw error
-      return { timers: [], undecidable: true }
-    }
-  }
-
   /** Also for a failed run: the audit has its earlier changes, and access that it granted expires. */
-  async #end(result: WorkflowResult, failed: GatewayError | undefined): Promise<GatewayError | undefined> {
-    const { prepare } = this.#parts
-    const audit = this.#trail.rows
+  async #end(
+    executed: ExecutedSteps,
+    result: WorkflowResult,
+    failed: GatewayError | undefined,
+  ): Promise<GatewayError | undefined> {
+    this.#keeper?.end()
+    const { trail, requests } = executed
     let failure = failed
     let effects: RunEffects = {}
     try {
-      if (this.#requests.length > 0) effects = await runEffects(this.#state, this.#requests, prepare)
+      const { prepare, kept, pages } = this.#parts
+      effects = await runEffects(this.#state, requests, prepare, kept ? pages : undefined)
     } catch (error) {
       failure ??= failureOf(this.#state, error)
     }
     const answer = failure === undefined ? this.#parts.answer(result) : undefined
+    const all = { ...effects, audit: trail.rows, ...(answer && { answer }) }
     try {
-      const all = answer === undefined ? { ...effects, audit } : { ...effects, audit, answer }
-      await this.#record.end(failure, all, () => this.#log.take(1))
+      if (this.#claim === undefined) await this.#endUnstored(executed, failure, all)
+      else await this.#endStored(this.#claim, executed, failure, all)
       return failure
     } catch (error) {
       return this.#unaudited(error, failure)
     }
+  }
+
+  /** All effects of the run are one transaction, with its end if the run can be read later. */
+  async #endUnstored(
+    { trail, log }: ExecutedSteps,
+    failure: GatewayError | undefined,
+    effects: RunEffects,
+  ): Promise<void> {
+    const { services, kept, deadline } = this.#parts
+    const { audit = [], ...others } = effects
+    if (kept) {
+      const head = headOf(this.#state, deadline)
+      const run = { ...head, data: endedCallForm, state: this.#endState(failure), touched: trail.count > 0 }
+      await services.runs.start(run, { effects: { ...effects, steps: log.take(1) } })
+    } else if (Object.keys(others).length > 0) await services.runs.record(effects)
+    else if (audit.length > 0) await services.audit.append(audit)
+  }
+
+  async #endStored(
+    run: RunClaim,
+    { open, trail, log }: ExecutedSteps,
+    failure: GatewayError | undefined,
+    effects: RunEffects,
+  ): Promise<void> {
+    const { services, kept } = this.#parts
+    const unknown = open.length === 0 ? [] : unreported(this.#planned, trail.rows)
+    const end = this.#endState(failure)
+    const withSteps = (): RunEffects => ({ ...effects, steps: log.take(1) })
+    try {
+      // It is unknown whether the target made the change, so a worker finds out, as after a crash.
+      if (end.state === 'failed' && unknown.length > 0) {
+        const data = lostCallForm(this.#state, unknown, end.incident)
+        await this.#commit(run, readyNow, { data }, withSteps())
+      } else if (kept) await this.#commit(run, end, { data: endedCallForm }, withSteps())
+      else await services.runs.record({ ...effects, forgets: run })
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'VERSION_MISMATCH') throw error
+      // Another worker counted this process as dead. Add only the entries that it has not written.
+      const { rows } = await services.audit.list({ workflowId: run.id, limit: 500 })
+      await services.runs.record({ ...effects, audit: unreported(effects.audit ?? [], rows) })
+    }
+  }
+
+  async #commit(
+    run: RunClaim,
+    next: NextState,
+    { data, secret, touched = true }: Pick<NewRun, 'data' | 'secret' | 'touched'>,
+    effects: RunEffects,
+  ): Promise<void> {
+    const form = { data, touched, ...(secret === undefined ? {} : { secret }) }
+    const state = await this.#parts.services.runs.commit({ run, next, effects, ...form })
+    // The run was cancelled before the next change.
+    if (next.state === 'running' && state !== 'running') {
+      throw new GatewayError('CONFLICT', `the run ${run.id} was cancelled`, { publicText: 'The run was cancelled.' })
+    }
+  }
+
+  #endState(failure: GatewayError | undefined) {
+    if (failure === undefined) return { state: 'completed' } as const
+    const incident = { task: taskOf(this.#state), code: failure.code, message: messageOf(failure).slice(0, 2_000) }
+    return { state: 'failed', incident } as const
   }
 
   #unaudited(error: unknown, failure: GatewayError | undefined): GatewayError {
@@ -230,133 +284,3 @@ export class CallExecution {
 
 /** The stored form of a response. */
 export const resultToJson = ({ id, status, changes }: WorkflowResult): JsonObject => ({ id, status, changes })
-
-interface CallRecordParts {
-  readonly services: WorkflowServices
-  readonly trail: AuditTrail
-  /** The run can be read after it has ended. */
-  readonly kept: boolean
-  readonly deadline: Date | undefined
-}
-
-/**
- * The stored part of a run that is executed within its call. Most runs are never stored. A run that is about to
- * change a target whose audit is not the same commit is stored with its planned changes: if the process dies, the
- * worker that claims the run finds out whether they were made, and ends it, since no caller waits for the response.
- */
-class CallRecord {
-  readonly #state: RunProgress
-  readonly #parts: CallRecordParts
-  #claim: RunClaim | undefined
-  #keeper: ClaimKeeper | undefined
-  /** Planned changes of the current task without a known outcome. */
-  #open: readonly Intent[] = []
-
-  constructor(state: RunProgress, parts: CallRecordParts) {
-    this.#state = state
-    this.#parts = parts
-  }
-
-  /** The claim on the stored run; undefined while it is not stored. */
-  get claim(): RunClaim | undefined {
-    return this.#claim
-  }
-
-  /** Durable before the target is called, together with the audit of earlier changes. */
-  async intend(place: AuditPlace, changes: readonly TargetChange[]): Promise<void> {
-    if (changes.length === 0) return
-    const { services, trail } = this.#parts
-    const { runs, leaseMillis } = services
-    const audit = [...trail.rows]
-    const intents = intentsOf(trail, place, changes)
-    const data = lostCallForm(this.#state, intents)
-    if (this.#claim === undefined) {
-      const run: NewRun = {
-        ...headOf(this.#state, this.#parts.deadline),
-        data,
-        state: { state: 'running', leaseMillis },
-        touched: true,
-      }
-      await runs.start(run, { effects: { audit } })
-      this.#claim = { id: this.#state.id, fence: 1 }
-      this.#keeper = new ClaimKeeper(runs, this.#claim, { leaseMillis, stepMillis: leaseMillis }, services.log)
-    } else {
-      await this.#goOn({ state: 'running', leaseMillis }, data, { audit })
-    }
-    trail.rows.splice(0, audit.length)
-    this.#open = intents
-  }
-
-  /** The current task has ended and reported all its changes. */
-  learned(): void {
-    this.#open = []
-  }
-
-  /** The run leaves its call, to wait or to be executed by a worker. */
-  async leave(next: NextState, { data, secret, touched }: NewRun, effects: RunEffects): Promise<void> {
-    this.#keeper?.end()
-    if (this.#claim === undefined) throw new Error('the run is not stored')
-    const form = { data, touched: touched ?? true, ...(secret === undefined ? {} : { secret }) }
-    await this.#parts.services.runs.commit({ run: this.#claim, next, effects, ...form })
-  }
-
-  /** All effects of the run are one transaction, with its end if the run can be read later. */
-  async end(failure: GatewayError | undefined, effects: RunEffects, steps: () => StepRecord[]): Promise<void> {
-    this.#keeper?.end()
-    const { services, kept, trail } = this.#parts
-    const { audit = [], ...others } = effects
-    if (this.#claim !== undefined) return await this.#endStored(failure, effects, steps)
-    if (kept) {
-      const state = endState(this.#state, failure)
-      const run: NewRun = {
-        ...headOf(this.#state, this.#parts.deadline),
-        data: endedCallForm,
-        state,
-        touched: trail.count > 0,
-      }
-      await services.runs.start(run, { effects: { ...effects, steps: steps() } })
-    } else if (Object.keys(others).length > 0) await services.runs.record(effects)
-    else if (audit.length > 0) await services.audit.append(audit)
-  }
-
-  async #endStored(failure: GatewayError | undefined, effects: RunEffects, steps: () => StepRecord[]): Promise<void> {
-    const { services, kept } = this.#parts
-    const run = this.#claim
-    if (run === undefined) return
-    const open = failure === undefined || isRefusedCall(failure) ? [] : unreported(this.#open, this.#parts.trail.rows)
-    const failed = endState(this.#state, failure)
-    try {
-      // It is unknown whether the target made the change, so a worker finds out, as after a crash.
-      if (failed.state === 'failed' && open.length > 0) {
-        const later = { state: 'ready', due: { inMillis: 0 }, attempt: 0 } as const
-        await this.#goOn(later, lostCallForm(this.#state, open, failed.incident), { ...effects, steps: steps() })
-      } else if (kept) await this.#goOn(failed, endedCallForm, { ...effects, steps: steps() })
-      else await services.runs.record({ ...effects, forgets: run })
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'VERSION_MISMATCH') throw error
-      // Another worker counted this process as dead. Add only the entries that it has not written.
-      const { rows } = await services.audit.list({ workflowId: run.id, limit: 500 })
-      await services.runs.record({ ...effects, audit: unreported(effects.audit ?? [], rows) })
-    }
-  }
-
-  async #goOn(next: NextState, data: JsonObject, effects: RunEffects): Promise<void> {
-    if (this.#claim === undefined) return
-    const step: StepCommit = { run: this.#claim, next, data, touched: true, effects }
-    const state = await this.#parts.services.runs.commit(step)
-    // The run was cancelled before the next change.
-    if (next.state === 'running' && state !== 'running') {
-      throw new GatewayError('CONFLICT', `the run ${this.#claim.id} was cancelled`, {
-        publicText: 'The run was cancelled.',
-      })
-    }
-  }
-}
-
-function endState(state: RunProgress, failure: GatewayError | undefined): { state: 'completed' } | FailedState {
-  if (failure === undefined) return { state: 'completed' }
-  const { code } = failure
-  return { state: 'failed', incident: { task: taskOf(state), code, message: messageOf(failure).slice(0, 2_000) } }
-}
-
-type FailedState = Extract<NextState, { state: 'incident' | 'failed' }> & { readonly state: 'failed' }

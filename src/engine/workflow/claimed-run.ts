@@ -4,15 +4,23 @@ import type { ClaimedRun, Incident, RunState } from '#domain/run.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { ClaimLost } from '#engine/workflow/claim-keeper.ts'
-import { type Intent, unreported } from '#engine/workflow/intents.ts'
+import {
+  type ExecutedSteps,
+  failureOf,
+  logFailure,
+  messageOf,
+  type RunKeeper,
+  type StepLog,
+  type StepPlan,
+  type StepRun,
+  type StepsEnd,
+} from '#engine/workflow/execute-steps.ts'
+import { type PlannedChange, plannedToJson, unreported } from '#engine/workflow/planned-changes.ts'
 import { type RetryLimits, retryDelay } from '#engine/workflow/retry-policy.ts'
 import { startedCall } from '#engine/workflow/run-call.ts'
 import { runEffects } from '#engine/workflow/run-effects.ts'
-import { failureOf, logFailure, messageOf, taskOf } from '#engine/workflow/run-failure.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import { newAccountIn, type SavedRun, signalFromJson } from '#engine/workflow/saved-run.ts'
-import type { BatchEnd, StepBatch } from '#engine/workflow/step-batch.ts'
-import type { StepLog } from '#engine/workflow/step-log.ts'
+import { newAccountIn, type SavedRun, saveRun, signalFromJson } from '#engine/workflow/saved-run.ts'
 import {
   isWithinCall,
   RunSealer,
@@ -21,17 +29,19 @@ import {
   restoreStoredRun,
   type StoredForm,
 } from '#engine/workflow/stored-form.ts'
+import { taskOf } from '#engine/workflow/walk.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import type { Workflows } from '#engine/workflow/workflows.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import { AnotherSubject } from '#sdk/workflow/runs.ts'
+import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { NextState, RunEffects, StepCommit } from '#storage/runs/run-commit.ts'
 
 /** Runs `work` with the workflows of the current configuration, which stay open until it ends. */
 export type UseWorkflows = <T>(work: (workflows: Workflows) => Promise<T>) => Promise<T>
 
-export interface ClaimedRunParts {
+interface ClaimedRunParts {
   readonly services: WorkflowServices
   readonly use: UseWorkflows
   readonly retries: RetryLimits
@@ -126,10 +136,7 @@ export class ClaimedRunExecution {
     const attempt = this.#attempt
     const { services, retries, leaseMillis } = this.#parts
     if (cancel !== undefined) return { state: 'running', leaseMillis }
-    if (deadline !== undefined && deadline <= services.clock()) {
-      const incident = { task: 'start', code: 'DEADLINE', message: 'the deadline of the run has passed' }
-      return { state: 'failed', incident }
-    }
+    if (deadline !== undefined && deadline <= services.clock()) return { state: 'expired' }
     if (attempt <= retries.attempts) return undefined
     const message = `the step was begun ${attempt - 1} times, and its process ended each time`
     return { state: 'incident', incident: { task: 'unknown', code: 'WORKER_LOST', message } }
@@ -143,8 +150,8 @@ export class ClaimedRunExecution {
     const { id, name, data } = this.#run
     await this.#parts.use(async (workflows) => {
       try {
-        const { task, intents, incident } = readLostCall(data)
-        const { there, absent, unknown } = await workflows.find(intents, { id, name })
+        const { task, plannedChanges, incident } = readLostCall(data)
+        const { there, absent, unknown } = await workflows.find(plannedChanges, { id, name })
         const audit = await this.#confirmed(there)
         const again = this.#lookAgainIn(absent)
         if (again !== undefined) {
@@ -162,7 +169,7 @@ export class ClaimedRunExecution {
   }
 
   /** A target may still work on a call after its caller died, so a missing change may appear for a while. */
-  #lookAgainIn(absent: readonly Intent[]): number | undefined {
+  #lookAgainIn(absent: readonly PlannedChange[]): number | undefined {
     const { services, leaseMillis } = this.#parts
     const latest = Math.max(...absent.map(({ time }) => time.getTime()))
     const left = latest + lateLeases * leaseMillis - services.clock().getTime()
@@ -180,22 +187,28 @@ export class ClaimedRunExecution {
   async #advance(state: RunProgress, abort: AbortSignal): Promise<RunState | 'void'> {
     const { services, use } = this.#parts
     return await use(async (workflows) => {
-      let batch: StepBatch
+      let keeper: StoredKeeper
+      let executed: ExecutedSteps
       try {
         await workflows.load(state)
-        const intend = (saved: SavedRun, log: StepLog): Promise<void> => this.#intend(saved, log)
-        batch = await workflows.step(state, { deadline: this.#run.deadline, abort, intend })
+        keeper = new StoredKeeper(state, {
+          abort,
+          commit: (saved, log) => this.#commitPlanned(saved, log),
+          prepareWait: (wait) => workflows.prepareWait(state, wait, this.#run.deadline),
+        })
+        executed = await workflows.step(state, keeper)
       } catch (error) {
         return await this.#commit(this.#afterFailure(error, taskOf(state)), this.#form, {})
       }
-      const { end, trail, log } = batch
+      const { end, trail, log } = executed
       if (end.kind === 'failed') logFailure(services.log, state, failureOf(state, end.error))
+      else if (trail.count > 0) services.crash('after-target-call')
       const made = trail.rows.length
-      const rows = [...trail.rows, ...(await this.#confirmed(batch.confirmed))]
-      batch.abandoned?.then(() => this.#parts.saveRows(trail.rows.slice(made))).catch(() => {})
+      const rows = [...trail.rows, ...(await this.#confirmed(executed.confirmed))]
+      executed.abandoned?.then(() => this.#parts.saveRows(trail.rows.slice(made))).catch(() => {})
       this.#touched ||= trail.count > 0 || rows.length > 0
       try {
-        return await this.#settle(workflows, batch, rows)
+        return await this.#settle(workflows, executed, keeper.saved(executed), rows)
       } finally {
         log.report(services.observer, this.#run.name)
       }
@@ -203,7 +216,7 @@ export class ClaimedRunExecution {
   }
 
   /** Durable before the target is called. A run that was lost or cancelled does not continue. */
-  async #intend(saved: SavedRun, log: StepLog): Promise<void> {
+  async #commitPlanned(saved: SavedRun, log: StepLog): Promise<void> {
     const form = await this.#sealer.form(saved)
     this.#touched = true
     const next = { state: 'running', leaseMillis: this.#parts.leaseMillis } as const
@@ -214,15 +227,19 @@ export class ClaimedRunExecution {
   }
 
   /** What an earlier attempt did, unless the audit already has it. */
-  async #confirmed(intents: readonly Intent[]): Promise<readonly AuditEntry[]> {
-    if (intents.length === 0) return []
+  async #confirmed(plannedChanges: readonly PlannedChange[]): Promise<readonly AuditEntry[]> {
+    if (plannedChanges.length === 0) return []
     const { rows } = await this.#parts.services.audit.list({ workflowId: this.#run.id, limit: 500 })
-    return unreported(intents, rows)
+    return unreported(plannedChanges, rows)
   }
 
-  /** The effects of the batch; an incident if the store can't accept them. */
-  async #settle(workflows: Workflows, batch: StepBatch, rows: readonly AuditEntry[]): Promise<RunState | 'void'> {
-    const { end, saved, requests, log } = batch
+  /** Commits the effects of the steps; an incident if the store can't accept them. */
+  async #settle(
+    workflows: Workflows,
+    { end, requests, log }: ExecutedSteps,
+    saved: SavedRun,
+    rows: readonly AuditEntry[],
+  ): Promise<RunState | 'void'> {
     const common = { steps: log.take(this.#attempt), audit: rows }
     try {
       const form = await this.#sealer.form(saved)
@@ -230,7 +247,8 @@ export class ClaimedRunExecution {
       const known = { workflow: this.#run.name, depth: typeof depth === 'number' ? depth : 0 }
       const asked = { ...(typeof session === 'string' ? { session } : {}), ...newAccountIn(saved.data) }
       const by = { ...this.#run, ...known, ...asked }
-      const requested = await runEffects(by, requests, (call) => workflows.prepare(startedCall(call, by)))
+      const prepare = (call: WorkflowCall) => workflows.prepare(startedCall(call, by))
+      const requested = await runEffects(by, requests, prepare, workflows.pages)
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
       const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
       const mails = [...(requested.mails ?? []), ...(refusal.mails ?? [])]
@@ -243,35 +261,36 @@ export class ClaimedRunExecution {
     }
   }
 
-  #nextState(end: BatchEnd): NextState {
+  #nextState(end: StepsEnd): NextState {
     switch (end.kind) {
       case 'on':
         return this.#parts.stopping()
           ? { state: 'ready', due: { inMillis: 0 }, attempt: 0 }
           : { state: 'running', leaseMillis: this.#parts.leaseMillis }
       case 'end':
-        return { state: 'completed' }
+        return { state: end.state }
       case 'wait': {
         const { approval } = end.waiting
         return approval === undefined ? { state: 'waiting' } : { state: 'waiting', approval }
       }
       case 'failed':
-        return this.#afterFailure(end.error, end.task)
+        return this.#afterFailure(end.error, end.task, end.target)
     }
   }
 
-  #afterFailure(error: unknown, task: string): NextState {
+  #afterFailure(error: unknown, task: string, target?: string): NextState {
     if (error instanceof ClaimLost) return { state: 'ready', due: { inMillis: 0 }, attempt: this.#attempt }
     // Neither a retry nor an administrator can fix it.
     if (isAccountExists(error)) return { state: 'failed', incident: { task, code: error.code, message: error.message } }
     const delay = retryDelay(error, this.#attempt, this.#parts.retries)
-    if (delay === undefined) return this.#incident(error, task)
+    if (delay === undefined) return this.#incident(error, task, target)
     return { state: 'ready', due: { inMillis: delay }, attempt: this.#attempt }
   }
 
-  #incident(error: unknown, task: string): NextState {
+  #incident(error: unknown, task: string, target?: string): NextState {
     const code = error instanceof GatewayError ? error.code : 'WORKFLOW_FAILED'
-    const incident: Incident = { task, code, message: messageOf(error).slice(0, 2_000) }
+    const message = messageOf(error).slice(0, 2_000)
+    const incident: Incident = { task, code, message, ...(target === undefined ? {} : { target }) }
     this.#parts.services.log.error('a run needs an administrator', {
       workflowId: this.#run.id,
       workflow: this.#run.name,
@@ -295,9 +314,69 @@ export class ClaimedRunExecution {
   }
 }
 
+interface JournalParts extends Pick<RunKeeper, 'prepareWait'> {
+  readonly abort: AbortSignal
+  /** Throws when the claim is lost. */
+  commit(saved: SavedRun, log: StepLog): Promise<void>
+}
+
+/** Steps that share a commit because none of them has effects outside the run. */
+const maxQuiet = 64
+/** Custom tasks may do anything, so each is followed by a commit. */
+const loudTasks: ReadonlySet<string> = new Set(['customTask'])
+
+/**
+ * Keeps the state that a claimed run continues from. Steps that change nothing but the run itself share a commit, since
+ * repeating them after a crash changes nothing.
+ */
+class StoredKeeper implements RunKeeper {
+  readonly abort: AbortSignal
+  readonly prepareWait: RunKeeper['prepareWait']
+  readonly #commit: JournalParts['commit']
+  #saved: SavedRun
+  #steps = 0
+
+  constructor(state: RunProgress, { abort, prepareWait, commit }: JournalParts) {
+    this.abort = abort
+    this.prepareWait = prepareWait
+    this.#commit = commit
+    this.#saved = saveRun(state)
+  }
+
+  keep(state: RunProgress): void {
+    this.#saved = saveRun(state)
+  }
+
+  planChanges({ latest, earlier, log }: StepPlan): Promise<void> {
+    return this.#commit(withPlannedChanges(this.#saved, [...earlier, ...latest]), log)
+  }
+
+  commitsAfter({ calledTarget, effects, taskType }: StepRun): boolean {
+    return ++this.#steps >= maxQuiet || calledTarget || !effects.isEmpty || loudTasks.has(taskType)
+  }
+
+  /** The state to continue from, or to retry the failed step from. */
+  saved({ open, trail, end }: ExecutedSteps): SavedRun {
+    if (open.length > 0) return withPlannedChanges(this.#saved, open)
+    return end.kind === 'failed' && trail.count > 0 ? withoutVersions(this.#saved) : this.#saved
+  }
+}
+
+const withPlannedChanges = (saved: SavedRun, plannedChanges: readonly PlannedChange[]): SavedRun => {
+  const { data, ...secret } = withoutVersions(saved)
+  return { ...secret, data: { ...data, plannedChanges: plannedToJson(plannedChanges) } }
+}
+
+/** What an attempt has changed, or may have, has a new version, so versions read before it no longer bind. */
+const withoutVersions = (saved: SavedRun): SavedRun => {
+  const versions = saved.data['versions']
+  const empty = Array.isArray(versions) ? versions.map(() => []) : []
+  return { ...saved, data: { ...saved.data, versions: empty } }
+}
+
 /** Reading can't show whether these changes were made. */
-function unknownOutcome(intents: readonly Intent[]): GatewayError {
-  const what = intents.map(({ target, kind, action, attribute }) => `${target}: ${action} ${kind} ${attribute}`)
+function unknownOutcome(plannedChanges: readonly PlannedChange[]): GatewayError {
+  const what = plannedChanges.map(({ target, kind, action, attribute }) => `${target}: ${action} ${kind} ${attribute}`)
   const text = 'the call ended without an answer; it is unknown whether the change was made'
   return new GatewayError('WORKFLOW_FAILED', `${text}: ${[...new Set(what)].slice(0, 20).join('; ')}`)
 }

@@ -24,7 +24,9 @@ const request: ApprovalRequest = { label: 'Manager', approvers: [], allowSelf: f
 const approval = ({ signal, request: map }: TaskContext): TaskOutcome => {
   if (signal?.kind !== 'approval') return { kind: 'wait', approval: request }
   map.set('decidedBy', signal.by ?? 'nobody')
-  return { kind: 'branch', branch: signal.approved ? 'onSuccess' : 'onFailure' }
+  return signal.approved
+    ? { kind: 'branch', branch: 'onSuccess' }
+    : { kind: 'branch', branch: 'onFailure', end: 'denied' }
 }
 
 const approvals = {
@@ -225,8 +227,8 @@ onEachDatabase('durable runs', (freshUrl) => {
         const store = new MemoryTarget()
         const process = await openDurable(url, { workflows, targets: { store } })
         const { id } = await process.run('w', asynchronous)
-        const lease = { leaseMillis: 300, sweepMillis: 20 }
-        if (point === 'after-claim') await process.storage.runs.claim('dead', 10, 300)
+        const lease = { leaseMillis: 1_500, sweepMillis: 20 }
+        if (point === 'after-claim') await process.storage.runs.claim('dead', 10, 1_500)
         else {
           const changed = { runs: dyingStore(process.storage.runs, point), subjects: subjectQueue() }
           process.worker({ ...lease, drainMillis: 1 }, changed)
@@ -448,7 +450,8 @@ onEachDatabase('durable runs', (freshUrl) => {
       const { id } = await process.run('w', asynchronous)
       process.worker()
       const run = await process.settled(id, 'incident')
-      expect(run).toMatchObject({ incident: { task: 'w:0', code: 'TARGET_UNREACHABLE', message: 'no route' } })
+      const incident = { task: 'w:0', code: 'TARGET_UNREACHABLE', message: 'no route', target: 'store' }
+      expect(run.incident).toEqual(incident)
       expect((await process.storage.runs.steps(id)).length).toBe(4)
       const other = await process.run('w', { ...asynchronous, userID: 'other' })
       await process.settled(other.id, 'completed')
@@ -534,7 +537,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       const { id } = await process.run('w', { ...asynchronous, basedOn: { target: 'store', version: '' } })
       process.worker()
       const run = await process.settled(id, 'completed')
-      expect(run.data).not.toHaveProperty('intents')
+      expect(run.data).not.toHaveProperty('plannedChanges')
       const { rows } = await process.storage.audit.list({ workflowId: id, limit: 10 })
       expect(rows.map(({ attribute, value }) => [attribute, value])).toEqual([
         ['mail', 'a@example.com'],
@@ -645,7 +648,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       ])
     })
 
-    test('a decision is not lost when the step after it is retried', async () => {
+    test('a denial is the outcome of the run, and is not lost when the step after it is retried', async () => {
       let failures = 1
       const flaky = (context: TaskContext): TaskOutcome => {
         if (context.signal !== undefined && failures-- > 0) throw new GatewayError('TARGET_TIMEOUT', 'slow')
@@ -665,7 +668,7 @@ onEachDatabase('durable runs', (freshUrl) => {
         audit: [],
       })
       process.worker()
-      await process.settled(id, 'completed')
+      await process.settled(id, 'denied')
       expect(store.stored('jjackson')?.groups).toEqual(['denied'])
     })
 
@@ -704,16 +707,16 @@ onEachDatabase('durable runs', (freshUrl) => {
       expect(store.stored('jjackson')).toBeDefined()
     })
 
-    test('longer than the deadline is a failure', async () => {
+    test('longer than the deadline ends the run as expired', async () => {
       const options = { workflows, targets: { store: new MemoryTarget() }, tasks: { approval }, approvals }
       const process = await openDurable(await freshUrl(), options)
       const { id } = await process.run('w', { deadline: new Date(Date.now() + 200) })
       process.timers()
-      expect(await process.settled(id, 'failed')).toMatchObject({ cancel: { by: 'gatehouse' } })
+      expect(await process.settled(id, 'expired')).not.toHaveProperty('cancel')
       expect((await process.storage.approvals.listOfRun(id))[0]?.state).toBe('cancelled')
       const late = await process.run('w', { ...asynchronous, deadline: new Date(Date.now() - 1) })
       process.worker()
-      await process.settled(late.id, 'failed')
+      await process.settled(late.id, 'expired')
     })
   })
 
@@ -733,7 +736,8 @@ onEachDatabase('durable runs', (freshUrl) => {
     await process.run('starter', { userID: 'third' })
     process.worker()
     process.timers()
-    const ended = async () => (await process.storage.runs.list({ name: 'w', states: ['failed'], limit: 9 })).runs.length
+    const ended = async () =>
+      (await process.storage.runs.list({ name: 'w', states: ['expired'], limit: 9 })).runs.length
     await expect.poll(ended, { timeout: 10_000 }).toBe(3)
   })
 
@@ -806,7 +810,7 @@ onEachDatabase('durable runs', (freshUrl) => {
       const workflows = { w: [provision(), { taskType: 'delete', target: 'store' }] }
       const process = await openDurable(await freshUrl(), { workflows, targets: { store } })
       const { id } = await process.run('w', asynchronous)
-      process.worker({ leaseMillis: 300 })
+      process.worker({ leaseMillis: 1_200 })
       await begun.promise
       const run = await process.settled(id, 'running')
       const intervention = { id, fence: run.fence, by: 'admin', reason: 'wrong user' }
@@ -814,7 +818,7 @@ onEachDatabase('durable runs', (freshUrl) => {
         code: 'CONFLICT',
       })
       expect(await process.runs.cancel(intervention)).toBe('running')
-      await delay(150)
+      await delay(600)
       gate.resolve()
       expect(await process.settled(id, 'cancelled')).toMatchObject({ cancel: { by: 'admin', reason: 'wrong user' } })
       expect(store.stored('jjackson')).toBeDefined()

@@ -25,6 +25,10 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
     return this.#store.list(query)
   }
 
+  ahead(id: string) {
+    return this.#store.ahead(id)
+  }
+
   steps(id: string, after?: number) {
     return this.#store.steps(id, after)
   }

@@ -7,7 +7,7 @@ import { Dn } from '#identity/dn.ts'
 import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
-import { DatabaseTarget } from '#modules/targets/database/database.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
 import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
 import { onContext } from '#sdk/workflow/preview.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
@@ -251,10 +251,10 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
       const workflows = { w: [provision()] }
       const process = await openDurable(url, { workflows, targets: { store } })
       const { id } = await process.run('w', registration)
-      const lease = { leaseMillis: 300, sweepMillis: 20 }
+      const lease = { leaseMillis: 1_500, sweepMillis: 20 }
       const changed = { runs: dyingStore(process.storage.runs, point), subjects: subjectQueue() }
       process.worker({ ...lease, drainMillis: 1 }, changed)
-      const intends = async () => (await process.storage.runs.get(id))?.data['intents'] !== undefined
+      const intends = async () => (await process.storage.runs.get(id))?.data['plannedChanges'] !== undefined
       await expect.poll(intends, { timeout: 10_000 }).toBe(true)
       if (point === 'before-commit') {
         await expect.poll(() => store.passwords.size, { timeout: 10_000 }).toBe(1)
@@ -273,10 +273,10 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const workflows = { w: [provision()] }
     const process = await openDurable(url, { workflows, targets: { store } })
     const { id } = await process.run('w', registration)
-    const lease = { leaseMillis: 300, sweepMillis: 20 }
+    const lease = { leaseMillis: 1_500, sweepMillis: 20 }
     const changed = { runs: dyingStore(process.storage.runs, 'before-target'), subjects: subjectQueue() }
     process.worker({ ...lease, drainMillis: 1 }, changed)
-    const intends = async () => (await process.storage.runs.get(id))?.data['intents'] !== undefined
+    const intends = async () => (await process.storage.runs.get(id))?.data['plannedChanges'] !== undefined
     await expect.poll(intends, { timeout: 10_000 }).toBe(true)
     store.put(real)
     const other = await openDurable(url, { workflows, targets: { store } })
@@ -291,7 +291,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const process = await openDurable(url, { workflows: {} })
     const { storage } = process
     const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
-    const store = new DatabaseTarget(storage.userDirectory({ name: 'people' }), passwords, { auditsWithin: true })
+    const store = databaseTarget(storage.userDirectory({ name: 'people' }), passwords, { auditsWithin: true })
     await process.reload({ workflows, tasks, approvals, directory: nobody, targets: { store } })
     return process
   }
@@ -330,7 +330,7 @@ onEachDatabase('runs that may only create accounts', (freshUrl) => {
     const process = await open()
     const users = process.storage.userDirectory({ name: 'people' })
     const { id } = await process.run('w', registration)
-    const lease = { leaseMillis: 300, sweepMillis: 20 }
+    const lease = { leaseMillis: 1_500, sweepMillis: 20 }
     const changed = { runs: dyingStore(process.storage.runs, 'before-commit'), subjects: subjectQueue() }
     process.worker({ ...lease, drainMillis: 1 }, changed)
     const created = async () => (await users.findByLogin('newhire')) !== undefined

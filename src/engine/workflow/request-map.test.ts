@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createRequestMap, isAsynchronous } from '#engine/workflow/request-map.ts'
+import { createRequestMap, isAsynchronous } from '#engine/workflow/run-call.ts'
 
 describe('createRequestMap', () => {
   test('keeps what the caller passed', () => {

@@ -1,3 +1,4 @@
+import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
@@ -17,17 +18,28 @@ export interface StepRequests {
 }
 
 /** The run that the steps belong to. */
-export type EffectRun = Pick<RunProgress, 'id' | 'workflow' | 'requestor' | 'caller' | 'requestId' | 'session'>
+type EffectRun = Pick<RunProgress, 'id' | 'workflow' | 'requestor' | 'caller' | 'requestId' | 'session' | 'newAccount'>
 
-/** The effects of steps, committed with them; no properties if there are none. */
+/**
+ * The effects of steps, committed with them; no properties if there are none. With `pages`, mails link to the request
+ * in the portal, so the run must be stored. Registrations have no such link: the user can't log in yet.
+ */
 export async function runEffects(
   by: EffectRun,
   requests: readonly StepRequests[],
   prepare: (call: WorkflowCall) => Promise<NewRun>,
+  pages?: PortalLinks,
 ): Promise<Pick<RunEffects, 'mails' | 'grants' | 'starts' | 'endings'>> {
   const run = by.id
   const endings = requests.flatMap(({ effects }) => effects.passwords.map((password) => endingOf(password, by)))
-  const mails = requests.flatMap(({ step, effects }) => newMails(run, step, effects.mails))
+  const links = pages === undefined || by.newAccount !== undefined ? [] : [pages.request(run)]
+  const mails = requests.flatMap(({ step, effects }) =>
+    newMails(
+      run,
+      step,
+      effects.mails.map((mail) => withLinks(mail, links)),
+    ),
+  )
   const grants = requests.flatMap(({ effects }) => effects.grants.map((access) => ({ ...access, id: newId(), run })))
   const starts: NewRun[] = []
   for (const { effects } of requests) for (const call of effects.starts) starts.push(await prepare(call))

@@ -1,4 +1,4 @@
-import type { Intent } from '#engine/workflow/intents.ts'
+import type { PlannedChange } from '#engine/workflow/planned-changes.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import type { CreatedAccount, NewAccount } from '#sdk/target/new-account.ts'
 import type { BoundSubject } from '#sdk/workflow/workflow.ts'
@@ -42,11 +42,13 @@ export interface RunProgress {
   /** The result of the wait, for the next step. */
   signal?: TaskSignal
   /** Changes that earlier attempts of the next step planned and may have made. */
-  intents?: readonly Intent[]
+  plannedChanges?: readonly PlannedChange[]
   /** Present if the run may only create accounts; grows with what it created. */
   readonly newAccount?: Omit<NewAccount, 'created'> & { readonly created: CreatedAccount[] }
   /** Present if no task may replace the user. */
   readonly bound?: BoundSubject
+  /** The state in which the run ends, if that is not `completed`. */
+  end?: 'denied'
   /** The approval that allowed the following steps. */
   approval?: string
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { RunInterventions } from '#engine/workflow/interventions.ts'
-import { isAsynchronous } from '#engine/workflow/request-map.ts'
+import { isAsynchronous } from '#engine/workflow/run-call.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { isWithinCall } from '#engine/workflow/stored-form.ts'
 import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'

@@ -12,7 +12,7 @@ const wake = 'run-wake'
 const deadline = 'run-deadline'
 
 /** Continues a waiting run at that time. */
-export const wakeTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: wake, run, due: { at } })
+const wakeTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: wake, run, due: { at } })
 
 /** Ends a run that has not ended by then. */
 export const deadlineTimer = (run: string, at: Date): NewTimer => ({ id: newId(), kind: deadline, run, due: { at } })
@@ -41,7 +41,7 @@ const endLateRun =
         id: run.id,
         fence: run.fence,
         onlyUntouched: false,
-        outcome: 'failed',
+        outcome: 'expired',
         cancellation: { by: 'gatehouse', reason: 'its deadline has passed' },
         effects: { doneTimers: [claimOf(timer)] },
       })

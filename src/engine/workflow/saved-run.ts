@@ -1,11 +1,11 @@
-import { intentsFromJson, intentsToJson } from '#engine/workflow/intents.ts'
-import type { Frame, RunProgress } from '#engine/workflow/run-progress.ts'
-import { asTexts, broken, SavedObject, toJson } from '#engine/workflow/saved-json.ts'
+import { type ZodType, z } from 'zod'
+import { plannedToJson, savedChanges } from '#engine/workflow/planned-changes.ts'
+import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { Attributes, isSecretAttribute } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { BoundSubject, ReadVersion } from '#sdk/workflow/workflow.ts'
-import type { RequestMap, TaskSignal, TimedGroup, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { isForbiddenKey, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { ReadVersion } from '#sdk/workflow/workflow.ts'
+import type { TaskSignal, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
 /** The version of the stored form; others are rejected. */
 const format = 1
@@ -20,40 +20,131 @@ export interface SavedRun {
 }
 
 /** What the store itself knows of a run. */
-export type RunHead = Pick<
+type RunHead = Pick<
   RunProgress,
   'id' | 'workflow' | 'subject' | 'requestor' | 'caller' | 'who' | 'reason' | 'requestId'
 >
+
+const text = z.string()
+const texts = z.array(text)
+const count = z.int().nonnegative()
+const time = z.number().transform((millis) => new Date(millis))
+/** Tuples, since the names of attributes and parameters may be those of JavaScript's own properties. */
+const attributePairs = z.array(z.tuple([text, texts]))
+const requestPairs = z.array(z.tuple([text, z.unknown()]))
+
+const savedUser = z.object({
+  userID: text,
+  attributes: attributePairs,
+  groups: texts,
+  keepGroups: z.boolean(),
+  groupIds: texts.exactOptional(),
+  id: text.exactOptional(),
+  version: text.exactOptional(),
+  created: time.exactOptional(),
+  modified: time.exactOptional(),
+  cleared: texts.exactOptional(),
+  groupChanges: z.object({ add: texts, remove: texts }).exactOptional(),
+  timedGroups: z
+    .array(
+      z.object({
+        name: text,
+        expiry: z.union([z.object({ at: time }), z.object({ after: z.object({ months: count, millis: count }) })]),
+      }),
+    )
+    .exactOptional(),
+  requestReason: text.exactOptional(),
+  newUserID: text.exactOptional(),
+  /** The index of its map in `versions`: users that share one still share it after storing. */
+  basedOn: count.exactOptional(),
+})
+
+const savedSecret = z.object({ attributes: attributePairs, password: text.exactOptional() })
+
+const savedSignal = z.union([
+  z.object({ kind: z.literal('time') }),
+  z.object({
+    kind: z.literal('approval'),
+    approval: text,
+    approved: z.boolean(),
+    by: text.exactOptional(),
+    onBehalfOf: text.exactOptional(),
+    comment: text.exactOptional(),
+  }),
+])
+
+const savedNewAccount = z.object({
+  unique: z.array(z.object({ attribute: text, value: text })),
+  created: z.array(z.object({ target: text, userID: text, id: text.exactOptional() })),
+  refusal: z.object({ recipient: text, subject: text, text, notifier: text.exactOptional() }).exactOptional(),
+})
+
+const savedRun = z.object({
+  user: savedUser,
+  versions: z.array(
+    z.array(
+      z.object({
+        target: text,
+        version: text,
+        userID: text.exactOptional(),
+        group: z.object({ name: text, id: text }).exactOptional(),
+      }),
+    ),
+  ),
+  request: requestPairs,
+  frames: z.array(z.object({ workflow: text, hash: text, place: text, next: count, user: savedUser.exactOptional() })),
+  pins: z.array(z.tuple([text, text])),
+  steps: count,
+  depth: count.exactOptional(),
+  session: text.exactOptional(),
+  signal: savedSignal.exactOptional(),
+  approval: text.exactOptional(),
+  end: z.literal('denied').exactOptional(),
+  plannedChanges: savedChanges.exactOptional(),
+  bound: z.object({ attributes: z.union([z.literal('any'), texts]) }).exactOptional(),
+  newAccount: savedNewAccount.exactOptional(),
+})
 
 /** Throws WORKFLOW_FAILED for a run that can't be stored, or is too large. */
 export function saveRun(state: RunProgress): SavedRun {
   const maps: VersionMaps = []
   const secrets: Record<string, JsonValue> = {}
-  const root = saveUser(state.user, maps)
-  if (root.secret !== undefined) secrets['user'] = root.secret
-  const frames = state.frames.map(({ workflow, hash, place, next, user }, i): JsonObject => {
-    const copy = user && saveUser(user, maps)
-    if (copy?.secret !== undefined) secrets[`frame${i}`] = copy.secret
-    return { workflow, hash, place, next, ...(copy === undefined ? {} : { user: copy.plain }) }
-  })
-  const { shown, hidden } = saveRequest(state.request)
-  if (hidden.length > 0) secrets['request'] = hidden
-  const data = {
-    format,
-    user: root.plain,
-    versions: maps.map((map) => Array.from(map.values(), versionToJson)),
-    request: shown,
-    frames,
-    pins: Array.from(state.pins, ([name, hash]) => [name, hash]),
-    steps: state.steps,
-    ...(state.depth === undefined ? {} : { depth: state.depth }),
-    ...(state.session === undefined ? {} : { session: state.session }),
-    ...(state.signal === undefined ? {} : { signal: signalToJson(state.signal) }),
-    ...(state.approval === undefined ? {} : { approval: state.approval }),
-    ...(state.intents === undefined ? {} : { intents: intentsToJson(state.intents) }),
-    ...(state.bound === undefined ? {} : { bound: boundToJson(state.bound) }),
-    ...(state.newAccount === undefined ? {} : { newAccount: newAccountToJson(state.newAccount) }),
+  const save = (user: WorkflowUser, name: string): unknown => {
+    const { plain, secret } = saveUser(user, maps)
+    if (secret !== undefined) secrets[name] = secret
+    return plain
   }
+  const user = save(state.user, 'user')
+  const frames = state.frames.map(({ user: copy, ...frame }, i) => ({
+    ...frame,
+    user: copy && save(copy, `frame${i}`),
+  }))
+  const request = Array.from(state.request, ([key, value]): [string, JsonValue] | undefined =>
+    value === undefined ? undefined : [key, toJson(value, `request parameter "${key}"`)],
+  ).filter((pair) => pair !== undefined)
+  const hidden = request.filter(([key]) => isSecretAttribute(key))
+  if (hidden.length > 0) secrets['request'] = hidden
+  const { pins, steps, depth, session, signal, approval, end, plannedChanges, bound, newAccount } = state
+  const data = toJson(
+    {
+      format,
+      user,
+      versions: maps.map((map) => Array.from(map.values(), versionToJson)),
+      request: request.filter(([key]) => !isSecretAttribute(key)),
+      frames,
+      pins: [...pins],
+      steps,
+      depth,
+      session,
+      signal,
+      approval,
+      end,
+      plannedChanges: plannedChanges && plannedToJson(plannedChanges),
+      bound,
+      newAccount,
+    },
+    'the run',
+  ) as JsonObject
   return Object.keys(secrets).length === 0 ? { data } : { data, secret: secrets }
 }
 
@@ -65,209 +156,83 @@ export function checkSize({ data, secret }: SavedRun): void {
 }
 
 /** The run as it was saved. Throws WORKFLOW_FAILED for anything that `saveRun` did not write. */
-export function restoreRun(head: RunHead, { data, secret }: SavedRun): RunProgress {
-  const saved = new SavedObject(data, 'run')
-  if (saved.value('format') !== format) throw broken('its form is another')
-  const secrets = secret === undefined ? undefined : new SavedObject(secret, 'secret')
-  const maps = saved.list('versions').map(versionsFromJson)
-  const frames = saved.list('frames').map((value, i) => restoreFrame(value, secrets?.value(`frame${i}`), maps))
-  const request: RequestMap = new Map(saved.pairs('request'))
-  if (secrets?.value('request') !== undefined) {
-    for (const [key, value] of secrets.pairs('request')) request.set(key, value)
-  }
-  const pins = saved.pairs('pins').map(([name, hash]): [string, string] => {
-    if (typeof hash !== 'string') throw broken('run.pins')
-    return [name, hash]
-  })
-  const signal = signalFromJson(saved.value('signal'))
-  const approval = saved.optionalText('approval')
-  const session = saved.optionalText('session')
-  const bound = saved.value('bound')
+export function restoreRun(head: RunHead, { data, secret = {} }: SavedRun): RunProgress {
+  if (data['format'] !== format) throw broken('its form is another')
+  const { user, versions, request, frames, pins, ...rest } = readSaved(savedRun, data, 'run')
+  const maps = versions.map((read) => new Map(read.map((one): [string, ReadVersion] => [one.target, one])))
   return {
     ...head,
-    user: restoreUser(saved.value('user'), secrets?.value('user'), maps),
-    request,
-    frames,
+    ...rest,
+    user: restoreUser(user, secret['user'], maps),
+    request: new Map([...request, ...readSaved(requestPairs, secret['request'] ?? [], 'secret.request')]),
+    frames: frames.map(({ user: copy, ...frame }, i) => ({
+      ...frame,
+      ...(copy && { user: restoreUser(copy, secret[`frame${i}`], maps) }),
+    })),
     pins: new Map(pins),
-    steps: saved.count('steps'),
-    ...(saved.value('depth') === undefined ? {} : { depth: saved.count('depth') }),
-    ...(signal === undefined ? {} : { signal }),
-    ...(approval === undefined ? {} : { approval }),
-    ...(session === undefined ? {} : { session }),
-    ...(saved.value('intents') === undefined ? {} : { intents: intentsFromJson(saved.list('intents')) }),
-    ...(bound === undefined ? {} : { bound: boundFromJson(bound) }),
-    ...newAccountIn(data),
   }
 }
-
-const boundToJson = ({ attributes }: BoundSubject): JsonValue => (attributes === 'any' ? attributes : [...attributes])
-
-const boundFromJson = (value: JsonValue): BoundSubject => ({
-  attributes: value === 'any' ? value : asTexts(value, 'run.bound'),
-})
 
 /** Moves past the next task, even if it waited. Undefined if no task is left. */
 export function skipTask(data: JsonObject): JsonObject | undefined {
-  const saved = new SavedObject(data, 'run')
-  const frames = saved.list('frames')
+  const { frames, steps } = readSaved(savedPosition, data, 'run')
   const last = frames.at(-1)
   if (last === undefined) return undefined
-  const next = new SavedObject(last, 'frame').count('next') + 1
-  const { signal: _, intents: __, attempts: ___, ...others } = data
-  const steps = saved.count('steps') + 1
-  return { ...others, steps, frames: [...frames.slice(0, -1), { ...(last as JsonObject), next }] }
+  const { signal: _, plannedChanges: __, attempts: ___, ...others } = data
+  return toJson(
+    { ...others, steps: steps + 1, frames: [...frames.slice(0, -1), { ...last, next: last.next + 1 }] },
+    'the run',
+  ) as JsonObject
 }
 
-function saveRequest(request: RequestMap): { shown: JsonValue[]; hidden: JsonValue[] } {
-  const [shown, hidden]: [JsonValue[], JsonValue[]] = [[], []]
-  for (const [key, value] of request) {
-    if (value === undefined) continue
-    ;(isSecretAttribute(key) ? hidden : shown).push([key, toJson(value, `request parameter "${key}"`)])
-  }
-  return { shown, hidden }
-}
-
-function restoreFrame(value: JsonValue, secret: JsonValue | undefined, maps: VersionMaps): Frame {
-  const saved = new SavedObject(value, 'frame')
-  const user = saved.value('user')
-  return {
-    workflow: saved.text('workflow'),
-    hash: saved.text('hash'),
-    place: saved.text('place'),
-    next: saved.count('next'),
-    ...(user === undefined ? {} : { user: restoreUser(user, secret, maps) }),
-  }
-}
-
-const versionToJson = ({ target, version, userID, group }: ReadVersion): JsonObject => ({
-  target,
-  version,
-  ...(userID === undefined ? {} : { userID }),
-  ...(group === undefined ? {} : { group: { name: group.name, id: group.id } }),
-})
-
-function versionsFromJson(value: JsonValue): Map<string, ReadVersion> {
-  if (!Array.isArray(value)) throw broken('run.versions')
-  return new Map(
-    (value as readonly JsonValue[]).map((item) => {
-      const read = versionFromJson(new SavedObject(item, 'version'))
-      return [read.target, read]
-    }),
-  )
-}
-
-function versionFromJson(saved: SavedObject): ReadVersion {
-  const userID = saved.optionalText('userID')
-  const group = saved.value('group') === undefined ? undefined : saved.object('group')
-  return {
-    target: saved.text('target'),
-    version: saved.text('version'),
-    ...(userID === undefined ? {} : { userID }),
-    ...(group === undefined ? {} : { group: { name: group.text('name'), id: group.text('id') } }),
-  }
-}
-
-const newAccountToJson = ({ unique, created, refusal }: NonNullable<RunProgress['newAccount']>): JsonObject => ({
-  unique: unique.map(({ attribute, value }) => ({ attribute, value })),
-  created: created.map((account) => ({ ...account })),
-  ...(refusal === undefined ? {} : { refusal: { ...refusal } }),
-})
+const savedPosition = z.object({ steps: count, frames: z.array(z.looseObject({ next: count })) })
 
 /** Whether the run may only create accounts, by its stored form. */
-export function newAccountIn(data: JsonObject): Pick<RunProgress, 'newAccount'> {
-  if (data['newAccount'] === undefined) return {}
-  const saved = new SavedObject(data['newAccount'], 'newAccount')
-  const unique = saved.list('unique').map((item) => {
-    const value = new SavedObject(item, 'unique')
-    return { attribute: value.text('attribute'), value: value.text('value') }
-  })
-  const created = saved.list('created').map((item) => {
-    const account = new SavedObject(item, 'created')
-    const id = account.optionalText('id')
-    return { target: account.text('target'), userID: account.text('userID'), ...(id === undefined ? {} : { id }) }
-  })
-  if (saved.value('refusal') === undefined) return { newAccount: { unique, created } }
-  const mail = saved.object('refusal')
-  const notifier = mail.optionalText('notifier')
-  const [recipient, subject, text] = [mail.text('recipient'), mail.text('subject'), mail.text('text')]
-  const refusal = { recipient, subject, text, ...(notifier === undefined ? {} : { notifier }) }
-  return { newAccount: { unique, created, refusal } }
-}
-
-/** The result of a wait, in the form it is stored in. */
-function signalToJson(signal: TaskSignal): JsonObject {
-  if (signal.kind === 'time') return { kind: 'time' }
-  const { kind, approval, approved, by, onBehalfOf, comment } = signal
-  return {
-    kind,
-    approval,
-    approved,
-    ...(by === undefined ? {} : { by }),
-    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
-    ...(comment === undefined ? {} : { comment }),
-  }
-}
+export const newAccountIn = ({ newAccount }: JsonObject): Pick<RunProgress, 'newAccount'> =>
+  newAccount === undefined ? {} : { newAccount: readSaved(savedNewAccount, newAccount, 'newAccount') }
 
 /** Undefined for a value that isn't a signal. */
-export function signalFromJson(value: JsonValue | undefined): TaskSignal | undefined {
-  if (!isJsonObject(value)) return undefined
-  const { kind, approval, approved } = value
-  if (kind === 'time') return { kind }
-  if (kind !== 'approval' || typeof approval !== 'string' || typeof approved !== 'boolean') return undefined
-  return {
-    kind,
-    approval,
-    approved,
-    ...optionalText('by', value),
-    ...optionalText('onBehalfOf', value),
-    ...optionalText('comment', value),
-  }
-}
-
-function optionalText<K extends string>(name: K, object: JsonObject): { readonly [N in K]?: string } {
-  const value = object[name]
-  return typeof value === 'string' ? ({ [name]: value } as { readonly [N in K]?: string }) : {}
-}
+export const signalFromJson = (value: JsonValue | undefined): TaskSignal | undefined =>
+  savedSignal.safeParse(value).data
 
 /** Versions of the users of one run. Several users may share one map, and do so again after storing. */
 type VersionMaps = Map<string, ReadVersion>[]
 
-/** A user in two parts; the secret one, absent if nothing is secret, must be encrypted. */
-interface SavedUser {
-  readonly plain: JsonObject
-  readonly secret?: JsonObject
-}
+const versionToJson = ({ target, version, userID, group }: ReadVersion) => ({
+  target,
+  version,
+  userID,
+  group: group && { name: group.name, id: group.id },
+})
 
-function saveUser(user: WorkflowUser, maps: VersionMaps): SavedUser {
-  const shown: JsonValue[] = []
-  const hidden: JsonValue[] = []
-  for (const [name, values] of user.attributes) (isSecretAttribute(name) ? hidden : shown).push([name, [...values]])
-  const { groupIds, id, version, created, modified, cleared, groupChanges, requestReason, newUserID, basedOn } = user
-  const { password, timedGroups } = user
-  return {
-    plain: {
-      userID: user.userID,
-      attributes: shown,
-      groups: [...user.groups],
-      keepGroups: user.keepGroups,
-      ...(groupIds === undefined ? {} : { groupIds: [...groupIds] }),
-      ...(id === undefined ? {} : { id }),
-      ...(version === undefined ? {} : { version }),
-      ...(created === undefined ? {} : { created: created.getTime() }),
-      ...(modified === undefined ? {} : { modified: modified.getTime() }),
-      ...(cleared === undefined ? {} : { cleared: [...cleared] }),
-      ...(groupChanges === undefined
-        ? {}
-        : { groupChanges: { add: [...groupChanges.add], remove: [...groupChanges.remove] } }),
-      ...(timedGroups === undefined ? {} : { timedGroups: timedGroups.map(timedToJson) }),
-      ...(requestReason === undefined ? {} : { requestReason }),
-      ...(newUserID === undefined ? {} : { newUserID }),
-      ...(basedOn === undefined ? {} : { basedOn: numberOf(basedOn, maps) }),
-    },
-    ...(hidden.length === 0 && password === undefined
-      ? {}
-      : { secret: { attributes: hidden, ...(password === undefined ? {} : { password }) } }),
+/** A user in two parts; the secret one, absent if nothing is secret, must be encrypted. */
+function saveUser(user: WorkflowUser, maps: VersionMaps): { readonly plain: unknown; readonly secret?: JsonObject } {
+  const { userID, keepGroups, groups, groupIds, id, version, created, modified, cleared, groupChanges } = user
+  const { timedGroups, requestReason, newUserID, basedOn, password } = user
+  const attributes = Array.from(user.attributes, ([name, values]): [string, string[]] => [name, [...values]])
+  const hidden = attributes.filter(([name]) => isSecretAttribute(name))
+  const plain = {
+    userID,
+    attributes: attributes.filter(([name]) => !isSecretAttribute(name)),
+    groups,
+    keepGroups,
+    groupIds,
+    id,
+    version,
+    created: created?.getTime(),
+    modified: modified?.getTime(),
+    cleared,
+    groupChanges: groupChanges && { add: groupChanges.add, remove: groupChanges.remove },
+    timedGroups: timedGroups?.map(({ name, expiry }) => ({
+      name,
+      expiry: 'at' in expiry ? { at: expiry.at.getTime() } : expiry,
+    })),
+    requestReason,
+    newUserID,
+    basedOn: basedOn && numberOf(basedOn, maps),
   }
+  if (hidden.length === 0 && password === undefined) return { plain }
+  return { plain, secret: { attributes: hidden, ...(password === undefined ? {} : { password }) } }
 }
 
 function numberOf(map: Map<string, ReadVersion>, maps: VersionMaps): number {
@@ -276,64 +241,57 @@ function numberOf(map: Map<string, ReadVersion>, maps: VersionMaps): number {
 }
 
 /** Secret attributes come after the others. Throws WORKFLOW_FAILED for invalid data. */
-function restoreUser(plain: JsonValue | undefined, secret: JsonValue | undefined, maps: VersionMaps): WorkflowUser {
-  const saved = new SavedObject(plain, 'user')
-  const user: WorkflowUser = {
-    userID: saved.text('userID'),
-    attributes: new Attributes(),
-    groups: saved.texts('groups'),
-    keepGroups: saved.value('keepGroups') === true,
-    ...given('groupIds', saved.value('groupIds') === undefined ? undefined : saved.texts('groupIds')),
-    ...given('id', saved.optionalText('id')),
-    ...given('version', saved.optionalText('version')),
-    ...given('created', time(saved, 'created')),
-    ...given('modified', time(saved, 'modified')),
-    ...given('cleared', saved.value('cleared') === undefined ? undefined : saved.texts('cleared')),
-    ...given('requestReason', saved.optionalText('requestReason')),
-    ...given('newUserID', saved.optionalText('newUserID')),
-  }
-  if (saved.value('groupChanges') !== undefined) {
-    const changes = saved.object('groupChanges')
-    user.groupChanges = { add: changes.texts('add'), remove: changes.texts('remove') }
-  }
-  if (saved.value('timedGroups') !== undefined) user.timedGroups = saved.list('timedGroups').map(timedFromJson)
-  if (saved.value('basedOn') !== undefined) {
-    const map = maps[saved.count('basedOn')]
-    if (map === undefined) throw broken('user.basedOn')
-    user.basedOn = map
-  }
-  addAttributes(user, saved)
-  if (secret !== undefined) {
-    const hidden = new SavedObject(secret, 'secret')
-    addAttributes(user, hidden)
-    const password = hidden.optionalText('password')
-    if (password !== undefined) user.password = password
-  }
-  return user
+function restoreUser(saved: z.infer<typeof savedUser>, secret: JsonValue | undefined, maps: VersionMaps): WorkflowUser {
+  const { attributes, basedOn, ...user } = saved
+  const hidden = secret === undefined ? { attributes: [] } : readSaved(savedSecret, secret, 'secret')
+  const restored: WorkflowUser = { ...user, attributes: new Attributes() }
+  for (const [name, values] of [...attributes, ...hidden.attributes]) restored.attributes.add(name, values)
+  if ('password' in hidden) restored.password = hidden.password
+  if (basedOn === undefined) return restored
+  const map = maps[basedOn]
+  if (map === undefined) throw broken('user.basedOn')
+  return { ...restored, basedOn: map }
 }
 
-function addAttributes(user: WorkflowUser, saved: SavedObject): void {
-  for (const [name, values] of saved.pairs('attributes')) user.attributes.add(name, asTexts(values, 'attributes'))
+const maxDepth = 32
+
+/**
+ * The value as JSON, copied. Throws WORKFLOW_FAILED for anything that JSON can't represent, and for too deep
+ * nesting.
+ */
+function toJson(value: unknown, what: string, depth = 0): JsonValue {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
+  if (typeof value === 'number' && Number.isFinite(value)) return value
+  if (depth < maxDepth) {
+    if (Array.isArray(value)) return value.map((item) => toJson(item, what, depth + 1))
+    if (isPlain(value)) {
+      const object: Record<string, JsonValue> = {}
+      for (const [name, item] of Object.entries(value)) {
+        if (item === undefined) continue
+        if (isForbiddenKey(name)) throw unstorable(what)
+        object[name] = toJson(item, what, depth + 1)
+      }
+      return object
+    }
+  }
+  throw unstorable(what)
 }
 
-const timedToJson = ({ name, expiry }: TimedGroup): JsonObject =>
-  'at' in expiry
-    ? { name, at: expiry.at.getTime() }
-    : { name, months: expiry.after.months, millis: expiry.after.millis }
-
-function timedFromJson(value: JsonValue): TimedGroup {
-  const saved = new SavedObject(value, 'timedGroups')
-  const at = time(saved, 'at')
-  const expiry = at === undefined ? { after: { months: saved.count('months'), millis: saved.count('millis') } } : { at }
-  return { name: saved.text('name'), expiry }
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype
 }
 
-const time = (saved: SavedObject, name: string): Date | undefined => {
-  const value = saved.value(name)
-  if (value === undefined) return undefined
-  if (typeof value !== 'number') throw broken(`user.${name}`)
-  return new Date(value)
+const unstorable = (what: string): GatewayError =>
+  new GatewayError('WORKFLOW_FAILED', `${what} holds what cannot be stored, so that the run cannot wait`)
+
+/** Reads stored data. Throws WORKFLOW_FAILED with the place of the first problem for anything else. */
+export function readSaved<T>(schema: ZodType<T>, value: unknown, what: string): T {
+  const read = schema.safeParse(value)
+  if (read.success) return read.data
+  throw broken([what, ...(read.error.issues[0]?.path ?? [])].join('.'))
 }
 
-const given = <K extends string, V>(name: K, value: V | undefined): { [N in K]?: V } =>
-  value === undefined ? {} : ({ [name]: value } as { [N in K]?: V })
+const broken = (what: string): GatewayError =>
+  new GatewayError('WORKFLOW_FAILED', `the stored run cannot be read: ${what}`)

@@ -8,7 +8,7 @@ const version = 'g1'
 const tagLength = 16
 
 /** The owner of secrets, and the error if they can't be decrypted. */
-export interface SecretOwners {
+interface SecretOwners {
   readonly what: string
   readonly damaged: ErrorCode
 }

@@ -8,7 +8,7 @@ import type { TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import type { RequestMap, StepEffects, TaskContext } from '#sdk/workflow/workflow-task.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
-export interface RunServices {
+interface RunServices {
   readonly log: Logger
   readonly clock: Clock
   readonly trail: AuditTrail
@@ -16,11 +16,11 @@ export interface RunServices {
   /** What earlier attempts did, for runs that may only create accounts. */
   readonly audit?: Pick<AuditStore, 'list'>
   /** Called before the step calls a target. */
-  readonly onTarget?: () => void
+  readonly onTarget?: (target: string) => void
   /** The target's changes and their audit are one commit, so planned changes need not be stored. */
   readonly auditsWithin?: (target: string) => boolean
   /** Called with the planned changes if they must be stored before the target is called. */
-  readonly intend?: (place: AuditPlace, changes: readonly TargetChange[]) => Promise<void>
+  readonly planChanges?: (place: AuditPlace, changes: readonly TargetChange[]) => Promise<void>
   /** Aborted when the worker loses its claim or the step takes too long. */
   readonly abort?: AbortSignal
 }
@@ -35,9 +35,9 @@ export function stepContext(state: RunProgress, position: Position, services: Ru
   const workflow = { id, name: state.workflow }
   const log = new StepLogger(services.log, workflow, position)
   const place = (target: string): AuditPlace => ({ time: services.clock(), subject: user.userID, target })
-  const { intend } = services
+  const { planChanges } = services
   const forTarget = (target: string): TargetRequest => {
-    services.onTarget?.()
+    services.onTarget?.(target)
     return targetRequest(target)
   }
   const targetRequest = (target: string): TargetRequest => ({
@@ -46,11 +46,11 @@ export function stepContext(state: RunProgress, position: Position, services: Ru
     requestor,
     params: requestObject(request),
     log,
-    audit: (change, written) => services.trail.add(place(target), change, written),
+    audit: (change) => services.trail.add(place(target), change),
     auditWithin: (transaction, changes) => services.trail.appendWithin(transaction, place(target), changes),
-    ...(intend === undefined || services.auditsWithin?.(target) === true
+    ...(planChanges === undefined || services.auditsWithin?.(target) === true
       ? {}
-      : { intend: (changes) => intend(place(target), changes) }),
+      : { planChanges: (changes) => planChanges(place(target), changes) }),
     ...(services.abort === undefined ? {} : { signal: services.abort }),
     ...(state.newAccount === undefined ? {} : { newAccount: accountOrigin(state, target, services.audit) }),
   })

@@ -1,11 +1,11 @@
 import type { ClaimedRun, Incident } from '#domain/run.ts'
-import { chosenEndIn } from '#engine/workflow/chosen-end.ts'
-import { type Intent, intentsFromJson, intentsToJson } from '#engine/workflow/intents.ts'
-import { taskOf } from '#engine/workflow/run-failure.ts'
+import { expiryIn } from '#engine/workflow/expiry-parameter.ts'
+import { type PlannedChange, plannedToJson, savedChanges } from '#engine/workflow/planned-changes.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import { checkSize, restoreRun, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
+import { checkSize, readSaved, restoreRun, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { taskOf } from '#engine/workflow/walk.ts'
+import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import type { NewRun } from '#storage/runs/run-commit.ts'
 
 /** A run's state in its stored form. */
@@ -51,7 +51,7 @@ export async function newRunOf(state: RunProgress, box: SecretBox, deadline?: Da
 /** The fields that every stored run has. */
 export function headOf(state: RunProgress, deadline: Date | undefined): Omit<NewRun, 'data'> {
   const { id, workflow: name, subject, requestor, caller, who, reason, requestId, pins, request } = state
-  const accessEnds = chosenEndIn(request)
+  const accessEnds = expiryIn(request)
   return {
     id,
     name,
@@ -88,12 +88,16 @@ export async function restoreStoredRun(run: ClaimedRun, sealer: RunSealer): Prom
  * The stored form of a run while it is executed within its call: only its planned changes, since no worker
  * continues it if the call is lost.
  */
-export const lostCallForm = (state: RunProgress, intents: readonly Intent[], incident?: Incident): JsonObject => ({
+export const lostCallForm = (
+  state: RunProgress,
+  plannedChanges: readonly PlannedChange[],
+  incident?: Incident,
+): JsonObject => ({
   withinCall: true,
   task: taskOf(state),
   frames: [],
   steps: state.steps,
-  intents: intentsToJson(intents),
+  plannedChanges: plannedToJson(plannedChanges),
   ...(incident === undefined ? {} : { incident: { ...incident } }),
 })
 
@@ -107,25 +111,25 @@ const processDied = { code: 'CALL_LOST', message: 'the process died while it exe
 
 interface LostCall {
   readonly task: string
-  readonly intents: Intent[]
+  readonly plannedChanges: PlannedChange[]
   /** Why the call ended. */
   readonly incident: Incident
 }
 
 /** Throws WORKFLOW_FAILED for anything that `lostCallForm` did not write. */
-export function readLostCall({ task, intents, incident }: JsonObject): LostCall {
+export function readLostCall({ task, plannedChanges, incident }: JsonObject): LostCall {
   const at = typeof task === 'string' ? task : 'unknown'
   const { code, message } = isJsonObject(incident) ? incident : {}
   const isKnown = typeof code === 'string' && typeof message === 'string'
   return {
     task: at,
     incident: { task: at, ...(isKnown ? { code, message } : processDied) },
-    intents: intentsFromJson(Array.isArray(intents) ? (intents as readonly JsonValue[]) : []),
+    plannedChanges: readSaved(savedChanges, plannedChanges ?? [], 'planned changes'),
   }
 }
 
 /** What still has to be found out. */
-export const remainingForm = (data: JsonObject, intents: readonly Intent[]): JsonObject => ({
+export const remainingForm = (data: JsonObject, plannedChanges: readonly PlannedChange[]): JsonObject => ({
   ...data,
-  intents: intentsToJson(intents),
+  plannedChanges: plannedToJson(plannedChanges),
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withTimeLimit } from '#engine/workflow/definition.ts'
+import { withTimeLimit } from '#engine/workflow/definitions.ts'
 import type { PreviewContext, TaskContext, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
 const context = (signal?: AbortSignal): TaskContext =>

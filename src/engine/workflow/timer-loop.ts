@@ -17,7 +17,7 @@ export type TimerHandler = (timer: ClaimedTimer) => Promise<TimerOutcome>
 
 export type TimerQueue = Pick<TimerStore, 'claim' | 'done' | 'release'>
 
-export interface TimerLoopOptions {
+interface TimerLoopOptions {
   readonly store: TimerQueue
   readonly log: Logger
   /** How often to look for due timers. */

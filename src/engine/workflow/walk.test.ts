@@ -1,9 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
+import { createDefinition, type Definition } from '#engine/workflow/definitions.ts'
 import { currentUser, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { restoreRun, type SavedRun, saveRun } from '#engine/workflow/saved-run.ts'
-import { type Position, positionText, rootFrame, walk } from '#engine/workflow/walk.ts'
+import {
+  beginStep,
+  type DefinitionOf,
+  endStep,
+  nextPosition,
+  type Position,
+  positionText,
+  rootFrame,
+} from '#engine/workflow/walk.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
@@ -35,6 +43,18 @@ const listOf = (depth: number): fc.Arbitrary<Node[]> =>
 
 const trees = listOf(3)
 
+/** Executes the run to its end. */
+async function walk(
+  state: RunProgress,
+  definitions: DefinitionOf,
+  runTask: (position: Position) => TaskOutcome | Promise<TaskOutcome>,
+): Promise<void> {
+  for (let at = nextPosition(state, definitions); at !== undefined; at = nextPosition(state, definitions)) {
+    beginStep(state)
+    endStep(state, at, await runTask(at), definitions)
+  }
+}
+
 const newUser = (): WorkflowUser => ({ userID: 'u', attributes: new Attributes(), groups: [], keepGroups: false })
 
 /** Each task writes its place into its user; the trace is what it saw. */
@@ -49,7 +69,7 @@ function prepare(nodes: readonly Node[], place: string, trace: string[]): Prepar
         case 'onFailure':
           return { kind: 'branch', branch: node.does }
         case 'last':
-          return { kind: 'branch', branch: 'onFailure', last: true }
+          return { kind: 'branch', branch: 'onFailure', end: 'denied' }
         case 'call':
           return { kind: 'call', workflow: 'called' }
         default:
@@ -222,8 +242,8 @@ describe('walk', () => {
     const node: Node = { does: 'next', async: false, onSuccess: [], onFailure: [] }
     const trace: string[] = []
     const definition = await define('main', Array<Node>(6).fill(node), trace)
-    const state = start(definition)
-    const run = walk(state, () => definition, runTask(state), { steps: 5, calls: 16 })
+    const state = { ...start(definition), steps: 9_995 }
+    const run = walk(state, () => definition, runTask(state))
     await expect(run).rejects.toMatchObject({ code: 'WORKFLOW_FAILED' })
     expect(trace.length).toBe(5)
   })

@@ -1,17 +1,13 @@
-import { requireChosenEnd } from '#engine/workflow/chosen-end.ts'
-import { branchPlace, type Definition, type Step } from '#engine/workflow/definition.ts'
+import { branchPlace, type Definition, type Step } from '#engine/workflow/definitions.ts'
+import { requireExpiry } from '#engine/workflow/expiry-parameter.ts'
 import { currentUser, type Frame, type RunProgress } from '#engine/workflow/run-progress.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { TaskOutcome, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
-export interface WalkLimits {
-  /** How many tasks one run may execute. */
-  readonly steps: number
-  /** How deep workflows may call one another in one run. */
-  readonly calls: number
-}
-
-export const defaultLimits: WalkLimits = { steps: 10_000, calls: 16 }
+/** How many tasks one run may execute. */
+const maxSteps = 10_000
+/** How deep workflows may call one another in one run. */
+const maxCalls = 16
 
 /** The step that is about to run. */
 export interface Position {
@@ -37,8 +33,8 @@ export function nextPosition(state: RunProgress, definitions: DefinitionOf): Pos
 }
 
 /** Counts a step that begins. Throws WORKFLOW_FAILED if there were too many. */
-export function beginStep(state: RunProgress, limits: WalkLimits = defaultLimits): void {
-  if (state.steps >= limits.steps) throw exceeded(state, `more than ${limits.steps} steps`)
+export function beginStep(state: RunProgress): void {
+  if (state.steps >= maxSteps) throw exceeded(state, `more than ${maxSteps} steps`)
   state.steps++
 }
 
@@ -51,35 +47,14 @@ export function endStep(
   { frame }: Position,
   outcome: TaskOutcome,
   definitions: DefinitionOf,
-  limits: WalkLimits = defaultLimits,
 ): WaitOutcome | undefined {
   delete state.signal
   if (outcome.kind !== 'wait') {
-    advance(state, frame, outcome, definitions, limits)
+    advance(state, frame, outcome, definitions)
     return undefined
   }
   state.steps--
   return outcome
-}
-
-/**
- * Runs a workflow from its current state to its end, or until it has to wait. Tasks return what comes next; only
- * this loop moves the frames, so the state is complete between any two steps. Errors of tasks are rethrown
- * unchanged.
- */
-export async function walk(
-  state: RunProgress,
-  definitions: DefinitionOf,
-  runTask: (position: Position) => TaskOutcome | Promise<TaskOutcome>,
-  limits: WalkLimits = defaultLimits,
-): Promise<WaitOutcome | undefined> {
-  for (let at = nextPosition(state, definitions); at !== undefined; at = nextPosition(state, definitions)) {
-    beginStep(state, limits)
-    const outcome = runTask(at)
-    const wait = endStep(state, at, 'kind' in outcome ? outcome : await outcome, definitions, limits)
-    if (wait !== undefined) return wait
-  }
-  return undefined
 }
 
 /** The frame of a workflow's own list. */
@@ -90,7 +65,6 @@ function advance(
   frame: Frame,
   outcome: Exclude<TaskOutcome, WaitOutcome>,
   definitions: DefinitionOf,
-  limits: WalkLimits,
 ): void {
   const index = frame.next++
   switch (outcome.kind) {
@@ -102,17 +76,20 @@ function advance(
     case 'branch': {
       const { workflow, hash } = frame
       const place = branchPlace(frame.place, index, outcome.branch)
-      const user = outcome.user ?? (outcome.last === true ? copyInUse(state) : undefined)
-      if (outcome.last === true) state.frames.length = 0
+      const user = outcome.user ?? (outcome.end === undefined ? undefined : copyInUse(state))
+      if (outcome.end !== undefined) {
+        state.frames.length = 0
+        state.end = outcome.end
+      }
       state.frames.push({ workflow, hash, place, next: 0, ...(user === undefined ? {} : { user }) })
       return
     }
     case 'call': {
-      if (state.frames.filter(({ place }) => place === '').length >= limits.calls) {
-        throw exceeded(state, `more than ${limits.calls} workflows call one another`)
+      if (state.frames.filter(({ place }) => place === '').length >= maxCalls) {
+        throw exceeded(state, `more than ${maxCalls} workflows call one another`)
       }
       const called = definitions(outcome.workflow, state.pins.get(outcome.workflow))
-      requireChosenEnd(called, state.request)
+      requireExpiry(called, state.request)
       state.frames.push(rootFrame(called))
     }
   }
@@ -130,4 +107,10 @@ const exceeded = (state: RunProgress, what: string): GatewayError =>
 /** For the log: `workflow:0/onSuccess/1`. */
 export function positionText({ frame, index }: Pick<Position, 'frame' | 'index'>): string {
   return `${frame.workflow}:${frame.place === '' ? '' : `${frame.place}/`}${index}`
+}
+
+/** The position of the run, for people. */
+export function taskOf(state: RunProgress): string {
+  const frame = state.frames.at(-1)
+  return frame === undefined ? 'end' : positionText({ frame, index: frame.next })
 }

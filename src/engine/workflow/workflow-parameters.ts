@@ -37,7 +37,14 @@ export function loginAttributes(
   return found
 }
 
-function withCalled(
+/** The groups whose members decide about the workflow and all that it calls, each once. */
+export function approverGroups({ workflows }: Pick<Configuration, 'workflows'>, name: string): readonly string[] {
+  const flows = withCalled(workflows, name).flatMap(({ tasks }) => flowsOf(tasks))
+  return [...new Set(flows.flatMap((flow) => flow.approverGroups ?? []))]
+}
+
+/** The workflow and all that it calls; `more` returns further ones by their tasks. */
+export function withCalled(
   workflows: Configuration['workflows'],
   name: string,
   more: (tasks: readonly PreparedTask[]) => readonly (readonly string[] | 'any')[] = () => [],

@@ -1,7 +1,5 @@
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
-import type { CrashHook } from '#engine/workflow/crash-point.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
-import type { StepObserver } from '#engine/workflow/step-log.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
@@ -31,6 +29,24 @@ export interface WorkflowServices {
   readonly passwordChanges: PasswordChangeStore
 }
 
+/** One execution of one task, even if it failed. */
+interface ExecutedStep {
+  readonly workflow: string
+  readonly taskType: string
+  /** `next`, `branch`, `call`, `wait`, `stop`, or `failed` for an attempt that threw. */
+  readonly outcome: string
+  readonly millis: number
+}
+
+/** Notified of every step after its commit, in the process that executed it. Must not throw or do I/O. */
+export interface StepObserver {
+  executed(step: ExecutedStep): void
+  /** A run was claimed that had been due for this long: the age of the queue. */
+  claimed(waitedMillis: number): void
+}
+
+export const noStepObserver: StepObserver = { executed() {}, claimed() {} }
+
 /** Runs of one subject are executed one at a time, in order of arrival. */
 export const subjectQueue = (): KeyedQueue =>
   new KeyedQueue({
@@ -46,3 +62,15 @@ export const subjectQueue = (): KeyedQueue =>
 
 /** Creates the approvals that tasks request, by the rules of one configuration. */
 export type ApprovalOpener = Pick<ApprovalDesk, 'open'> & Partial<Pick<ApprovalDesk, 'mailsToDeciders'>>
+
+/**
+ * Points of an execution where a crash matters: the worker has claimed a run; a target was changed and that is not
+ * yet stored; only the commit is missing; the commit is durable but not yet reported.
+ */
+export const crashPoints = ['after-claim', 'after-target-call', 'before-commit', 'after-commit'] as const
+export type CrashPoint = (typeof crashPoints)[number]
+
+/** Called at each point. Tests inject a hook that kills the process. */
+export type CrashHook = (point: CrashPoint) => void
+
+export const noCrash: CrashHook = () => {}

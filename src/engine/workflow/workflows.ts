@@ -1,20 +1,19 @@
 import type { NewMail } from '#domain/mail.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
+import { type PortalLinks, portalLinks } from '#engine/mail/mail-links.ts'
 import { previewRun } from '#engine/preview/preview-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
 import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
-import { withChosenEnd } from '#engine/workflow/chosen-end.ts'
-import { createDefinition, type Definition } from '#engine/workflow/definition.ts'
-import { Definitions } from '#engine/workflow/definitions.ts'
-import { type FoundIntents, findIntents, type Intent } from '#engine/workflow/intents.ts'
-import { isAsynchronous } from '#engine/workflow/request-map.ts'
-import { runOf, startedCall } from '#engine/workflow/run-call.ts'
+import { createDefinition, type Definition, Definitions } from '#engine/workflow/definitions.ts'
+import { type ExecutedSteps, executeSteps, type RunKeeper, type StepParts } from '#engine/workflow/execute-steps.ts'
+import { withExpiry } from '#engine/workflow/expiry-parameter.ts'
+import { type FoundChanges, findPlannedChanges, type PlannedChange } from '#engine/workflow/planned-changes.ts'
+import { isAsynchronous, runOf, startedCall } from '#engine/workflow/run-call.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
-import { deadlineTimer } from '#engine/workflow/run-timers.ts'
+import { deadlineTimer, prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
 import { restoreRun, saveRun } from '#engine/workflow/saved-run.ts'
-import { type BatchControl, executeBatch, type StepBatch } from '#engine/workflow/step-batch.ts'
 import { newRunOf } from '#engine/workflow/stored-form.ts'
-import type { DefinitionOf } from '#engine/workflow/walk.ts'
+import type { WaitOutcome } from '#engine/workflow/walk.ts'
 import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
@@ -36,11 +35,13 @@ const drainMillis = 30_000
 
 /** Creates the tasks of every workflow of a configuration, once; if one can't be created, closes the others. */
 export async function createWorkflows(
-  configuration: Pick<Configuration, 'workflows' | 'targets' | 'restoreWorkflow'>,
+  configuration: Pick<Configuration, 'workflows' | 'targets' | 'restoreWorkflow'> &
+    Partial<Pick<Configuration, 'applications'>>,
   hostFor: (name: string, at: string) => TaskHost,
   services: WorkflowServices,
   approvals: ApprovalOpener,
 ): Promise<Workflows> {
+  const { applications = [] } = configuration
   const { value: definitions, scope } = await buildScoped(async (scope) => {
     const mappings = await createTargetMappings(configuration.targets, hostFor, scope)
     const taskHost = (name: string, at: string): TaskHost => withMappings(hostFor(name, at), mappings)
@@ -50,11 +51,11 @@ export async function createWorkflows(
     }
     return scope.own(new Definitions({ configuration, created, hostFor: taskHost, store: services.runs }))
   })
-  return new Workflows(definitions, services, approvals, hostFor('', ''), scope)
+  return new Workflows(definitions, services, approvals, hostFor('', ''), scope, portalLinks(applications))
 }
 
 /** A call that gets the same response when it is repeated. */
-export interface KeyedCall extends IdempotencyKey {
+interface KeyedCall extends IdempotencyKey {
   readonly bodyHash: string
 }
 
@@ -73,6 +74,9 @@ export class Workflows implements WorkflowStarter, Closable {
   /** By target name: whether its changes and their audit are one commit. */
   readonly #auditing = new Map<string, boolean>()
   readonly #scope: Scope
+  /** Pages of the portal, for mails; undefined without a portal that has an address. */
+  readonly pages: PortalLinks | undefined
+  readonly #stepParts: StepParts
   #active = 0
   #closing = false
   #drained: (() => void) | undefined
@@ -83,12 +87,19 @@ export class Workflows implements WorkflowStarter, Closable {
     approvals: ApprovalOpener,
     host: Pick<TaskHost, 'targets' | 'directory'>,
     scope: Scope,
+    pages: PortalLinks | undefined,
   ) {
     this.#definitions = definitions
     this.#services = services
     this.#approvals = approvals
     this.#host = host
     this.#scope = scope
+    this.pages = pages
+    this.#stepParts = {
+      services,
+      definitions: (name, hash) => definitions.get(name, hash),
+      auditsWithin: (target) => this.#auditsWithin(target),
+    }
   }
 
   async run(call: WorkflowCall): Promise<WorkflowResult> {
@@ -101,7 +112,7 @@ export class Workflows implements WorkflowStarter, Closable {
   /** The requested run, before its first step. Throws NOT_SUPPORTED and BAD_REQUEST. */
   begin(call: WorkflowCall): RunProgress {
     const definition = this.#definitions.get(call.name)
-    const checked = withChosenEnd(call, definition.accessEnds, this.#services.clock())
+    const checked = withExpiry(call, definition.accessEnds, this.#services.clock())
     return runOf(checked, definition, this.#definitions.pinsOf(call.name))
   }
 
@@ -110,11 +121,10 @@ export class Workflows implements WorkflowStarter, Closable {
     return this.#counted(call.name, () =>
       this.#services.subjects.run(state.subject.toLowerCase(), () =>
         new CallExecution(state, {
-          services: this.#services,
-          definitions: (name, hash) => this.#definitions.get(name, hash),
+          ...this.#stepParts,
           approvals: this.#approvals,
+          pages: this.pages,
           prepare: (started) => this.prepare(startedCall(started, state)),
-          auditsWithin: this.#auditsWithin,
           kept: call.kept ?? false,
           saveDefinitions: () => this.#definitions.save(state.pins),
           deadline: this.#deadlineOf(call),
@@ -148,9 +158,14 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Finds out by reading which planned changes were made. Throws errors of targets. */
-  async find(intents: readonly Intent[], run: { readonly id: string; readonly name: string }): Promise<FoundIntents> {
+  async find(
+    plannedChanges: readonly PlannedChange[],
+    run: { readonly id: string; readonly name: string },
+  ): Promise<FoundChanges> {
     const { log } = this.#services
-    return await this.#counted(run.name, () => findIntents(intents, { target: this.#target, workflow: run, log }))
+    return await this.#counted(run.name, () =>
+      findPlannedChanges(plannedChanges, { target: this.#target, workflow: run, log }),
+    )
   }
 
   /** Shows what would follow if the run continued from here. Consumes `state`; see `previewRun`. */
@@ -161,7 +176,7 @@ export class Workflows implements WorkflowStarter, Closable {
   ): Promise<Preview> {
     const { clock, log } = this.#services
     const { directory } = this.#host
-    const definitions: DefinitionOf = (name, hash) => this.#definitions.get(name, hash)
+    const { definitions } = this.#stepParts
     return this.#counted(state.workflow, () =>
       previewRun(state, { definitions, target: this.#target, directory, clock, log, onEnd, onAccountExists }),
     )
@@ -175,7 +190,8 @@ export class Workflows implements WorkflowStarter, Closable {
    */
   async accountConflicts(state: RunProgress): Promise<AccountConflicts | undefined> {
     const { newAccount, id } = state
-    if (newAccount === undefined || newAccount.created.length > 0 || state.intents !== undefined) return undefined
+    if (newAccount === undefined || newAccount.created.length > 0 || state.plannedChanges !== undefined)
+      return undefined
     // An account that an interrupted attempt created is in the directory, and is not a conflict.
     const { rows } = await this.#services.audit.list({ workflowId: id, limit: 500 })
     if (rows.some(({ kind, action, target }) => kind === 'entry' && action === 'add' && target !== ownTarget)) {
@@ -206,16 +222,13 @@ export class Workflows implements WorkflowStarter, Closable {
   }
 
   /** Executes steps of a stored run up to the next commit. */
-  step(state: RunProgress, control: BatchControl): Promise<StepBatch> {
-    return this.#counted(state.workflow, () =>
-      executeBatch(state, {
-        services: this.#services,
-        definitions: (name, hash) => this.#definitions.get(name, hash),
-        approvals: this.#approvals,
-        auditsWithin: this.#auditsWithin,
-        ...control,
-      }),
-    )
+  step(state: RunProgress, keeper: RunKeeper): Promise<ExecutedSteps> {
+    return this.#counted(state.workflow, () => executeSteps(state, this.#stepParts, keeper))
+  }
+
+  /** What a waiting run is stored with. Throws errors of opening an approval. */
+  prepareWait(state: RunProgress, wait: WaitOutcome, deadline: Date | undefined): Promise<Waiting> {
+    return prepareWait(state, wait, this.#approvals, deadline)
   }
 
   /** Waits for running calls, then closes the tasks. */
@@ -234,7 +247,7 @@ export class Workflows implements WorkflowStarter, Closable {
   readonly #target = (name: string): Target => this.#host.targets.get(name)
 
   /** Tasks may also name something other than a target, such as themselves. */
-  readonly #auditsWithin = (target: string): boolean => {
+  #auditsWithin(target: string): boolean {
     const known = this.#auditing.get(target)
     if (known !== undefined) return known
     try {

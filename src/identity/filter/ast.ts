@@ -2,24 +2,15 @@
  * Gatehouse's only form of filters. It is parsed from RFC 4515 text and from SCIM, evaluated in memory, and
  * translated to SQL, LDAP and SCIM. Values are plain text; only printers escape.
  */
-export type Filter = AndFilter | OrFilter | NotFilter | PresentFilter | CompareFilter | SubstringFilter
+export type Filter =
+  /** Without members: true. */
+  | { readonly kind: 'and'; readonly filters: readonly Filter[] }
+  /** Without members: false. */
+  | { readonly kind: 'or'; readonly filters: readonly Filter[] }
+  | { readonly kind: 'not'; readonly filter: Filter }
+  | LeafFilter
 
-/** Without members: true. */
-export interface AndFilter {
-  readonly kind: 'and'
-  readonly filters: readonly Filter[]
-}
-
-/** Without members: false. */
-export interface OrFilter {
-  readonly kind: 'or'
-  readonly filters: readonly Filter[]
-}
-
-export interface NotFilter {
-  readonly kind: 'not'
-  readonly filter: Filter
-}
+export type LeafFilter = PresentFilter | CompareFilter | SubstringFilter
 
 export interface PresentFilter {
   readonly kind: 'present'

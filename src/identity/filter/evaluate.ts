@@ -10,9 +10,8 @@ import { printFilter } from '#identity/filter/filter-text.ts'
 export function evaluate(filter: Filter, source: AttributeSource): boolean | undefined {
   switch (filter.kind) {
     case 'and':
-      return combine(filter.filters, source, false)
     case 'or':
-      return combine(filter.filters, source, true)
+      return combine(filter.filters, source, filter.kind === 'or')
     case 'not': {
       const inner = evaluate(filter.filter, source)
       return inner === undefined ? undefined : !inner

@@ -4,7 +4,7 @@ import { type FilterItem, itemFilter, readFilter, type ValuePart } from '#identi
 const maxAlternatives = 100
 
 /** The values of a placeholder's name; none if it is absent. */
-export type ValueLookup = (name: string) => readonly string[]
+type ValueLookup = (name: string) => readonly string[]
 
 /** A filter with placeholders. Its structure is fixed when it is parsed, so a value can't change it. */
 export interface FilterTemplate {
@@ -25,13 +25,9 @@ type Binder = (lookup: ValueLookup) => Filter | undefined
 export function parseFilterTemplate(text: string): FilterTemplate {
   const comparisons: { readonly attribute: string; readonly placeholder: string }[] = []
   const bind = readFilter<Binder>(text, true, {
-    and: (binders) => (lookup) => {
+    list: (kind, binders) => (lookup) => {
       const filters = bindAll(binders, lookup)
-      return filters && { kind: 'and', filters }
-    },
-    or: (binders) => (lookup) => {
-      const filters = bindAll(binders, lookup)
-      return filters && { kind: 'or', filters }
+      return filters && { kind, filters }
     },
     not: (binder) => (lookup) => {
       const filter = binder(lookup)

@@ -3,8 +3,7 @@ import type { CompareFilter, Filter, SubstringFilter } from '#identity/filter/as
 /** RFC 4515 text, at most 8 KiB and 50 levels deep; throws FilterSyntaxError. */
 export function parseFilter(text: string): Filter {
   return readFilter<Filter>(text, false, {
-    and: (filters) => ({ kind: 'and', filters }),
-    or: (filters) => ({ kind: 'or', filters }),
+    list: (kind, filters) => ({ kind, filters }),
     not: (filter) => ({ kind: 'not', filter }),
     item: itemFilter,
   })
@@ -24,19 +23,20 @@ export function itemFilter({ attribute, operator, rule, value }: FilterItem): Fi
   if (hasWildcard) throw new Error(`"*" in a value behind "${operator}" must be escaped (\\2a)`)
   const text = joinText(value)
   if (operator !== ':=') return { kind: comparisons[operator], attribute, value: text }
-  switch (matchingRule(rule ?? '')) {
-    case caseExactMatch:
-      return { kind: 'equal', attribute, value: text, caseExact: true }
-    case caseExactSubstringsMatch:
-      return substring(attribute, readSubstringAssertion(text), true)
-    case caseIgnoreMatch:
-      return { kind: 'equal', attribute, value: text, caseExact: false }
-    case caseIgnoreSubstringsMatch:
-      return substring(attribute, readSubstringAssertion(text), false)
-    default:
-      throw new Error(`the matching rule "${rule}" is not supported`)
-  }
+  const known = matchingRules.find(({ name, oid }) => [name.toLowerCase(), oid].includes((rule ?? '').toLowerCase()))
+  if (known === undefined) throw new Error(`the matching rule "${rule}" is not supported`)
+  const { caseExact, substrings } = known
+  if (substrings) return substring(attribute, readSubstringAssertion(text), caseExact)
+  return { kind: 'equal', attribute, value: text, caseExact }
 }
+
+/** The matching rules (RFC 4517) that say whether letter case counts. */
+const matchingRules = [
+  { name: 'caseExactMatch', oid: '2.5.13.5', caseExact: true, substrings: false },
+  { name: 'caseExactSubstringsMatch', oid: '2.5.13.7', caseExact: true, substrings: true },
+  { name: 'caseIgnoreMatch', oid: '2.5.13.2', caseExact: false, substrings: false },
+  { name: 'caseIgnoreSubstringsMatch', oid: '2.5.13.4', caseExact: false, substrings: true },
+] as const
 
 function substring(attribute: string, value: readonly ValuePart[], caseExact?: boolean): Filter {
   const fragments = splitAtWildcards(value)
@@ -44,7 +44,7 @@ function substring(attribute: string, value: readonly ValuePart[], caseExact?: b
   const final = fragments.pop() ?? ''
   const any = fragments.filter((fragment) => fragment !== '')
   if (initial === '' && final === '' && any.length === 0) return { kind: 'present', attribute }
-  const filter: SubstringFilter = {
+  return {
     kind: 'substring',
     attribute,
     ...(initial === '' ? {} : { initial }),
@@ -52,7 +52,6 @@ function substring(attribute: string, value: readonly ValuePart[], caseExact?: b
     ...(final === '' ? {} : { final }),
     ...(caseExact === undefined ? {} : { caseExact }),
   }
-  return filter
 }
 
 function splitAtWildcards(value: readonly ValuePart[]): string[] {
@@ -87,9 +86,8 @@ const unescapeFragment = (text: string): string =>
 export function printFilter(filter: Filter): string {
   switch (filter.kind) {
     case 'and':
-      return `(&${filter.filters.map(printFilter).join('')})`
     case 'or':
-      return `(|${filter.filters.map(printFilter).join('')})`
+      return `(${filter.kind === 'and' ? '&' : '|'}${filter.filters.map(printFilter).join('')})`
     case 'not':
       return `(!${printFilter(filter.filter)})`
     case 'present':
@@ -112,7 +110,7 @@ export function printFilter(filter: Filter): string {
 }
 
 const printEquality = (filter: CompareFilter): string =>
-  printComparison(filter, filter.caseExact === true ? `:${caseExactMatch}:=` : '=')
+  printComparison(filter, filter.caseExact === true ? ':caseExactMatch:=' : '=')
 
 const printComparison = ({ attribute, value }: CompareFilter, operator: string): string =>
   `(${attribute}${operator}${escapeFilterValue(value)})`
@@ -121,40 +119,12 @@ function printSubstring({ attribute, initial = '', any, final = '', caseExact }:
   const fragments = [initial, ...any, final]
   if (caseExact !== true) return `(${attribute}=${fragments.map(escapeFilterValue).join('*')})`
   const assertion = fragments.map((fragment) => fragment.replaceAll('\\', '\\5C').replaceAll('*', '\\2A')).join('*')
-  return `(${attribute}:${caseExactSubstringsMatch}:=${escapeFilterValue(assertion)})`
+  return `(${attribute}:caseExactSubstringsMatch:=${escapeFilterValue(assertion)})`
 }
 
-function escapeFilterValue(value: string): string {
-  let escaped = ''
-  for (const char of value) {
-    if (char === '*' || char === '(' || char === ')' || char === '\\' || char < ' ') {
-      escaped += `\\${char.charCodeAt(0).toString(16).padStart(2, '0')}`
-    } else {
-      escaped += char
-    }
-  }
-  return escaped
-}
-
-/** The matching rules (RFC 4517) that say whether letter case counts. */
-const caseExactMatch = 'caseExactMatch'
-const caseExactSubstringsMatch = 'caseExactSubstringsMatch'
-const caseIgnoreMatch = 'caseIgnoreMatch'
-const caseIgnoreSubstringsMatch = 'caseIgnoreSubstringsMatch'
-
-const names = new Map([
-  ['caseexactmatch', caseExactMatch],
-  ['2.5.13.5', caseExactMatch],
-  ['caseexactsubstringsmatch', caseExactSubstringsMatch],
-  ['2.5.13.7', caseExactSubstringsMatch],
-  ['caseignorematch', caseIgnoreMatch],
-  ['2.5.13.2', caseIgnoreMatch],
-  ['caseignoresubstringsmatch', caseIgnoreSubstringsMatch],
-  ['2.5.13.4', caseIgnoreSubstringsMatch],
-])
-
-/** The rule by its name or OID; undefined for one that Gatehouse does not support. */
-const matchingRule = (nameOrOid: string): string | undefined => names.get(nameOrOid.toLowerCase())
+const escapeFilterValue = (value: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are escaped.
+  value.replace(/[*()\\\0-\x1f]/g, (char) => `\\${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 const maxLength = 8192
 const maxDepth = 50
@@ -189,8 +159,7 @@ export interface FilterItem {
  * reason.
  */
 interface FilterBuilder<N> {
-  and(filters: readonly N[]): N
-  or(filters: readonly N[]): N
+  list(kind: 'and' | 'or', filters: readonly N[]): N
   not(filter: N): N
   item(item: FilterItem): N
 }
@@ -237,9 +206,9 @@ class FilterReader<N> {
   #readComponent(depth: number): N {
     switch (this.#text[this.#at]) {
       case '&':
-        return this.#builder.and(this.#readList(depth))
+        return this.#builder.list('and', this.#readList(depth))
       case '|':
-        return this.#builder.or(this.#readList(depth))
+        return this.#builder.list('or', this.#readList(depth))
       case '!': {
         this.#at++
         this.#skipSpace()

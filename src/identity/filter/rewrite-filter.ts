@@ -1,19 +1,11 @@
-import type {
-  AndFilter,
-  CompareFilter,
-  Filter,
-  NotFilter,
-  OrFilter,
-  PresentFilter,
-  SubstringFilter,
-} from '#identity/filter/ast.ts'
+import type { CompareFilter, Filter, LeafFilter, PresentFilter, SubstringFilter } from '#identity/filter/ast.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
 /** Only what every system with an index compares alike: presence, equality and substrings, combined. */
 export type NarrowFilter =
-  | (Omit<AndFilter, 'filters'> & { readonly filters: readonly NarrowFilter[] })
-  | (Omit<OrFilter, 'filters'> & { readonly filters: readonly NarrowFilter[] })
-  | (Omit<NotFilter, 'filter'> & { readonly filter: PresentFilter })
+  | { readonly kind: 'and'; readonly filters: readonly NarrowFilter[] }
+  | { readonly kind: 'or'; readonly filters: readonly NarrowFilter[] }
+  | { readonly kind: 'not'; readonly filter: PresentFilter }
   | PresentFilter
   | (CompareFilter & { readonly kind: 'equal' })
   | SubstringFilter
@@ -47,9 +39,8 @@ export function narrowFilter(filter: Filter): NarrowFilter {
 function narrowNegation(filter: Filter): NarrowFilter {
   switch (filter.kind) {
     case 'and':
-      return { kind: 'or', filters: filter.filters.map(narrowNegation) }
     case 'or':
-      return { kind: 'and', filters: filter.filters.map(narrowNegation) }
+      return { kind: filter.kind === 'and' ? 'or' : 'and', filters: filter.filters.map(narrowNegation) }
     case 'not':
       return narrowFilter(filter.filter)
     case 'present':
@@ -68,10 +59,7 @@ export function filterAttributes(filter: Filter, into = new Set<string>()): Set<
 }
 
 /** The same filter on other attributes or values: `change` replaces every comparison. */
-export function mapFilter(
-  filter: Filter,
-  change: (leaf: Exclude<Filter, AndFilter | OrFilter | NotFilter>) => Filter,
-): Filter {
+export function mapFilter(filter: Filter, change: (leaf: LeafFilter) => Filter): Filter {
   if (filter.kind === 'and' || filter.kind === 'or') {
     return { kind: filter.kind, filters: filter.filters.map((part) => mapFilter(part, change)) }
   }

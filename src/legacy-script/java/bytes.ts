@@ -111,25 +111,11 @@ const forUrls = `${letters}-_`
 
 /** java.util.Base64. */
 export const Base64 = {
-  getEncoder(): Encoder {
-    return new Encoder(standard, true)
-  },
-
-  getUrlEncoder(): Encoder {
-    return new Encoder(forUrls, true)
-  },
-
-  getDecoder(): Decoder {
-    return new Decoder(standard, false)
-  },
-
-  getUrlDecoder(): Decoder {
-    return new Decoder(forUrls, false)
-  },
-
-  getMimeDecoder(): Decoder {
-    return new Decoder(standard, true)
-  },
+  getEncoder: (): Encoder => new Encoder(standard, true),
+  getUrlEncoder: (): Encoder => new Encoder(forUrls, true),
+  getDecoder: (): Decoder => new Decoder(standard, false),
+  getUrlDecoder: (): Decoder => new Decoder(forUrls, false),
+  getMimeDecoder: (): Decoder => new Decoder(standard, true),
 }
 
 export class Encoder {

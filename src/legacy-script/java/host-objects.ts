@@ -1,9 +1,10 @@
+import type { LogLevel } from '#kernel/logger.ts'
 import { JavaException } from './java-exception.ts'
 import { javaEnum } from './java-lang.ts'
 import { javaText, javaValue, optionalText } from './java-value.ts'
 
 /** What the realm of a legacy script may call in its process. */
-export type BridgeRequest = 'http' | 'log' | 'audit' | 'random'
+type BridgeRequest = 'http' | 'log' | 'audit' | 'random'
 
 /** Only texts pass: no object of the process ever reaches a script. */
 export type Bridge = (request: BridgeRequest, text: string) => string
@@ -22,11 +23,9 @@ export function askBridge(request: BridgeRequest, value: unknown): unknown {
   throw new JavaException(`the ${request} of the gateway did not answer`)
 }
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
-
 export function writeLog(level: LogLevel, message: unknown, thrown?: unknown): void {
-  const told = thrown === undefined || thrown === null ? '' : ` ${javaText(thrown)}`
-  askBridge('log', { level, message: javaText(message) + told })
+  const text = thrown === undefined || thrown === null ? '' : ` ${javaText(thrown)}`
+  askBridge('log', { level, message: javaText(message) + text })
 }
 
 /** org.apache.log4j.Logger. Everything goes to the log of the gateway, which filters by level. */
@@ -106,12 +105,12 @@ export class ProvisioningEngine {
   ): void {
     const name = javaText(attribute)
     const subject = javaValue(isEntry) === true ? 'entry' : /^groups?$/i.test(name) ? 'group' : 'attribute'
-    const told = optionalText(value)
+    const text = optionalText(value)
     askBridge('audit', {
       subject,
       action: javaText(action).toLowerCase(),
       attribute: name,
-      ...(told && { value: told }),
+      ...(text && { value: text }),
     })
   }
 }

@@ -108,17 +108,9 @@ export class BodyHandler {
 }
 
 export const BodyHandlers = {
-  ofString(charset?: unknown): BodyHandler {
-    return new BodyHandler((bytes) => decodeText(bytes, charset))
-  },
-
-  ofByteArray(): BodyHandler {
-    return new BodyHandler(signed)
-  },
-
-  discarding(): BodyHandler {
-    return new BodyHandler(() => null)
-  },
+  ofString: (charset?: unknown): BodyHandler => new BodyHandler((bytes) => decodeText(bytes, charset)),
+  ofByteArray: (): BodyHandler => new BodyHandler(signed),
+  discarding: (): BodyHandler => new BodyHandler(() => null),
 }
 
 /** java.net.http.HttpResponse. */
@@ -211,17 +203,9 @@ export class BodyPublisher {
 }
 
 export const BodyPublishers = {
-  ofString(text: unknown, charset?: unknown): BodyPublisher {
-    return new BodyPublisher(encodeText(javaText(text), charset))
-  },
-
-  ofByteArray(bytes: unknown): BodyPublisher {
-    return new BodyPublisher(bytesOf(bytes).slice())
-  },
-
-  noBody(): BodyPublisher {
-    return new BodyPublisher(new Uint8Array())
-  },
+  ofString: (text: unknown, charset?: unknown): BodyPublisher => new BodyPublisher(encodeText(javaText(text), charset)),
+  ofByteArray: (bytes: unknown): BodyPublisher => new BodyPublisher(bytesOf(bytes).slice()),
+  noBody: (): BodyPublisher => new BodyPublisher(new Uint8Array()),
 }
 
 interface RequestParts {

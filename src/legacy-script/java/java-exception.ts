@@ -30,37 +30,11 @@ export class JavaException extends Error {
   }
 }
 
-export class RuntimeException extends JavaException {
-  static override readonly javaName: string = 'java.lang.RuntimeException'
-}
-
-export class IllegalArgumentException extends RuntimeException {
-  static override readonly javaName: string = 'java.lang.IllegalArgumentException'
-}
-
-export class NumberFormatException extends IllegalArgumentException {
-  static override readonly javaName: string = 'java.lang.NumberFormatException'
-}
-
-export class IllegalStateException extends RuntimeException {
-  static override readonly javaName: string = 'java.lang.IllegalStateException'
-}
-
-export class UnsupportedOperationException extends RuntimeException {
-  static override readonly javaName: string = 'java.lang.UnsupportedOperationException'
-}
-
-export class NullPointerException extends RuntimeException {
-  static override readonly javaName: string = 'java.lang.NullPointerException'
-}
-
-export class IndexOutOfBoundsException extends RuntimeException {
-  static override readonly javaName: string = 'java.lang.IndexOutOfBoundsException'
-}
-
-export class NoSuchElementException extends RuntimeException {
-  static override readonly javaName: string = 'java.util.NoSuchElementException'
-}
+/** A subclass that differs in its name only. */
+const named = (javaName: string, parent: typeof JavaException): typeof JavaException =>
+  class extends parent {
+    static override readonly javaName: string = javaName
+  }
 
 /** The other system could not be reached: worth a retry. */
 export class IOException extends JavaException {
@@ -68,14 +42,14 @@ export class IOException extends JavaException {
   override readonly code = 'unreachable'
 }
 
-export class ConnectException extends IOException {
-  static override readonly javaName: string = 'java.net.ConnectException'
-}
-
-export class HttpTimeoutException extends IOException {
-  static override readonly javaName: string = 'java.net.http.HttpTimeoutException'
-}
-
-export class ProvisioningException extends JavaException {
-  static override readonly javaName: string = 'com.tremolosecurity.provisioning.core.ProvisioningException'
-}
+export const ConnectException = named('java.net.ConnectException', IOException)
+export const HttpTimeoutException = named('java.net.http.HttpTimeoutException', IOException)
+export const RuntimeException = named('java.lang.RuntimeException', JavaException)
+export const IllegalArgumentException = named('java.lang.IllegalArgumentException', RuntimeException)
+export const NumberFormatException = named('java.lang.NumberFormatException', IllegalArgumentException)
+export const IllegalStateException = named('java.lang.IllegalStateException', RuntimeException)
+export const UnsupportedOperationException = named('java.lang.UnsupportedOperationException', RuntimeException)
+export const NullPointerException = named('java.lang.NullPointerException', RuntimeException)
+export const IndexOutOfBoundsException = named('java.lang.IndexOutOfBoundsException', RuntimeException)
+export const NoSuchElementException = named('java.util.NoSuchElementException', RuntimeException)
+export const ProvisioningException = named('com.tremolosecurity.provisioning.core.ProvisioningException', JavaException)

@@ -1,4 +1,5 @@
 import { matches } from '#identity/filter/evaluate.ts'
+import type { LogLevel } from '#kernel/logger.ts'
 import {
   Base64,
   type Bytes,
@@ -19,7 +20,6 @@ import {
   ConfigManager,
   GlobalEntries,
   Logger,
-  type LogLevel,
   ProvisioningEngine,
   ProvisioningUtil,
   Workflow,
@@ -73,18 +73,9 @@ function formatText(template: string, values: readonly unknown[]): string {
 
 /** com.tremolosecurity.util.JSUtils. */
 export const JSUtils = {
-  string2bytes(text: unknown): Bytes {
-    return signed(encodeText(javaText(text)))
-  },
-
-  bytes2string(bytes: unknown): string {
-    return decodeText(bytesOf(bytes))
-  },
-
-  base64Decode(text: unknown): string {
-    return decodeText(fromBase64(javaText(text)))
-  },
-
+  string2bytes: (text: unknown): Bytes => signed(encodeText(javaText(text))),
+  bytes2string: (bytes: unknown): string => decodeText(bytesOf(bytes)),
+  base64Decode: (text: unknown): string => decodeText(fromBase64(javaText(text))),
   /** A format with each `%s` replaced by an encoded value, in order. */
   formEncode(template: unknown, ...values: unknown[]): BodyPublisher {
     const encoded = values.map((value) => URLEncoder.encode(value))
@@ -128,32 +119,16 @@ export const Integer = {
   MAX_VALUE: maxInteger,
   MIN_VALUE: -2_147_483_648,
 
-  parseInt(source: unknown, radix: unknown = 10): number {
-    return wholeNumber(source, Number(radix), maxInteger)
-  },
-
-  valueOf(source: unknown): number {
-    return wholeNumber(source, 10, maxInteger)
-  },
-
-  toString(value: unknown): string {
-    return javaText(value)
-  },
+  parseInt: (source: unknown, radix: unknown = 10): number => wholeNumber(source, Number(radix), maxInteger),
+  valueOf: (source: unknown): number => wholeNumber(source, 10, maxInteger),
+  toString: (value: unknown): string => javaText(value),
 }
 
 /** java.lang.Long. Rejects numbers that JavaScript can't represent. */
 export const Long = {
-  parseLong(source: unknown): number {
-    return wholeNumber(source, 10, Number.MAX_SAFE_INTEGER)
-  },
-
-  valueOf(source: unknown): number {
-    return wholeNumber(source, 10, Number.MAX_SAFE_INTEGER)
-  },
-
-  toString(value: unknown): string {
-    return javaText(value)
-  },
+  parseLong: (source: unknown): number => wholeNumber(source, 10, Number.MAX_SAFE_INTEGER),
+  valueOf: (source: unknown): number => wholeNumber(source, 10, Number.MAX_SAFE_INTEGER),
+  toString: (value: unknown): string => javaText(value),
 }
 
 /** java.lang.Boolean. */
@@ -161,13 +136,8 @@ const JavaBoolean = {
   TRUE: true,
   FALSE: false,
 
-  parseBoolean(source: unknown): boolean {
-    return javaText(source).toLowerCase() === 'true'
-  },
-
-  valueOf(source: unknown): boolean {
-    return JavaBoolean.parseBoolean(source)
-  },
+  parseBoolean: (source: unknown): boolean => javaText(source).toLowerCase() === 'true',
+  valueOf: (source: unknown): boolean => JavaBoolean.parseBoolean(source),
 }
 
 function wholeNumber(source: unknown, radix: number, limit: number): number {
@@ -201,21 +171,10 @@ const System = {
   out: new PrintStream('info'),
   err: new PrintStream('warn'),
 
-  currentTimeMillis(): number {
-    return Date.now()
-  },
-
-  getenv(_name: unknown): null {
-    return null
-  },
-
-  getProperty(_name: unknown, fallback: unknown = null): unknown {
-    return fallback
-  },
-
-  lineSeparator(): string {
-    return '\n'
-  },
+  currentTimeMillis: (): number => Date.now(),
+  getenv: (_name: unknown): null => null,
+  getProperty: (_name: unknown, fallback: unknown = null): unknown => fallback,
+  lineSeparator: (): string => '\n',
 }
 
 /** java.util.UUID. */

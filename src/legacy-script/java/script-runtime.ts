@@ -6,7 +6,7 @@ import { scriptGlobals } from './java-global.ts'
 import { javaTypes, namelessTypes } from './java-types.ts'
 import { javaArgument, plainData, type ScriptParameter } from './script-value.ts'
 
-export interface ScriptSettings {
+interface ScriptSettings {
   /** The arguments of each function; one that is not listed gets the gateway's own arguments unchanged. */
   readonly signatures: Readonly<Record<string, readonly ScriptParameter[]>>
   readonly name: string
@@ -89,10 +89,10 @@ function describe(thrown: unknown): ThrownText {
       return { message: `threw ${String(thrown)}`.slice(0, maxTextLength) }
     const { message, stack, code, status } = thrown as Record<string, unknown>
     const word = code ?? status
-    const told =
+    const text =
       thrown instanceof JavaException ? thrown.toString() : typeof message === 'string' ? message : 'threw an object'
     return {
-      message: told.slice(0, maxTextLength),
+      message: text.slice(0, maxTextLength),
       ...(typeof stack === 'string' ? { stack: ownFrames(stack) } : {}),
       ...(typeof word === 'string' ? { code: word.slice(0, maxTextLength) } : {}),
     }

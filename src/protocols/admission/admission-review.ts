@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
+import { type JsonBounds, parseBoundedJson, reachesIntoPrototypes } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 
@@ -11,44 +11,37 @@ const maxWarnings = 16
 const maxWarningLength = 240
 const version = 'admission.k8s.io/v1'
 
-const reviewSchema = z.looseObject({
-  apiVersion: z.literal(version),
-  kind: z.literal('AdmissionReview'),
-  request: z.looseObject({
-    uid: z.string().min(1).max(128),
-    operation: z.string().max(64),
-    kind: z.looseObject({ group: z.string(), version: z.string(), kind: z.string() }),
-    subResource: z.string().optional(),
-    namespace: z.string().max(253).optional(),
-    dryRun: z.boolean().nullish(),
-    object: z.unknown(),
-  }),
+const requestSchema = z.object({
+  uid: z.string().min(1).max(128),
+  operation: z.string().max(64),
+  kind: z.object({ group: z.string(), version: z.string(), kind: z.string() }),
+  /** Such as `ephemeralcontainers`; empty for the object itself. */
+  subResource: z.string().default(''),
+  namespace: z.string().max(253).default(''),
+  /** A dry run: nothing is stored, so there must be no side effects. */
+  dryRun: z
+    .boolean()
+    .nullish()
+    .transform((value) => value === true),
+  object: z.unknown(),
 })
 
-export interface AdmissionRequest {
-  readonly uid: string
-  readonly operation: string
-  readonly kind: { readonly group: string; readonly version: string; readonly kind: string }
-  /** Such as `ephemeralcontainers`; empty for the object itself. */
-  readonly subResource: string
-  readonly namespace: string
-  /** A dry run: nothing is stored, so there must be no side effects. */
-  readonly dryRun: boolean
-  readonly object: unknown
-}
+const reviewSchema = z.object({
+  apiVersion: z.literal(version),
+  kind: z.literal('AdmissionReview'),
+  request: requestSchema,
+})
+
+export type AdmissionRequest = Readonly<z.output<typeof requestSchema>>
 
 /** Throws INVALID_JSON and BAD_REQUEST. */
 export function parseReview(body: Buffer): AdmissionRequest {
   const { value } = parseBoundedJson(body, reviewBounds)
-  const problem = structureProblem(value)
-  if (problem !== undefined) throw notAReview(problem)
+  if (reachesIntoPrototypes(value)) throw notAReview('it has a member named "__proto__"')
   const read = reviewSchema.safeParse(value)
-  if (!read.success) {
-    const [issue] = read.error.issues
-    throw notAReview(issue === undefined ? 'it has another shape' : `${issue.path.join('.')}: ${issue.message}`)
-  }
-  const { uid, operation, kind, subResource = '', namespace = '', dryRun, object } = read.data.request
-  return { uid, operation, kind, subResource, namespace, dryRun: dryRun === true, object }
+  if (read.success) return read.data.request
+  const [issue] = read.error.issues
+  throw notAReview(issue === undefined ? 'it has another shape' : `${issue.path.join('.')}: ${issue.message}`)
 }
 
 const head =
@@ -56,18 +49,6 @@ const head =
 
 /** The uid of a review for which `parseReview` throws, if it is written like API servers do: with the uid first. */
 export const reviewUid = (body: Buffer): string | undefined => head.exec(body.toString('latin1', 0, 256))?.[1]
-
-/** Searches without recursion: the depth is bounded, but the caller's stack is unknown. */
-function structureProblem(root: unknown): string | undefined {
-  const pending = [root]
-  while (pending.length > 0) {
-    const value = pending.pop()
-    if (typeof value !== 'object' || value === null) continue
-    if (Object.hasOwn(value, '__proto__')) return 'it has a member named "__proto__"'
-    for (const inner of Object.values(value)) pending.push(inner)
-  }
-  return undefined
-}
 
 const notAReview = (problem: string): GatewayError =>
   new GatewayError('BAD_REQUEST', `not an admission review: ${problem}`, {

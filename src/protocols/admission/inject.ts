@@ -13,8 +13,8 @@ import {
 import type { Container, EnvironmentVariable, NodeRequirement, Pod, Volume } from '#protocols/admission/pod.ts'
 import {
   type PodAccount,
-  type PodWishes,
-  readWishes,
+  type PodRequest,
+  readPodRequest,
   unknownSettings,
   type WantedEndpoint,
 } from '#protocols/admission/pod-request.ts'
@@ -49,7 +49,7 @@ export function inject(
   account: PodAccount,
 ): Injection {
   const pod = structuredClone(given)
-  const asked = readWishes(pod, endpoints, account)
+  const asked = readPodRequest(pod, endpoints, account)
   const none = (faults: readonly string[]): Injection => ({ pod: given, endpoints: [], faults, warnings: [] })
   if (asked.endpoints.length === 0) return none(asked.faults)
   const obstacle = obstacleOf(pod)
@@ -58,14 +58,14 @@ export function inject(
   const warnings = [...unknownSettings(pod, endpoints)]
   const receiving = receivers(pod, asked, settings, warnings)
   const faults: string[] = []
-  const wishes = { ...asked, endpoints: asked.endpoints.filter((one) => isComplete(one, receiving, faults)) }
+  const request = { ...asked, endpoints: asked.endpoints.filter((one) => isComplete(one, receiving, faults)) }
   faults.push(...asked.faults)
-  if (wishes.endpoints.length === 0) return none(faults)
+  if (request.endpoints.length === 0) return none(faults)
   if (account.problem !== undefined) {
     const name = `${account.namespace}/${account.name}`
     warnings.push(`annotations of the ServiceAccount ${name} do not count: ${account.problem}`)
   }
-  const sidecar = sidecarContainer(pod, wishes, settings)
+  const sidecar = sidecarContainer(pod, request, settings)
   const present = containersOf(pod).find(({ name }) => name === sidecarName)
   if (present === undefined) {
     addSidecar(pod, sidecar, settings)
@@ -73,10 +73,10 @@ export function inject(
   } else if (targetsOf(present) !== targetsOf(sidecar)) {
     faults.push(`the sidecar "${sidecarName}" that the pod brings fetches other tokens; it was left as it is`)
   }
-  addVolumes(pod, wishes, settings, faults)
+  addVolumes(pod, request, settings, faults)
   addPullSecrets(pod, settings)
-  for (const container of receiving) giveTokens(container, wishes.endpoints, faults)
-  return { pod, endpoints: wishes.endpoints.map(({ endpoint }) => endpoint.name), faults, warnings }
+  for (const container of receiving) giveTokens(container, request.endpoints, faults)
+  return { pod, endpoints: request.endpoints.map(({ endpoint }) => endpoint.name), faults, warnings }
 }
 
 /** False, with a fault, if a setting is missing and a container lacks the variables for it. */
@@ -146,15 +146,15 @@ function withoutNativeSidecars(pod: Pod): string[] {
   return texts
 }
 
-function addVolumes(pod: Pod, wishes: PodWishes, settings: InjectorSettings, faults: string[]): void {
+function addVolumes(pod: Pod, request: PodRequest, settings: InjectorSettings, faults: string[]): void {
   const present = pod.spec.volumes ?? []
   const has = (volume: string): boolean => present.some(({ name }) => name === volume)
   const added: Volume[] = []
   if (!has(tokenVolume)) {
     added.push(tokenVolumeOf())
-    if (!wishes.createVolume) faults.push(`the pod brings no volume "${tokenVolume}", so one was added`)
+    if (!request.createVolume) faults.push(`the pod brings no volume "${tokenVolume}", so one was added`)
   }
-  if (!has(identityVolume)) added.push(identityVolumeOf(wishes, settings))
+  if (!has(identityVolume)) added.push(identityVolumeOf(request, settings))
   if (added.length > 0) pod.spec.volumes = [...present, ...added]
 }
 
@@ -164,16 +164,16 @@ function addPullSecrets(pod: Pod, { imagePullSecrets }: InjectorSettings): void 
   if (absent.length > 0) pod.spec.imagePullSecrets = [...present, ...absent.map((name) => ({ name }))]
 }
 
-function receivers(pod: Pod, wishes: PodWishes, settings: InjectorSettings, warnings: string[]): Container[] {
+function receivers(pod: Pod, request: PodRequest, settings: InjectorSettings, warnings: string[]): Container[] {
   const candidates = containersOf(pod).filter(({ name }) => name !== sidecarName)
   const present = new Set(candidates.map(({ name }) => name))
-  for (const named of new Set([...wishes.skip, ...(wishes.include ?? [])])) {
+  for (const named of new Set([...request.skip, ...(request.include ?? [])])) {
     if (present.has(named)) continue
     warnings.push(`the pod has no container "${named}", which an annotation names`)
   }
   return candidates.filter(({ name }) => {
-    if (wishes.skip.has(name)) return false
-    return wishes.include?.has(name) ?? !settings.skipContainers.includes(name)
+    if (request.skip.has(name)) return false
+    return request.include?.has(name) ?? !settings.skipContainers.includes(name)
   })
 }
 
@@ -217,8 +217,8 @@ function setVariables(
   const { endpoint } = wanted
   const { identity, other } = variablesOf(wanted)
   const present = container.env ?? []
-  const own = identity.find((wish) =>
-    present.some((variable) => variable.name === wish.name && !isSame(variable, wish)),
+  const own = identity.find((wanted) =>
+    present.some((variable) => variable.name === wanted.name && !isSame(variable, wanted)),
   )
   if (own !== undefined) {
     const rival = given.get(own.name)
@@ -227,7 +227,7 @@ function setVariables(
     faults.push(`${owner}, so the variables of "${endpoint.name}" are not set in it`)
     return
   }
-  const absent = [...identity, ...other].filter((wish) => !present.some(({ name }) => name === wish.name))
+  const absent = [...identity, ...other].filter((wanted) => !present.some(({ name }) => name === wanted.name))
   for (const { name } of absent) given.set(name, endpoint.name)
   if (absent.length > 0) container.env = [...present, ...absent]
 }
@@ -271,8 +271,8 @@ function holdersOf({ variables, file, valueVariable, settings }: PodEndpoint, se
   ]
 }
 
-const isSame = (variable: EnvironmentVariable, wish: { readonly value: string }): boolean =>
-  variable.value === wish.value && !Object.hasOwn(variable, 'valueFrom')
+const isSame = (variable: EnvironmentVariable, wanted: { readonly value: string }): boolean =>
+  variable.value === wanted.value && !Object.hasOwn(variable, 'valueFrom')
 
 /** From the end: a pattern would search from every slash on. */
 function withoutSlash(path: string): string {

@@ -25,7 +25,7 @@ export interface WantedEndpoint {
 }
 
 /** What a pod's labels and annotations request of the injector. */
-export interface PodWishes {
+export interface PodRequest {
   readonly endpoints: readonly WantedEndpoint[]
   readonly user: number | undefined
   readonly group: number | undefined
@@ -49,7 +49,7 @@ const resourceAnnotations: Readonly<Record<keyof SidecarResources, string>> = {
   memoryLimit: 'sidecar-memory-limit',
 }
 
-const noWishes: PodWishes = {
+const emptyRequest: PodRequest = {
   endpoints: [],
   user: undefined,
   group: undefined,
@@ -61,7 +61,7 @@ const noWishes: PodWishes = {
 }
 
 /** The endpoints that the pod's labels turn on. */
-export function labelledEndpoints(pod: Pod, endpoints: readonly PodEndpoint[]): readonly PodEndpoint[] {
+function labelledEndpoints(pod: Pod, endpoints: readonly PodEndpoint[]): readonly PodEndpoint[] {
   const labels = new Map(Object.entries(pod.metadata.labels ?? {}))
   return endpoints.filter(({ label }) => {
     const chosen = labels.get(labelName(label))
@@ -77,14 +77,14 @@ export const asksAccount = (pod: Pod, endpoints: readonly PodEndpoint[]): boolea
     ),
   )
 
-export function readWishes(pod: Pod, endpoints: readonly PodEndpoint[], account: PodAccount): PodWishes {
+export function readPodRequest(pod: Pod, endpoints: readonly PodEndpoint[], account: PodAccount): PodRequest {
   const faults: string[] = []
   const annotations = new Map(Object.entries(pod.metadata.annotations ?? {}))
   const annotation = (name: string): string | undefined => annotations.get(`${annotationDomain}${name}`)
   const wanted = labelledEndpoints(pod, endpoints).flatMap((endpoint) =>
     readEndpoint(endpoint, annotations, account, faults),
   )
-  if (wanted.length === 0) return { ...noWishes, faults }
+  if (wanted.length === 0) return { ...emptyRequest, faults }
   const fault = (name: string, rule: string): undefined => {
     faults.push(`the annotation "${annotationDomain}${name}" ${rule}`)
     return undefined

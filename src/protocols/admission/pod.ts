@@ -82,6 +82,5 @@ export function ownerOf({ metadata }: Pod): PodOwner | undefined {
 
 export type Container = z.infer<typeof containerSchema>
 export type EnvironmentVariable = z.infer<typeof envSchema>
-export type VolumeMount = z.infer<typeof mountSchema>
 export type NodeRequirement = z.infer<typeof requirementSchema>
 export type Volume = z.infer<typeof volumeSchema>

@@ -14,7 +14,7 @@ import {
   trustFile,
 } from '#protocols/admission/injector-settings.ts'
 import type { Container, Pod, Volume } from '#protocols/admission/pod.ts'
-import type { PodWishes } from '#protocols/admission/pod-request.ts'
+import type { PodRequest } from '#protocols/admission/pod-request.ts'
 
 /** The sidecar's user and group if the pod names none; no image has them. */
 const defaultUser = 65532
@@ -35,14 +35,14 @@ export const probeScript = (file: string): string =>
   ].join('\n')
 
 /** The container that keeps the pod's tokens fresh. It passes the `restricted` level of pod security. */
-export function sidecarContainer(pod: Pod, wishes: PodWishes, settings: InjectorSettings): Container {
-  const user = wishes.user ?? sharedId(pod, 'runAsUser') ?? defaultUser
+export function sidecarContainer(pod: Pod, request: PodRequest, settings: InjectorSettings): Container {
+  const user = request.user ?? sharedId(pod, 'runAsUser') ?? defaultUser
   const probe = { command: ['/bin/sh', '-c', probeScript(readyFile)] }
-  const resources = { ...settings.resources, ...wishes.resources }
-  const trusts = wishes.endpoints.some(({ endpoint }) => endpoint.explicitTrust)
-  const files = fileLines(wishes)
+  const resources = { ...settings.resources, ...request.resources }
+  const trusts = request.endpoints.some(({ endpoint }) => endpoint.explicitTrust)
+  const files = fileLines(request)
   const variables = {
-    [targetsVariable]: targetLines(wishes, settings),
+    [targetsVariable]: targetLines(request, settings),
     ...(files === '' ? {} : { STS_FILES: files }),
     STS_FILE_MODE: fileMode(pod, user, settings),
     STS_READY_FILE: readyFile,
@@ -70,7 +70,7 @@ export function sidecarContainer(pod: Pod, wishes: PodWishes, settings: Injector
       readOnlyRootFilesystem: true,
       runAsNonRoot: true,
       runAsUser: user,
-      runAsGroup: wishes.group ?? sharedId(pod, 'runAsGroup') ?? defaultGroup,
+      runAsGroup: request.group ?? sharedId(pod, 'runAsGroup') ?? defaultGroup,
       seccompProfile: { type: 'RuntimeDefault' },
     },
     startupProbe: {
@@ -94,9 +94,9 @@ export function sidecarContainer(pod: Pod, wishes: PodWishes, settings: Injector
 export const tokenVolumeOf = (): Volume => ({ name: tokenVolume, emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } })
 
 /** The sidecar's own credential, with the token service's audience, and the ConfigMap of certificates if there is one. */
-export function identityVolumeOf(wishes: PodWishes, settings: InjectorSettings): Volume {
-  const audiences = new Set(wishes.endpoints.map(({ endpoint }) => endpoint.incomingAudience))
-  const trusts = wishes.endpoints.some(({ endpoint }) => endpoint.explicitTrust)
+export function identityVolumeOf(request: PodRequest, settings: InjectorSettings): Volume {
+  const audiences = new Set(request.endpoints.map(({ endpoint }) => endpoint.incomingAudience))
+  const trusts = request.endpoints.some(({ endpoint }) => endpoint.explicitTrust)
   const trust = { name: settings.trustConfigMap, items: [{ key: 'ca.crt', path: 'trust/ca.crt' }], optional: true }
   return {
     name: identityVolume,
@@ -117,7 +117,7 @@ export function identityVolumeOf(wishes: PodWishes, settings: InjectorSettings):
 }
 
 /** URL, token file, credential, and the expected audience of the token, as JSON. */
-function targetLines({ endpoints }: PodWishes, { tokenService }: InjectorSettings): string {
+function targetLines({ endpoints }: PodRequest, { tokenService }: InjectorSettings): string {
   return endpoints
     .map(({ endpoint }) =>
       [
@@ -131,7 +131,7 @@ function targetLines({ endpoints }: PodWishes, { tokenService }: InjectorSetting
 }
 
 /** Path and content, which has no line breaks, since JSON needs none. */
-function fileLines({ endpoints }: PodWishes): string {
+function fileLines({ endpoints }: PodRequest): string {
   return endpoints
     .flatMap(({ endpoint: { name, file }, values }) =>
       file?.needs.every((setting) => values.has(setting))

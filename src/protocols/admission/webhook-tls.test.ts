@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { connect, createServer } from 'node:tls'
 import { expect, test } from 'vitest'
-import { authoritiesOf, renewWebhookTls, toldOf, type WebhookTls } from '#protocols/admission/webhook-tls.ts'
+import { authoritiesOf, renewWebhookTls, type WebhookTls, withRegistration } from '#protocols/admission/webhook-tls.ts'
 
 const names = ['gatehouse-webhook.gatehouse.svc', 'gatehouse-webhook.gatehouse.svc.cluster.local', '127.0.0.1']
 const day = 86_400_000
@@ -70,7 +70,7 @@ test('other names cause another certificate of the same CA', () => {
 })
 
 test('B1: checked every day for three years, the served certificate is valid and its CA was registered before', () => {
-  let tls = toldOf(renewWebhookTls(undefined, names, start), start)
+  let tls = withRegistration(renewWebhookTls(undefined, names, start), start)
   let authorities = 1
   let servers = 1
   for (let days = 1; days < 3 * 365; days += 1) {
@@ -90,14 +90,14 @@ test('B1: checked every day for three years, the served certificate is valid and
     for (const { certificate } of next.authorities) {
       expect(Date.parse(new X509Certificate(certificate).validTo)).toBeGreaterThan(now.getTime())
     }
-    tls = toldOf(next, now)
+    tls = withRegistration(next, now)
   }
   expect(authorities).toBeGreaterThan(3)
   expect(servers).toBeGreaterThan(15)
 }, 60_000)
 
 test('an unregistered CA signs nothing while another can', () => {
-  let tls = toldOf(renewWebhookTls(undefined, names, start), start)
+  let tls = withRegistration(renewWebhookTls(undefined, names, start), start)
   const [first] = tls.authorities
   for (let days = 1; days < 365; days += 1) {
     tls = renewWebhookTls(tls, names, after(days))
@@ -105,9 +105,12 @@ test('an unregistered CA signs nothing while another can', () => {
     expect(new X509Certificate(tls.server.certificate).verify(signer.publicKey)).toBe(true)
   }
   expect(tls.authorities).toHaveLength(2)
-  const told = toldOf(tls, after(364))
-  expect(toldOf(told, after(364))).toBe(told)
-  expect(told.authorities.map((authority) => authority.told)).toEqual([start.getTime(), after(364).getTime()])
+  const registered = withRegistration(tls, after(364))
+  expect(withRegistration(registered, after(364))).toBe(registered)
+  expect(registered.authorities.map((authority) => authority.registered)).toEqual([
+    start.getTime(),
+    after(364).getTime(),
+  ])
 })
 
 test('after years without a check, everything is re-created', () => {

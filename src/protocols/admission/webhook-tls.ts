@@ -11,20 +11,20 @@ import {
 import { isIP } from 'node:net'
 
 /** A certificate with its private key, as PEM; secret, and shared by all replicas. */
-export interface KeptCertificate {
+export interface StoredCertificate {
   readonly certificate: string
   readonly privateKey: string
 }
 
-export interface KeptAuthority extends KeptCertificate {
+export interface StoredAuthority extends StoredCertificate {
   /** When it was registered at the API server, in milliseconds; undefined before. */
-  readonly told?: number | undefined
+  readonly registered?: number | undefined
 }
 
 export interface WebhookTls {
   /** The newest one last. All are registered at the API server. */
-  readonly authorities: readonly KeptAuthority[]
-  readonly server: KeptCertificate
+  readonly authorities: readonly StoredAuthority[]
+  readonly server: StoredCertificate
 }
 
 const hour = 3_600_000
@@ -40,7 +40,7 @@ const settling = day
  * The webhook's TLS data as it should be now; the same object if nothing changes. Certificates are renewed after
  * two thirds of their lifetime. A new CA signs a day after its registration at the API server, and an old one is
  * dropped only when nothing it signed is served, so that no call fails in between. The caller must store the result
- * by compare and swap, register `authoritiesOf` at the API server, and store `toldOf`, before it serves the new
+ * by compare and swap, register `authoritiesOf` at the API server, and store `withRegistration`, before it serves the new
  * certificate.
  */
 export function renewWebhookTls(present: WebhookTls | undefined, names: readonly string[], now: Date): WebhookTls {
@@ -67,9 +67,12 @@ export function renewWebhookTls(present: WebhookTls | undefined, names: readonly
 }
 
 /** The same, once the API server knows all CAs; the same object if it already did. */
-export function toldOf(tls: WebhookTls, now: Date): WebhookTls {
-  if (tls.authorities.every(({ told }) => told !== undefined)) return tls
-  const authorities = tls.authorities.map((authority) => ({ ...authority, told: authority.told ?? now.getTime() }))
+export function withRegistration(tls: WebhookTls, now: Date): WebhookTls {
+  if (tls.authorities.every(({ registered }) => registered !== undefined)) return tls
+  const authorities = tls.authorities.map((authority) => ({
+    ...authority,
+    registered: authority.registered ?? now.getTime(),
+  }))
   return { ...tls, authorities }
 }
 
@@ -77,7 +80,7 @@ export function toldOf(tls: WebhookTls, now: Date): WebhookTls {
 export const authoritiesOf = ({ authorities }: WebhookTls): string =>
   authorities.map(({ certificate }) => certificate).join('')
 
-function newAuthority(now: Date): KeptAuthority {
+function newAuthority(now: Date): StoredAuthority {
   const { privateKey, publicKey } = keyPair()
   const commonName = `gatehouse-webhook-ca ${now.toISOString().slice(0, 10)}`
   const certificate = makeCertificate({
@@ -90,7 +93,7 @@ function newAuthority(now: Date): KeptAuthority {
   return { certificate, privateKey: pem(privateKey) }
 }
 
-function newServer(authority: KeptCertificate, names: readonly string[], now: Date): KeptCertificate {
+function newServer(authority: StoredCertificate, names: readonly string[], now: Date): StoredCertificate {
   const { privateKey, publicKey } = keyPair()
   const certificate = makeCertificate({
     commonName: 'gatehouse-webhook',
@@ -115,8 +118,8 @@ const startOf = (certificate: string): number => Date.parse(new X509Certificate(
 const endOf = (certificate: string): number => Date.parse(new X509Certificate(certificate).validTo)
 
 const isOver = (certificate: string, now: Date): boolean => endOf(certificate) <= now.getTime()
-const isSettled = ({ certificate, told }: KeptAuthority, now: Date): boolean =>
-  told !== undefined && now.getTime() >= told + settling && !isOver(certificate, now)
+const isSettled = ({ certificate, registered }: StoredAuthority, now: Date): boolean =>
+  registered !== undefined && now.getTime() >= registered + settling && !isOver(certificate, now)
 const isDue = (certificate: string, now: Date): boolean =>
   now.getTime() >= startOf(certificate) + ((endOf(certificate) - startOf(certificate)) * 2) / 3
 

@@ -20,7 +20,7 @@ export interface HttpAnswer {
   readonly body: string
 }
 
-export interface HttpLimits {
+interface HttpLimits {
   /** Ends the exchange, including its body. */
   readonly signal: AbortSignal
   /** The maximum number of bytes of a response. */
@@ -40,7 +40,7 @@ export class AnswerTooLong extends Error {
 }
 
 /** How connections are made: an agent keeps them; without one, each call has its own. */
-export interface HttpConnections {
+interface HttpConnections {
   readonly agent?: Agent | undefined
   /** The CAs, as PEM; the system's own if absent. */
   readonly ca?: string | undefined

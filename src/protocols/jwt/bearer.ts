@@ -1,5 +1,5 @@
 /** The content of the Authorization header. Schemes other than Bearer are ignored. */
-export type BearerCredential =
+type BearerCredential =
   | { readonly kind: 'none' }
   | { readonly kind: 'malformed'; readonly reason: string }
   | { readonly kind: 'token'; readonly token: string }
@@ -19,7 +19,7 @@ export function readBearer(headers: Readonly<Record<string, string | string[] | 
   return { kind: 'token', token }
 }
 
-export interface Challenge {
+interface Challenge {
   readonly realm: string
   readonly scope?: string | undefined
   readonly error?: 'invalid_request' | 'invalid_token'
@@ -37,7 +37,7 @@ export function bearerChallenge(challenge: Challenge): { readonly 'www-authentic
   return { 'www-authenticate': `Bearer ${attributes.join(', ')}` }
 }
 
-export interface Refusal {
+interface Refusal {
   readonly kind: 'rejected'
   /** For the log. */
   readonly reason: string

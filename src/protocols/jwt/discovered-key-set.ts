@@ -28,7 +28,7 @@ export const discoveryTimes: DiscoveryTimes = {
 
 const limits: FetchLimits = { bytes: 256 * 1024, millis: 5_000 }
 
-export interface DiscoveryOptions {
+interface DiscoveryOptions {
   readonly issuer: string
   /** The owner of the keys in error messages; the issuer if absent. */
   readonly owner?: string | undefined

@@ -3,7 +3,6 @@ import { stat } from 'node:fs/promises'
 import type { Agent, OutgoingHttpHeaders } from 'node:http'
 import { type AgentOptions, Agent as HttpsAgent, type RequestOptions } from 'node:https'
 import { dirname } from 'node:path'
-import type { KubeConfig } from '@kubernetes/client-node'
 import { Agent as HttpAgent } from '#kernel/node-http.ts'
 import { readSmallFile, readSmallFileSync } from '#kernel/small-file.ts'
 import { exchange, type HttpCall, openExchange, readBody } from '#protocols/http/http-client.ts'
@@ -18,11 +17,8 @@ export interface ApiServer {
 const pool: AgentOptions = { keepAlive: true, maxSockets: 32, maxFreeSockets: 8, timeout: 60_000 }
 
 /** Throws a plain Error if files are missing or the connection would not be verified. Makes no call. */
-export async function openApiServer(
-  connection: KubernetesConnection,
-  emptyKubeConfig: () => KubeConfig,
-): Promise<ApiServer> {
-  if (connection.kind === 'kubeconfig') return openByKubeConfig(connection, emptyKubeConfig())
+export async function openApiServer(connection: KubernetesConnection): Promise<ApiServer> {
+  if (connection.kind === 'kubeconfig') return openByKubeConfig(connection)
   return openByAddress(connection.kind === 'in-cluster' ? inClusterConnection(process.env) : connection)
 }
 
@@ -46,13 +42,13 @@ async function authorityOf(connection: Extract<KubernetesConnection, { kind: 'ad
   return { ca: await readSmallFile(connection.authorityFile) }
 }
 
-async function openByKubeConfig(
-  connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>,
-  config: KubeConfig,
-): Promise<ApiServer> {
+/** The client library takes over half a second to load, so only a kubeconfig loads it. */
+async function openByKubeConfig(connection: Extract<KubernetesConnection, { kind: 'kubeconfig' }>): Promise<ApiServer> {
   if (!existsSync(connection.file)) {
     throw new Error(`the kubeconfig ${connection.file} does not exist; correct the path, or use inCluster in a pod`)
   }
+  const { KubeConfig } = await import('@kubernetes/client-node')
+  const config = new KubeConfig()
   config.loadFromString(readSmallFileSync(connection.file))
   config.makePathsAbsolute(dirname(connection.file))
   if (connection.context !== undefined) config.setCurrentContext(connection.context)

@@ -1,13 +1,14 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { AccessRefused, ExpiredList, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
 import { Informer, type WatchedObjects } from '#protocols/kubernetes/informer.ts'
-import type { ObjectChange, Snapshot, StoredObject, WatchWish } from '#protocols/kubernetes/object-client.ts'
+import type { ObjectChange, Snapshot, WatchSelection } from '#protocols/kubernetes/object-client.ts'
 
 const resource = { group: 'g', version: 'v1', plural: 'things', namespace: 'ns' }
 const times = { watchSeconds: 60, firstPauseMillis: 2, longestPauseMillis: 8 }
 
-const thing = (name: string, version: string): StoredObject => ({
+const thing = (name: string, version: string): ClusterObject => ({
   metadata: { name, uid: `u-${name}`, resourceVersion: version },
   content: { spec: version },
 })
@@ -21,7 +22,7 @@ class ScriptedServer implements WatchedObjects {
   readonly lists: (Snapshot | Error)[]
   readonly watches: Step[][]
   readonly calls: string[] = []
-  readonly wishes: WatchWish[] = []
+  readonly selections: WatchSelection[] = []
 
   constructor(lists: (Snapshot | Error)[], watches: Step[][]) {
     this.lists = lists
@@ -35,16 +36,16 @@ class ScriptedServer implements WatchedObjects {
     return next
   }
 
-  async *watch(_resource: unknown, since: string, wish: WatchWish): AsyncGenerator<ObjectChange> {
+  async *watch(_resource: unknown, since: string, selection: WatchSelection): AsyncGenerator<ObjectChange> {
     this.calls.push(`watch ${since}`)
-    this.wishes.push(wish)
+    this.selections.push(selection)
     const steps = this.watches.shift()
     for (const step of steps ?? []) {
       if (step instanceof Error) throw step
       yield step
     }
     if (steps !== undefined && this.watches.length > 0) return
-    await new Promise((_, reject) => wish.signal.addEventListener('abort', () => reject(new Error('ended'))))
+    await new Promise((_, reject) => selection.signal.addEventListener('abort', () => reject(new Error('ended'))))
   }
 }
 
@@ -159,8 +160,8 @@ describe('an informer', () => {
   test('close ends an open watch', async () => {
     const server = new ScriptedServer([{ objects: [], version: '5' }], [])
     const { informer } = open(server)
-    await vi.waitFor(() => expect(server.wishes).toHaveLength(1))
+    await vi.waitFor(() => expect(server.selections).toHaveLength(1))
     await informer.close()
-    expect(server.wishes[0]?.signal.aborted).toBe(true)
+    expect(server.selections[0]?.signal.aborted).toBe(true)
   })
 })

@@ -1,24 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { ExpiredList, KindNotServed } from '#protocols/kubernetes/api-failure.ts'
-import type {
-  ObjectChange,
-  ResourceAddress,
-  Selection,
-  Snapshot,
-  StoredObject,
-  WatchWish,
-} from '#protocols/kubernetes/object-client.ts'
+import type { ObjectChange, Selection, Snapshot, WatchSelection } from '#protocols/kubernetes/object-client.ts'
 
 /** The part of an ObjectClient that an informer needs. */
 export interface WatchedObjects {
-  snapshot(resource: ResourceAddress, most: number, wanted?: Selection): Promise<Snapshot>
-  watch(resource: ResourceAddress, since: string, wanted: WatchWish): AsyncIterable<ObjectChange>
+  snapshot(resource: ClusterResource, most: number, wanted?: Selection): Promise<Snapshot>
+  watch(resource: ClusterResource, since: string, wanted: WatchSelection): AsyncIterable<ObjectChange>
 }
 
-export interface InformerOptions {
+interface InformerOptions {
   readonly objects: WatchedObjects
-  readonly resource: ResourceAddress
+  readonly resource: ClusterResource
   /** The only object of interest. */
   readonly name?: string
   /** The maximum number of objects; with more, nothing is known until there are fewer. */
@@ -30,7 +24,7 @@ export interface InformerOptions {
   onError(error: unknown): void
 }
 
-export interface InformerTimes {
+interface InformerTimes {
   readonly watchSeconds: number
   readonly firstPauseMillis: number
   readonly longestPauseMillis: number
@@ -47,7 +41,7 @@ export class Informer {
   readonly #options: InformerOptions
   readonly #times: InformerTimes
   readonly #stopping = new AbortController()
-  readonly #known = new Map<string, StoredObject>()
+  readonly #known = new Map<string, ClusterObject>()
   #isComplete = false
   #failure: unknown
   #running: Promise<void> | undefined
@@ -67,7 +61,7 @@ export class Informer {
     return this.#failure
   }
 
-  get objects(): readonly StoredObject[] {
+  get objects(): readonly ClusterObject[] {
     return [...this.#known.values()]
   }
 
@@ -126,8 +120,8 @@ export class Informer {
   async *#changes(since: string): AsyncGenerator<string> {
     const { objects, resource, most, name } = this.#options
     const seconds = Math.ceil(this.#times.watchSeconds * (0.75 + Math.random() / 4))
-    const wish = { seconds, signal: this.#stopping.signal, ...selection(name) }
-    for await (const change of objects.watch(resource, since, wish)) {
+    const wanted = { seconds, signal: this.#stopping.signal, ...selection(name) }
+    for await (const change of objects.watch(resource, since, wanted)) {
       if (change.kind === 'moment') {
         yield change.version
         continue
@@ -163,4 +157,4 @@ export class Informer {
 const isRefusal = (error: unknown): boolean => error instanceof GatewayError && error.code !== 'TARGET_UNREACHABLE'
 
 const selection = (name: string | undefined): Selection => (name === undefined ? {} : { name })
-const versionOf = (object: StoredObject | undefined): string | undefined => object?.metadata.resourceVersion
+const versionOf = (object: ClusterObject | undefined): string | undefined => object?.metadata.resourceVersion

@@ -1,29 +1,29 @@
 import { afterEach, expect, test, vi } from 'vitest'
+import type { ClusterObject } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { Leadership, type LeaseObjects } from '#protocols/kubernetes/leadership.ts'
-import type { StoredObject } from '#protocols/kubernetes/object-client.ts'
 
 const times = { leaseMillis: 5_000, renewMillis: 20 }
 
 /** One Lease with the API server's rules for writing it. */
 class LeaseStore implements LeaseObjects {
-  stored: StoredObject | undefined
+  stored: ClusterObject | undefined
   isAway = false
   #version = 0
 
-  async get(): Promise<StoredObject | undefined> {
+  async get(): Promise<ClusterObject | undefined> {
     this.#answer()
     return this.stored
   }
 
-  async create(_resource: unknown, object: JsonObject): Promise<StoredObject> {
+  async create(_resource: unknown, object: JsonObject): Promise<ClusterObject> {
     this.#answer()
     if (this.stored !== undefined) throw new GatewayError('CONFLICT', 'it is there')
     return this.#keep(object)
   }
 
-  async replace(_resource: unknown, _name: string, object: JsonObject): Promise<StoredObject> {
+  async replace(_resource: unknown, _name: string, object: JsonObject): Promise<ClusterObject> {
     this.#answer()
     const { resourceVersion } = object['metadata'] as unknown as { resourceVersion: string }
     if (this.stored?.metadata.resourceVersion !== resourceVersion) throw new GatewayError('VERSION_MISMATCH', 'changed')
@@ -38,7 +38,7 @@ class LeaseStore implements LeaseObjects {
     if (this.isAway) throw new GatewayError('TARGET_UNREACHABLE', 'away')
   }
 
-  #keep(content: JsonObject): StoredObject {
+  #keep(content: JsonObject): ClusterObject {
     this.stored = { metadata: { name: 'l', uid: 'u', resourceVersion: String(++this.#version) }, content }
     return this.stored
   }

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import type { ResourceAddress, StoredObject } from '#protocols/kubernetes/object-client.ts'
 
 /** The part of an ObjectClient that an election needs. */
 export interface LeaseObjects {
-  get(resource: ResourceAddress, name: string): Promise<StoredObject | undefined>
-  create(resource: ResourceAddress, object: JsonObject): Promise<StoredObject>
-  replace(resource: ResourceAddress, name: string, object: JsonObject): Promise<StoredObject>
+  get(resource: ClusterResource, name: string): Promise<ClusterObject | undefined>
+  create(resource: ClusterResource, object: JsonObject): Promise<ClusterObject>
+  replace(resource: ClusterResource, name: string, object: JsonObject): Promise<ClusterObject>
 }
 
-export interface LeadershipOptions {
+interface LeadershipOptions {
   readonly objects: LeaseObjects
   readonly namespace: string
   readonly name: string
@@ -24,7 +24,7 @@ export interface LeadershipOptions {
   onError(error: unknown): void
 }
 
-export interface LeadershipTimes {
+interface LeadershipTimes {
   /** How long an unresponsive leader stays the leader. */
   readonly leaseMillis: number
   readonly renewMillis: number
@@ -44,7 +44,7 @@ interface Seen {
 export class Leadership {
   readonly #options: LeadershipOptions
   readonly #times: LeadershipTimes
-  readonly #resource: ResourceAddress
+  readonly #resource: ClusterResource
   readonly #stopping = new AbortController()
   #seen: Seen | undefined
   #leadsUntil = 0
@@ -112,7 +112,7 @@ export class Leadership {
     return true
   }
 
-  #look(found: StoredObject): Seen {
+  #look(found: ClusterObject): Seen {
     const version = found.metadata.resourceVersion
     if (this.#seen?.version !== version) this.#seen = { version, at: performance.now() }
     return this.#seen ?? { version, at: performance.now() }
@@ -129,7 +129,7 @@ export class Leadership {
     await objects.replace(this.#resource, name, this.#lease('', found))
   }
 
-  #lease(holder: string, stored: StoredObject | undefined): JsonObject {
+  #lease(holder: string, stored: ClusterObject | undefined): JsonObject {
     const now = this.#options.clock().toISOString().replace(/Z$/, '000Z')
     const { name, namespace } = this.#options
     const isSame = stored !== undefined && holderOf(stored) === holder
@@ -152,13 +152,13 @@ export class Leadership {
   }
 }
 
-function textIn({ content }: StoredObject, field: string): string {
+function textIn({ content }: ClusterObject, field: string): string {
   const { spec } = content
   const value = isJsonObject(spec) ? spec[field] : undefined
   return typeof value === 'string' ? value : ''
 }
 
-const holderOf = (stored: StoredObject): string => textIn(stored, 'holderIdentity')
+const holderOf = (stored: ClusterObject): string => textIn(stored, 'holderIdentity')
 
 /** Another process was faster; that is not a failure. */
 const isLost = (error: unknown): boolean =>

@@ -1,3 +1,4 @@
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   type ApiAnswer,
@@ -9,26 +10,15 @@ import {
 } from '#protocols/kubernetes/api-connection.ts'
 import { apiFailure, ExpiredList, isMissing, noAnswer } from '#protocols/kubernetes/api-failure.ts'
 
-export interface ObjectClientOptions {
+interface ObjectClientOptions {
   /** The name of the cluster in messages. */
   readonly who: string
   readonly timeoutMillis: number
 }
 
-export interface StoredObject {
-  readonly metadata: {
-    readonly name: string
-    readonly namespace?: string
-    readonly uid: string
-    readonly resourceVersion: string
-    readonly creationTimestamp?: string
-  }
-  readonly content: Readonly<Record<string, unknown>>
-}
-
 /** Objects at one revision. */
 export interface Snapshot {
-  readonly objects: readonly StoredObject[]
+  readonly objects: readonly ClusterObject[]
   /** The revision, as the API server names it. */
   readonly version: string
 }
@@ -38,14 +28,14 @@ export interface Selection {
   readonly name?: string
 }
 
-export interface WatchWish extends Selection {
+export interface WatchSelection extends Selection {
   /** When the server should end the watch. */
   readonly seconds: number
   readonly signal: AbortSignal
 }
 
 export type ObjectChange =
-  | { readonly kind: 'stored' | 'removed'; readonly object: StoredObject }
+  | { readonly kind: 'stored' | 'removed'; readonly object: ClusterObject }
   /** Nothing of interest has changed up to this revision. */
   | { readonly kind: 'moment'; readonly version: string }
 
@@ -73,32 +63,26 @@ export class ObjectClient {
   }
 
   static async open(connection: KubernetesConnection, options: ObjectClientOptions): Promise<ObjectClient> {
-    const emptyConfig =
-      connection.kind === 'kubeconfig' ? (await import('@kubernetes/client-node')).KubeConfig : undefined
-    const server = await openApiServer(connection, () => {
-      if (emptyConfig === undefined) throw new Error('no kubeconfig is used here')
-      return new emptyConfig()
-    })
-    return new ObjectClient(server, options)
+    return new ObjectClient(await openApiServer(connection), options)
   }
 
   close(): void {
     this.#server.close()
   }
 
-  async get(resource: ResourceAddress, name: string): Promise<StoredObject | undefined> {
+  async get(resource: ClusterResource, name: string): Promise<ClusterObject | undefined> {
     const what = `read ${resource.plural}`
     const answer = await this.#call('GET', resourcePath(resource, name), what)
     if (isMissing(answer)) return undefined
     return this.#object(answer, what)
   }
 
-  async list(resource: ResourceAddress, most: number): Promise<StoredObject[]> {
+  async list(resource: ClusterResource, most: number): Promise<ClusterObject[]> {
     return [...(await this.snapshot(resource, most)).objects]
   }
 
   /** A list with its revision. */
-  async snapshot(resource: ResourceAddress, most: number, wanted: Selection = {}): Promise<Snapshot> {
+  async snapshot(resource: ClusterResource, most: number, wanted: Selection = {}): Promise<Snapshot> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#pages(resource, most, wanted)
@@ -109,7 +93,7 @@ export class ObjectClient {
   }
 
   /** All changes since that revision, until the server or `signal` ends the watch. Throws as `snapshot` does. */
-  async *watch(resource: ResourceAddress, since: string, wanted: WatchWish): AsyncGenerator<ObjectChange> {
+  async *watch(resource: ClusterResource, since: string, wanted: WatchSelection): AsyncGenerator<ObjectChange> {
     const what = `watch ${resource.plural}`
     const { who } = this.#options
     const url = `${this.#server.address}${resourcePath(resource)}?${watchQuery(since, wanted)}`
@@ -140,16 +124,16 @@ export class ObjectClient {
     }
   }
 
-  async create(resource: ResourceAddress, object: Json): Promise<StoredObject> {
+  async create(resource: ClusterResource, object: Json): Promise<ClusterObject> {
     return this.#write('POST', resourcePath(resource), `create ${resource.plural}`, object)
   }
 
-  async replace(resource: ResourceAddress, name: string, object: Json): Promise<StoredObject> {
+  async replace(resource: ClusterResource, name: string, object: Json): Promise<ClusterObject> {
     return this.#write('PUT', resourcePath(resource, name), `change ${resource.plural}`, object)
   }
 
   /** Only its `status`, and only while the stored object has the `metadata.resourceVersion` of this one. */
-  async replaceStatus(resource: ResourceAddress, name: string, object: Json): Promise<StoredObject> {
+  async replaceStatus(resource: ClusterResource, name: string, object: Json): Promise<ClusterObject> {
     const path = `${resourcePath(resource, name)}/status`
     return this.#object(
       await this.#call('PUT', path, `write the status of ${resource.plural}`, object),
@@ -157,7 +141,7 @@ export class ObjectClient {
     )
   }
 
-  async remove(resource: ResourceAddress, name: string, preconditions: object): Promise<boolean> {
+  async remove(resource: ClusterResource, name: string, preconditions: object): Promise<boolean> {
     const what = `delete ${resource.plural}`
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
     const answer = await this.#call('DELETE', resourcePath(resource, name), what, body)
@@ -187,9 +171,9 @@ export class ObjectClient {
     }
   }
 
-  async #pages(resource: ResourceAddress, most: number, wanted: Selection): Promise<Snapshot> {
+  async #pages(resource: ClusterResource, most: number, wanted: Selection): Promise<Snapshot> {
     const what = `list ${resource.plural}`
-    const found: StoredObject[] = []
+    const found: ClusterObject[] = []
     let position = ''
     let version = ''
     do {
@@ -211,7 +195,7 @@ export class ObjectClient {
     return { objects: found, version }
   }
 
-  async #write(method: 'POST' | 'PUT', path: string, what: string, object: Json): Promise<StoredObject> {
+  async #write(method: 'POST' | 'PUT', path: string, what: string, object: Json): Promise<ClusterObject> {
     const answer = await this.#call(method, `${path}?fieldValidation=Strict`, what, object)
     return this.#object(answer, what)
   }
@@ -234,7 +218,7 @@ export class ObjectClient {
     }
   }
 
-  #object(answer: ApiAnswer, what: string): StoredObject {
+  #object(answer: ApiAnswer, what: string): ClusterObject {
     return this.#read(this.#json(this.#requireSuccess(answer, what), what), what)
   }
 
@@ -254,7 +238,7 @@ export class ObjectClient {
     throw noAnswer(this.#options.who, what, new Error('the answer is not an object'))
   }
 
-  #read(value: unknown, what: string): StoredObject {
+  #read(value: unknown, what: string): ClusterObject {
     const metadata = isRecord(value) ? value['metadata'] : undefined
     const [name, uid, resourceVersion] = isRecord(metadata)
       ? ['name', 'uid', 'resourceVersion'].map((field) => textOf(metadata[field]))
@@ -276,7 +260,7 @@ export class ObjectClient {
   }
 }
 
-function watchQuery(since: string, { seconds, ...wanted }: WatchWish): URLSearchParams {
+function watchQuery(since: string, { seconds, ...wanted }: WatchSelection): URLSearchParams {
   const times = { timeoutSeconds: String(seconds), resourceVersion: since }
   return new URLSearchParams({ watch: 'true', allowWatchBookmarks: 'true', ...times, ...selectionQuery(wanted) })
 }
@@ -287,17 +271,10 @@ const selectionQuery = ({ name }: Selection): Readonly<Record<string, string>> =
 const isRecord = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
-export interface ResourceAddress {
-  readonly group: string
-  readonly version: string
-  readonly plural: string
-  readonly namespace?: string
-}
-
 const longestName = 253
 
 /** The path of a collection, or of one object in it. BAD_REQUEST for an invalid name. */
-export function resourcePath({ group, version, plural, namespace }: ResourceAddress, name?: string): string {
+export function resourcePath({ group, version, plural, namespace }: ClusterResource, name?: string): string {
   const api = group === '' ? ['api', version] : ['apis', group, version]
   const place = namespace === undefined ? [] : ['namespaces', namespace]
   const parts = [...api, ...place, plural, ...(name === undefined ? [] : [name])]

@@ -3,6 +3,7 @@ import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import * as errors from 'jose/errors'
 import { jwtVerify } from 'jose/jwt/verify'
 import type { Clock } from '#kernel/clock.ts'
+import type { AccountTokenVerdict } from '#kernel/cluster.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import {
@@ -12,23 +13,6 @@ import {
   type FetchLimits,
 } from '#protocols/jwt/discovered-key-set.ts'
 import { type KeySet, signatureAlgorithms } from '#protocols/jwt/keys.ts'
-
-/** The claims of a service-account token, with its signature, issuer and times verified. */
-export interface ServiceAccountToken {
-  readonly issuer: string
-  /** `system:serviceaccount:<namespace>:<name>` */
-  readonly username: string
-  readonly uid: string
-  readonly audiences: readonly string[]
-  readonly expires: Date
-  /** As in a review's extras: `pod-name`, `pod-uid`, `node-name`, `node-uid`, `credential-id`, if they are known. */
-  readonly extras: ReadonlyMap<string, string>
-}
-
-export type ServiceAccountVerdict =
-  | { readonly kind: 'verified'; readonly token: ServiceAccountToken }
-  /** `foreign`: signed by a key that is not the cluster's, so it may be another cluster's. `reason` is for the log. */
-  | { readonly kind: 'refused'; readonly foreign: boolean; readonly reason: string; readonly expired?: boolean }
 
 /** Seconds by which this machine's clock and the cluster's may differ. */
 const clockTolerance = 30
@@ -42,7 +26,7 @@ export async function verifyServiceAccountToken(
   token: string,
   keys: ClusterKeySet,
   clock: Clock,
-): Promise<ServiceAccountVerdict> {
+): Promise<AccountTokenVerdict> {
   if (token.length > longestToken) return refused('the token is too long')
   try {
     const { alg = '', kid } = decodeProtectedHeader(token)
@@ -68,7 +52,7 @@ export async function verifyServiceAccountToken(
   }
 }
 
-function readClaims(claims: JWTPayload, issuer: string | undefined, now: Date): ServiceAccountVerdict {
+function readClaims(claims: JWTPayload, issuer: string | undefined, now: Date): AccountTokenVerdict {
   const { iss, sub = '', aud = [], exp = Number.NaN, jti } = claims
   if (issuer === undefined || iss !== issuer) return refused('the token is from another issuer')
   if (!(exp > 0 && exp <= endOfTime)) return refused('"exp" is out of range')
@@ -111,14 +95,14 @@ const memberOf = (object: Readonly<Record<string, JsonValue>>, name: string): Re
   return isJsonObject(member) ? member : {}
 }
 
-const expired: ServiceAccountVerdict = {
+const expired: AccountTokenVerdict = {
   kind: 'refused',
   foreign: false,
   reason: 'the token is expired',
   expired: true,
 }
 
-const refused = (reason: string): ServiceAccountVerdict => ({ kind: 'refused', foreign: false, reason })
+const refused = (reason: string): AccountTokenVerdict => ({ kind: 'refused', foreign: false, reason })
 
 /** Gets a JSON document from the API server itself, with the gateway's credentials. */
 type FetchFromCluster = (path: string, limits: FetchLimits) => Promise<unknown>

@@ -1,15 +1,12 @@
 import type { Clock } from '#kernel/clock.ts'
+import type { AccountTokenVerdict } from '#kernel/cluster.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { callApi, type KubernetesConnection, openApiServer } from '#protocols/kubernetes/api-connection.ts'
-import {
-  createClusterKeySet,
-  type ServiceAccountVerdict,
-  verifyServiceAccountToken,
-} from '#protocols/kubernetes/service-account-token.ts'
+import { createClusterKeySet, verifyServiceAccountToken } from '#protocols/kubernetes/service-account-token.ts'
 
-export interface ServiceAccountVerifier {
+interface ServiceAccountVerifier {
   /** Throws TARGET_UNREACHABLE if the cluster's keys were never read, or not for too long. */
-  verify(token: string): Promise<ServiceAccountVerdict>
+  verify(token: string): Promise<AccountTokenVerdict>
   /** Whether the cluster's keys are known and recent enough to be used. */
   hasKeys(): boolean
   close(): void
@@ -20,8 +17,7 @@ export async function createServiceAccountVerifier(
   connection: KubernetesConnection,
   parts: { readonly timeoutMillis: number; readonly clock: Clock; readonly log: Logger },
 ): Promise<ServiceAccountVerifier> {
-  const library = await import('@kubernetes/client-node')
-  const server = await openApiServer(connection, () => new library.KubeConfig())
+  const server = await openApiServer(connection)
   const keys = createClusterKeySet(
     async (path, { bytes }) => {
       const request = { url: `${server.address}${path}`, method: 'GET', headers: { accept: '*/*' }, body: '' }

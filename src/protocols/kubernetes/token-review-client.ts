@@ -1,64 +1,33 @@
+import type { TokenReview } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import {
-  type ApiServer,
-  callApi,
-  type KubernetesConnection,
-  openApiServer,
-} from '#protocols/kubernetes/api-connection.ts'
-
-export interface ReviewedToken {
-  readonly authenticated: boolean
-  readonly error: string | undefined
-  readonly username: string
-  readonly uid: string
-  readonly groups: readonly string[]
-  readonly extra: ReadonlyMap<string, readonly string[]>
-  readonly audiences: readonly string[]
-}
+import { callApi, type KubernetesConnection, openApiServer } from '#protocols/kubernetes/api-connection.ts'
 
 export interface TokenReviewClient {
   /** Throws TARGET_UNREACHABLE without a review by the API server. No message contains the token. */
-  review(token: string, audiences: readonly string[]): Promise<ReviewedToken>
+  review(token: string, audiences: readonly string[]): Promise<TokenReview>
   close(): void
-}
-
-export interface ReviewLimits {
-  readonly timeoutMillis: number
 }
 
 const mostBytes = 256 * 1024
 const retryAfter = 2
 
-/** The client library takes over half a second to load, so it is loaded only if there is a cluster. */
 export async function createTokenReviewClient(
   connection: KubernetesConnection,
-  limits: ReviewLimits,
+  { timeoutMillis }: { readonly timeoutMillis: number },
 ): Promise<TokenReviewClient> {
-  const library = await import('@kubernetes/client-node')
-  const server = await openApiServer(connection, () => new library.KubeConfig())
-  const api = new library.AuthenticationV1Api(
-    library.createConfiguration({
-      baseServer: new library.ServerConfiguration(server.address, {}),
-      httpApi: library.wrapHttpLibrary({
-        async send(request) {
-          const answer = await call(server, request, limits.timeoutMillis)
-          if (answer.status < 200 || answer.status > 299) throw new Error(`the API server answered ${answer.status}`)
-          return new library.ResponseContext(
-            answer.status,
-            { 'content-type': answer.contentType },
-            new library.SelfDecodingBody(Promise.resolve(Buffer.from(answer.body))),
-          )
-        },
-      }),
-    }),
-  )
+  const server = await openApiServer(connection)
+  const headers = { accept: 'application/json', 'content-type': 'application/json' }
   return {
     close: () => server.close(),
     async review(token, audiences) {
-      const spec = audiences.length === 0 ? { token } : { token, audiences: [...audiences] }
-      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec }
+      const spec = audiences.length === 0 ? { token } : { token, audiences }
+      const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec })
+      const url = `${server.address}/apis/authentication.k8s.io/v1/tokenreviews`
+      const limits = { millis: timeoutMillis, bytes: mostBytes }
       try {
-        return readReview(await api.createTokenReview({ body }))
+        const answer = await callApi({ url, method: 'POST', headers, body }, await server.credentials(), limits)
+        if (answer.status < 200 || answer.status > 299) throw new Error(`the API server answered ${answer.status}`)
+        return readReview(JSON.parse(answer.body))
       } catch (error) {
         throw new GatewayError('TARGET_UNREACHABLE', `no token review from ${server.address}`, {
           cause: error,
@@ -67,23 +36,6 @@ export async function createTokenReviewClient(
       }
     },
   }
-}
-
-interface LibraryRequest {
-  getUrl(): string
-  getHttpMethod(): { toString(): string }
-  getHeaders(): Record<string, string>
-  getBody(): unknown
-}
-
-async function call(server: ApiServer, request: LibraryRequest, millis: number) {
-  const body = request.getBody()
-  if (typeof body !== 'string') throw new Error('a token review is JSON text')
-  return callApi(
-    { url: request.getUrl(), method: request.getHttpMethod().toString(), headers: request.getHeaders(), body },
-    await server.credentials(),
-    { millis, bytes: mostBytes },
-  )
 }
 
 interface RawReview {
@@ -102,7 +54,7 @@ interface RawReview {
 }
 
 /** Throws a plain Error for anything but a review; members of a wrong type count as absent. */
-function readReview(review: RawReview | undefined): ReviewedToken {
+function readReview(review: RawReview | null): TokenReview {
   if (review?.kind !== 'TokenReview' || typeof review.status !== 'object' || review.status === null) {
     throw new Error('the API server did not answer with a TokenReview')
   }

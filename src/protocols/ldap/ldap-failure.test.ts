@@ -30,12 +30,14 @@ test.each([
 })
 
 test('only the attribute of the server’s message is shown, and nothing else of it', () => {
-  const told = (error: Error) => failure(error).publicText
-  expect(told(new InvalidSyntaxError('mail: value #0 invalid per syntax'))).toBe(
+  const reported = (error: Error) => failure(error).publicText
+  expect(reported(new InvalidSyntaxError('mail: value #0 invalid per syntax'))).toBe(
     'The value of "mail" cannot be stored.',
   )
-  expect(told(new ObjectClassViolationError("attribute 'sn' not allowed"))).toBe('The value of "sn" cannot be stored.')
-  expect(told(new InvalidSyntaxError('C:\\secret\\path'))).toBe('The request is malformed.')
+  expect(reported(new ObjectClassViolationError("attribute 'sn' not allowed"))).toBe(
+    'The value of "sn" cannot be stored.',
+  )
+  expect(reported(new InvalidSyntaxError('C:\\secret\\path'))).toBe('The request is malformed.')
 })
 
 test('a GatewayError stays unchanged, and its result is still available', () => {

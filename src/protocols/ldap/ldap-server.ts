@@ -5,7 +5,7 @@ import { resultCodeOf, resultCodes } from './ldap-failure.ts'
 import { type LdapFilter, toWireFilter } from './ldap-filter.ts'
 import { LdapPool, type LdapPoolOptions } from './ldap-pool.ts'
 
-export interface LdapServerOptions extends LdapPoolOptions {
+interface LdapServerOptions extends LdapPoolOptions {
   /** Entries of a page (RFC 2696). */
   readonly pageSize: number
   /** The handling of referrals, which are never followed. */

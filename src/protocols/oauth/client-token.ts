@@ -11,7 +11,7 @@ export type ClientProof =
   | { readonly kind: 'post'; readonly secret: string }
   | { readonly kind: 'key'; readonly key: ClientKey }
 
-export interface ClientTokenOptions {
+interface ClientTokenOptions {
   readonly tokenUrl: URL
   readonly clientId: string
   readonly proof: ClientProof
@@ -104,8 +104,8 @@ export class ClientToken {
     const message = parsed(body)
     const where = `target "${name}": ${tokenUrl.href}`
     if (status !== 200) {
-      const told = message['error']
-      const reason = typeof told === 'string' && /^[\w.-]{1,60}$/.test(told) ? ` ${told}` : ''
+      const code = message['error']
+      const reason = typeof code === 'string' && /^[\w.-]{1,60}$/.test(code) ? ` ${code}` : ''
       const later = status >= 500 || status === 429 || status === 408
       throw new GatewayError(later ? 'TARGET_UNREACHABLE' : 'TARGET_FAILED', `${where} answered ${status}${reason}`)
     }
@@ -114,8 +114,8 @@ export class ClientToken {
     if (typeof token !== 'string' || !tokenPattern.test(token) || String(type).toLowerCase() !== 'bearer') {
       throw new GatewayError('TARGET_FAILED', `${where} answered without a bearer token`)
     }
-    const told = Number(message['expires_in'] ?? unknownLifetime)
-    return { token, lifetime: told > 0 ? Math.min(told, maxLifetime) : unknownLifetime }
+    const given = Number(message['expires_in'] ?? unknownLifetime)
+    return { token, lifetime: given > 0 ? Math.min(given, maxLifetime) : unknownLifetime }
   }
 }
 

@@ -59,7 +59,7 @@ test.each([
   ['LOVELACE!!', ['lovelace'], true],
   ['lovelace and more words', ['lovelace'], false],
   ['correct horse', ['ada', ''], false],
-])('%s with %j', async (password, values, told) => {
+])('%s with %j', async (password, values, reported) => {
   const errors = await open({}).check(password, ...values)
-  expect(errors).toEqual(told ? ['Password must not be made of the other values'] : [])
+  expect(errors).toEqual(reported ? ['Password must not be made of the other values'] : [])
 })

@@ -10,7 +10,7 @@ export interface PasswordSettings {
   readonly acceptUnchecked: boolean
 }
 
-export interface GivenPassword {
+interface GivenPassword {
   readonly password: string | undefined
   readonly repeated: string | undefined
   /** The other entered values. */
@@ -29,7 +29,7 @@ export interface PasswordRules {
 const limitMillis = 5_000
 const maxListBytes = 1024 * 1024
 /** Many good passwords contain shorter values. */
-const minTellingValue = 4
+const minValueLength = 4
 
 export function openPasswordRules(settings: PasswordSettings, log: Logger): PasswordRules {
   const pool = openHttpPool()
@@ -45,7 +45,7 @@ export function passwordRules(settings: PasswordSettings, send: HttpSend, log: L
     if (length < minChars) return [`Password must have at least ${minChars} characters`]
     if (length > maxChars) return [`Password must have at most ${maxChars} characters`]
     if (!password.isWellFormed() || password.includes('\0')) return ['Password has characters that cannot be used']
-    if (isTold(password, values)) return ['Password must not be made of the other values']
+    if (repeatsValue(password, values)) return ['Password must not be made of the other values']
     if (breachListURL === undefined || !byPerson) return []
     const known = await isBreached(password, breachListURL, send, log)
     if (known === undefined) return acceptUnchecked ? [] : ['Password could not be checked, please try again later']
@@ -54,12 +54,12 @@ export function passwordRules(settings: PasswordSettings, send: HttpSend, log: L
 }
 
 /** The password is one of the values, or one of them with little around it. */
-function isTold(password: string, values: Iterable<string>): boolean {
+function repeatsValue(password: string, values: Iterable<string>): boolean {
   const folded = password.toLowerCase()
   for (const value of values) {
     for (const part of [value, value.split('@', 1)[0] ?? '']) {
-      const told = part.toLowerCase()
-      if (told.length >= minTellingValue && folded.includes(told) && folded.length - told.length < 4) return true
+      const known = part.toLowerCase()
+      if (known.length >= minValueLength && folded.includes(known) && folded.length - known.length < 4) return true
     }
   }
   return false

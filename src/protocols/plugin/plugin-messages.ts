@@ -1,5 +1,6 @@
 import type { JavaScriptCode } from '#kernel/javascript-source.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import type { LogLevel } from '#kernel/logger.ts'
 
 /**
  * For scripts with their own objects instead of those of Node.js: the modules of a runtime, each with the modules
@@ -52,8 +53,6 @@ export interface ThrownError {
   /** The error's own `code` or `status`, if it is a text. */
   readonly code?: string
 }
-
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 /** Messages of the process. It is as untrusted as the plug-in, so the gateway checks each of them. */
 export type PluginMessage =

@@ -9,7 +9,8 @@ import { Socket } from 'node:net'
 import { constants, Script } from 'node:vm'
 
 /**
- * @import { HostMessage, LogLevel, PluginMessage, ThrownError } from '#protocols/plugin/plugin-messages.ts'
+ * @import { LogLevel } from '#kernel/logger.ts'
+ * @import { HostMessage, PluginMessage, ThrownError } from '#protocols/plugin/plugin-messages.ts'
  * @import { RealmOptions } from '#protocols/plugin/realm-process.ts'
  * @typedef {Extract<HostMessage, { kind: 'call' }>} Call
  * @typedef {Extract<HostMessage, { kind: 'start' }>} Start

@@ -1,7 +1,7 @@
 import { scimError } from '#protocols/scim/scim-error.ts'
 
 /** The entity tags of an If-Match or If-None-Match header (RFC 9110 13.1). */
-export interface EntityTags {
+interface EntityTags {
   /** Whether one of them is the tag of this version; `*` matches any. */
   matches(version: string | undefined): boolean
   /** `*` matches every version. */

@@ -10,7 +10,7 @@ export const defaultCount = 100
 export const maxCount = 200
 
 /** The requested part of a list: by index (RFC 7644 3.4.2.4) or by cursor (RFC 9865). */
-export type ListPage =
+type ListPage =
   | {
       readonly kind: 'index'
       /** From 1. */
@@ -93,10 +93,10 @@ export const expiredCursor = () =>
 const binding = (scope: readonly string[]): Buffer =>
   createHash('sha256').update(JSON.stringify(scope)).digest().subarray(0, bindingBytes)
 
-export const listSchema = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
+const listSchema = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 
 /** The place of the page in the list: its start for the index method, the next cursor for the cursor method. */
-export type PagePlace = { readonly startIndex: number } | { readonly nextCursor: string | undefined }
+type PagePlace = { readonly startIndex: number } | { readonly nextCursor: string | undefined }
 
 export function listResponse(
   resources: readonly JsonObject[],

@@ -4,10 +4,11 @@ import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-sche
 import type { SchemaAttribute } from '#protocols/scim/schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 
-export const maxProjectionLength = 4096
+const maxProjectionLength = 4096
 
 /** The named sub-attributes of an attribute; `all` if it is named as a whole. */
 type Named = 'all' | Set<SchemaAttribute>
+type Names = ReadonlyMap<SchemaAttribute, Named>
 
 /** The attributes that a client requested (RFC 7644 3.9), or those that are returned by default. */
 export interface Projection {
@@ -33,45 +34,35 @@ export function parseProjection(
       `attributes and excludedAttributes must not be longer than ${maxProjectionLength} characters. Name fewer attributes.`,
     )
   }
-  const named = readNames(schema, text)
-  const including = attributes !== null
-  const refs = Array.from(schema.attributes())
-  const shown = new Map(
-    refs.flatMap((ref) => {
-      const view = viewOf(ref.attribute, named.get(ref.attribute), including)
-      return view === undefined ? [] : [[ref, view] as const]
-    }),
+  return projectionOf(schema, readNames(schema, text), attributes !== null)
+}
+
+const defaults = new WeakMap<ResourceSchema, { readonly projection: Projection | undefined }>()
+
+/** Leaves out attributes that are returned on request only, or never; undefined if there are none. */
+function defaultProjection(schema: ResourceSchema): Projection | undefined {
+  let known = defaults.get(schema)
+  if (known === undefined) {
+    known = { projection: projectionOf(schema, new Map(), false) }
+    defaults.set(schema, known)
+  }
+  return known.projection
+}
+
+function projectionOf(schema: ResourceSchema, named: Names, including: boolean): Projection | undefined {
+  const views = Array.from(
+    schema.attributes(),
+    (ref) => [ref, viewOf(ref.attribute, named.get(ref.attribute), including)] as const,
   )
-  const names = new Set(Array.from(shown.keys(), (ref) => ref.attribute.name.toLowerCase()))
+  const limited = views.filter(([, view]) => view !== whole)
+  if (limited.length === 0) return undefined
+  const shown = views.filter(([, view]) => view !== undefined)
+  const names = new Set(shown.map(([{ attribute }]) => attribute.name.toLowerCase()))
   return {
     wants: (name) => names.has(name.toLowerCase()),
     apply: (resource) => {
-      const result: ScimResource = {}
-      for (const [ref, view] of shown) {
-        const value = readAttribute(resource, ref)
-        if (value !== undefined) writeAttribute(result, ref, view(value))
-      }
-      return result
-    },
-  }
-}
-
-const defaults = new WeakMap<ResourceSchema, Projection | { readonly none: true }>()
-
-/** Leaves out attributes that are returned on request only, or never; most resources have none and are not copied. */
-function defaultProjection(schema: ResourceSchema): Projection | undefined {
-  const known = defaults.get(schema)
-  if (known !== undefined) return 'none' in known ? undefined : known
-  const views = Array.from(schema.attributes(), (ref) => [ref, viewOf(ref.attribute, undefined, false)] as const)
-  const hiding = views.filter(([, view]) => view !== whole)
-  const names = new Set(
-    hiding.flatMap(([{ attribute }, view]) => (view === undefined ? [attribute.name.toLowerCase()] : [])),
-  )
-  const projection: Projection = {
-    wants: (name) => !names.has(name.toLowerCase()),
-    apply: (resource) => {
       let result: ScimResource | undefined
-      for (const [ref, view] of hiding) {
+      for (const [ref, view] of limited) {
         const value = readAttribute(resource, ref)
         if (value === undefined) continue
         result ??= { ...resource }
@@ -80,11 +71,9 @@ function defaultProjection(schema: ResourceSchema): Projection | undefined {
       return result ?? resource
     },
   }
-  defaults.set(schema, hiding.length === 0 ? { none: true } : projection)
-  return hiding.length === 0 ? undefined : projection
 }
 
-function readNames(schema: ResourceSchema, text: string): ReadonlyMap<SchemaAttribute, Named> {
+function readNames(schema: ResourceSchema, text: string): Names {
   const named = new Map<SchemaAttribute, Named>()
   const add = ({ attribute }: AttributeRef, sub: SchemaAttribute | undefined): void => {
     const before = named.get(attribute)

@@ -12,7 +12,7 @@ export interface AttributePath extends AttributeRef {
 }
 
 /** `urn`, `urn:attribute`, `attribute` or either with `.sub`, in any letter case. */
-export type ResolvedName =
+type ResolvedName =
   | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string }
   | ({ readonly kind: 'attribute' } & AttributePath)
 

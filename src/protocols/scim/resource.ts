@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import type { AttributeRef } from '#protocols/scim/resource-schema.ts'
+import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
 
 /** A SCIM resource under construction. Its keys come from schema tables, never from input. */
 export type ScimResource = Record<string, JsonValue>
@@ -13,6 +13,13 @@ export function readAttribute(resource: JsonObject, ref: AttributeRef): JsonValu
   if (ref.extension === undefined) return resource[ref.attribute.name]
   const extension = resource[ref.extension]
   return isJsonObject(extension) ? extension[ref.attribute.name] : undefined
+}
+
+/** The attribute, or the part of a single complex one. */
+export function readPath(resource: JsonObject, path: AttributePath): JsonValue | undefined {
+  const value = readAttribute(resource, path)
+  if (path.sub === undefined) return value
+  return isJsonObject(value) ? value[path.sub.name] : undefined
 }
 
 /** Undefined, an empty list and an empty object remove the attribute; all three mean "unassigned" (RFC 7643 2.5). */

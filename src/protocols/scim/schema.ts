@@ -1,3 +1,5 @@
+import type { JsonObject } from '#kernel/json.ts'
+
 /** The schema language of RFC 7643 section 7. Everything else in this folder is driven by tables written in it. */
 export type AttributeType =
   | 'string'
@@ -76,6 +78,28 @@ export function labelledValues(
 /** The sub-attribute that is used if none is named: `emails eq "x"` is `emails.value eq "x"`. */
 export const defaultSubAttribute = (complex: SchemaAttribute): SchemaAttribute | undefined =>
   complex.subAttributes.find((sub) => sub.name === 'value')
+
+export const coreUrn = 'urn:ietf:params:scim:schemas:core:2.0'
+
+/** The document of `/Schemas`; `readSchema` reads it back. `base` is the address of the service. */
+export const schemaDocument = (base: string, schema: Schema): JsonObject => ({
+  schemas: [`${coreUrn}:Schema`],
+  id: schema.id,
+  name: schema.name,
+  description: schema.description,
+  attributes: schema.attributes.map(attributeDocument),
+  meta: { resourceType: 'Schema', location: `${base}/Schemas/${schema.id}` },
+})
+
+function attributeDocument(attribute: SchemaAttribute): JsonObject {
+  const { subAttributes, canonicalValues, referenceTypes, ...rest } = attribute
+  return {
+    ...rest,
+    ...(canonicalValues === undefined ? {} : { canonicalValues }),
+    ...(referenceTypes === undefined ? {} : { referenceTypes }),
+    ...(subAttributes.length === 0 ? {} : { subAttributes: subAttributes.map(attributeDocument) }),
+  }
+}
 
 const dateTimePattern = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(Z|[+-]\d{2}:\d{2})?$/
 

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type AttributeType, isDateTime, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
 /** Decodes a stored text; undefined for a text that the built-in mapping does not write. */
-export type Decode = (text: string) => JsonValue | undefined
+type Decode = (text: string) => JsonValue | undefined
 
 const number = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/
 

@@ -62,16 +62,16 @@ export class EventPusher {
 
 function outcome({ status, headers, body }: HttpAnswer, now: Date): PushOutcome {
   if (status >= 200 && status < 300) return { kind: 'accepted' }
-  const told = status === 400 ? toldError(body) : undefined
-  const reason = `${status}${told === undefined ? '' : ` ${told.err}: ${told.description}`}`.slice(0, maxReason)
-  const unusable = told === undefined ? status === tooLarge : !setUpErrors.has(told.err)
+  const error = status === 400 ? readError(body) : undefined
+  const reason = `${status}${error === undefined ? '' : ` ${error.err}: ${error.description}`}`.slice(0, maxReason)
+  const unusable = error === undefined ? status === tooLarge : !setUpErrors.has(error.err)
   if (unusable) return { kind: 'refused', reason }
   const retryAfterMillis = readRetryAfter(headers['retry-after'], now)
   return { kind: 'failed', reason, ...(retryAfterMillis === undefined ? {} : { retryAfterMillis }) }
 }
 
 /** A 400 without an error of RFC 8935 does not come from a receiver, and says nothing about the token. */
-function toldError(body: string): { readonly err: string; readonly description: string } | undefined {
+function readError(body: string): { readonly err: string; readonly description: string } | undefined {
   let parsed: unknown
   try {
     parsed = JSON.parse(body)

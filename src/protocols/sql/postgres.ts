@@ -7,7 +7,7 @@ const maxAttempts = 8
 /** A target with a dead server fails late, and is not retried. */
 const quickMillis = 1000
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly url: string
   readonly owner: Owner
   readonly maxConnections: number

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
 import type { Owner } from '#protocols/sql/sql-database.ts'
 
@@ -25,7 +26,7 @@ export class StatementCache {
   readonly #database: DatabaseSync
   readonly #options: CacheOptions
   readonly #named = new Map<string, StatementSync>()
-  readonly #unnamed = new Map<string, StatementSync>()
+  readonly #unnamed = new BoundedCache<StatementSync>(maxUnnamed)
 
   constructor(database: DatabaseSync, options: CacheOptions = {}) {
     this.#database = database
@@ -33,22 +34,12 @@ export class StatementCache {
   }
 
   get(text: PreparedText): StatementSync {
-    if (text.name !== undefined) {
-      let statement = this.#named.get(text.name)
-      if (statement === undefined) {
-        statement = this.#prepare(text)
-        this.#named.set(text.name, statement)
-      }
-      return statement
-    }
-    const known = this.#unnamed.get(text.sql)
-    const statement = known ?? this.#prepare(text)
-    if (known !== undefined) this.#unnamed.delete(text.sql)
-    else if (this.#unnamed.size >= maxUnnamed) {
-      const oldest = this.#unnamed.keys().next()
-      if (!oldest.done) this.#unnamed.delete(oldest.value)
-    }
-    this.#unnamed.set(text.sql, statement)
+    const { sql, name } = text
+    const known = name === undefined ? this.#unnamed.get(sql) : this.#named.get(name)
+    if (known !== undefined) return known
+    const statement = this.#prepare(text)
+    if (name === undefined) this.#unnamed.set(sql, statement)
+    else this.#named.set(name, statement)
     return statement
   }
 

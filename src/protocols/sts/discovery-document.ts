@@ -1,6 +1,6 @@
 import { tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 
-export interface DiscoveryContent {
+interface DiscoveryContent {
   /** Without a trailing slash. */
   readonly issuer: string
   readonly algorithms: readonly string[]

@@ -3,7 +3,7 @@ import type { JsonValue } from '#kernel/json.ts'
 import { digestOf, signingAlgorithm, type TokenAlgorithm } from '#kernel/signing-key.ts'
 
 /** What issuing needs of a key: the private part may be in another process. */
-export interface TokenSigner {
+interface TokenSigner {
   readonly kid: string
   readonly alg: TokenAlgorithm
   /** The signature in the form of RFC 7518; for ECDSA both numbers one after the other. */

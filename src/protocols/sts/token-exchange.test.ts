@@ -28,9 +28,9 @@ function codeOf(contentType: string | undefined, body: Buffer): string {
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     expect(error.status).toBe(400)
-    const told = JSON.parse(oauthErrors(error).body) as { error: string; error_description: string }
-    expect(told.error_description).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
-    return told.error
+    const reported = JSON.parse(oauthErrors(error).body) as { error: string; error_description: string }
+    expect(reported.error_description).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
+    return reported.error
   }
 }
 

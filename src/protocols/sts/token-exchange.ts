@@ -30,7 +30,7 @@ const repeats: ReadonlySet<string> = new Set(repeatable)
 
 const formContent = /^application\/x-www-form-urlencoded\s*(?:;\s*charset=utf-8\s*)?$/i
 
-export interface TokenExchange {
+interface TokenExchange {
   readonly subjectToken: string
   /** The requested type of the token. */
   readonly requestedType: string
@@ -96,7 +96,7 @@ function readForm(body: Buffer): ReadonlyMap<string, readonly string[]> {
 
 const missing = (name: string) => oauthRefusal('invalid_request', `The parameter ${name} is required.`)
 
-export interface ExchangedToken {
+interface ExchangedToken {
   readonly token: string
   readonly expiresInSeconds: number
 }

@@ -1,6 +1,6 @@
 import type { JsonValue } from '#kernel/json.ts'
 
-export interface TokenTimes {
+interface TokenTimes {
   /** Whole seconds since 1970. */
   readonly now: number
   readonly ttlSeconds: number
@@ -20,8 +20,8 @@ export interface WorkloadClaims extends TokenTimes {
   readonly awsRoles: readonly string[]
 }
 
-export const awsTagsClaim = 'https://aws.amazon.com/tags'
-export const awsRolesClaim = 'https://aws.amazon.com/roles'
+const awsTagsClaim = 'https://aws.amazon.com/tags'
+const awsRolesClaim = 'https://aws.amazon.com/roles'
 /** Lets verifiers whose clocks are a little behind accept the token at once. */
 const notBeforeSeconds = 60
 

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from '#kernel/json.ts'
 import { readSmallFile } from '#kernel/small-file.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 
-export interface TransitPlace {
+interface TransitPlace {
   /** `https://host:port`, or `http` on this machine. */
   readonly address: string
   readonly namespace?: string | undefined

@@ -11,13 +11,13 @@ export interface RelyingParty {
 }
 
 /** The stored data of a passkey. Binary values are base64url. */
-export interface PasskeyCredential {
+interface PasskeyCredential {
   readonly id: string
   readonly publicKey: string
   readonly transports: readonly string[]
 }
 
-export interface PasskeyUser {
+interface PasskeyUser {
   /** Always the same for one user, and reveals nothing about them. At most 64 bytes. */
   readonly handle: Buffer
   readonly name: string
@@ -66,7 +66,7 @@ export async function requestOptions(
   return { options: asJson(options), challenge: options.challenge }
 }
 
-export type PasskeyRefused = { readonly ok: false; readonly reason: string }
+type PasskeyRefused = { readonly ok: false; readonly reason: string }
 
 /** `response` is untrusted input from a browser. */
 export async function verifyCreation(

@@ -14,6 +14,7 @@ export interface SinkRecord {
   readonly time: Date
 }
 
+/** Whether the receiver accepted the records. */
 export type SinkOutcome =
   | { readonly kind: 'accepted' }
   /** Send the same records again later. */
@@ -33,12 +34,14 @@ export interface AuditSink extends Closable {
 }
 
 /** Relative file names are below the data folder. */
-export interface AuditSinkHost extends OwnPlaces {
+interface AuditSinkHost extends OwnPlaces {
   /** The name of the YAML object. */
   readonly name: string
 }
 
+/** A sink whose parameters are checked. */
 export type PreparedAuditSink = Prepared<AuditSink, AuditSinkHost>
+/** A kind of audit sink, as the catalog lists it. */
 export type AuditSinkModule = Module<AuditSink, AuditSinkHost>
 
 /** `create` opens nothing: `send` reports an unreachable receiver, and is retried. */

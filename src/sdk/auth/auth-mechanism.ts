@@ -11,7 +11,9 @@ import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess, SessionContribution, SessionHandle } from '#sdk/auth/session.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { ConfiguredTexts } from '#sdk/module/configured-texts.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
+import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
@@ -52,6 +54,7 @@ export type AuthOutcome =
       readonly noCredential?: true
     }
 
+/** A request whose caller the mechanism authenticates. */
 export interface AuthAttempt {
   readonly request: GatewayRequest
   /** What earlier mechanisms of the chain established. */
@@ -118,12 +121,15 @@ export interface AuthHost extends ModuleHost {
   authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   /** Opens users and groups in Gatehouse's own database, or in another one. The caller closes it. */
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
+  /** Texts of the configuration in other languages; absent if there are none. */
+  readonly texts?: ConfiguredTexts
   /** Our own OpenID Connect issuers; absent if none are configured. */
   readonly issuers?: IssuerAccess
   /** Whether this gateway issues tokens with this `iss`. No if absent. */
   ownsIssuer?(issuer: string): boolean
 }
 
+/** A mechanism of a chain whose parameters are checked. */
 export interface PreparedMechanism {
   readonly className: string
   /** Chains it includes, for the check that none includes itself. */
@@ -135,25 +141,17 @@ export interface PreparedMechanism {
   create(host: AuthHost): Promise<AuthMechanism>
 }
 
-export interface AuthMechanismModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  /** Parameters of the chain's entry. */
-  readonly parameters: ParameterTable
+/** A kind of mechanism, as the catalog lists it. */
+export interface AuthMechanismModule extends Omit<ModuleOf<PreparedMechanism>, 'prepare'> {
   /** Parameters of the AuthenticationMechanism object's `init`. */
   readonly initParameters: ParameterTable
   /** `params` are the chain entry's, `init` the mechanism object's. */
   prepare(params: Params, init: Params, issues: Issues, context: ParseContext): PreparedMechanism
 }
 
-export interface AuthMechanismDefinition<C> {
-  readonly className: string
-  readonly aliases?: readonly string[]
-  readonly parameters: ParameterTable
+interface AuthMechanismDefinition<C> extends Omit<ModuleDefinition<C, AuthMechanism, AuthHost>, 'lookups'> {
+  /** The caller of `parse` reports unknown ones. */
   readonly initParameters?: ParameterTable
-  /** Pure: no I/O, no clock. The caller reports unknown `init` parameters. */
-  parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: AuthHost): AuthMechanism | Promise<AuthMechanism>
   includes?(config: C): readonly string[]
   /** See PreparedMechanism. */
   readonly interactive?: boolean
@@ -161,6 +159,7 @@ export interface AuthMechanismDefinition<C> {
   callers?(config: C): CallerKind
 }
 
+/** Describes a kind of mechanism. */
 export function defineAuthMechanism<C>(definition: AuthMechanismDefinition<C>): AuthMechanismModule {
   const { className, parameters } = definition
   return {

@@ -13,8 +13,11 @@ export interface Authorization extends Closable {
   listPossibleApprovers?(params: readonly string[]): Promise<readonly string[]>
 }
 
+/** A custom authorization whose parameters are checked. */
 export type PreparedAuthorization = Prepared<Authorization>
+/** A kind of custom authorization, as the catalog lists it. */
 export type AuthorizationModule = Module<Authorization>
 
+/** Describes a kind of custom authorization. */
 export const defineAuthorization = <C>(definition: ModuleDefinition<C, Authorization>): AuthorizationModule =>
   defineModule(definition)

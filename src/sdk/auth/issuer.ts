@@ -55,6 +55,7 @@ export function isIssuedBy({ mount, hosts }: Pick<IssuerConfig, 'mount' | 'hosts
   return hosts.some((host) => host === '*' || host.toLowerCase() === url.hostname)
 }
 
+/** The application, user and session to issue tokens for. */
 export interface TokenMinting {
   readonly issuer: string
   /** By its name or its client id. */
@@ -70,6 +71,7 @@ export interface TokenMinting {
   readonly request: Pick<GatewayRequest, 'id' | 'origin' | 'remoteAddress'>
 }
 
+/** Tokens issued for an application. */
 export interface MintedTokens {
   readonly issuer: string
   readonly clientId: string
@@ -80,6 +82,7 @@ export interface MintedTokens {
   readonly refreshExpires?: Date
 }
 
+/** The state of a refresh token. */
 export type RefreshTokenState = 'unused' | 'used' | 'ended'
 
 /** The own issuers of the configuration. */

@@ -33,7 +33,7 @@ export type LoginTry =
       failed(reason: string, login?: string): Promise<void>
     }
 
-export interface GuardOptions {
+interface GuardOptions {
   /** Tries of other credentials than the password are counted separately. */
   readonly credential?: 'second factor'
   /** Looks up the typed login; called at most once, and not if the address or the typed login is locked. */

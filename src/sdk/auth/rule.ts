@@ -11,6 +11,7 @@ export type Rule =
   | { readonly scope: 'group' | 'dynamicGroup'; readonly constraint: string; readonly group: Dn }
   | { readonly scope: 'custom'; readonly constraint: string; readonly name: string; readonly params: readonly string[] }
 
+/** The result of one rule. */
 export interface RuleVerdict {
   readonly rule: Rule
   readonly passed: boolean
@@ -18,36 +19,43 @@ export interface RuleVerdict {
   readonly reason: string
 }
 
+/** The result of a list of rules. */
 export interface RuleDecision {
   readonly allowed: boolean
   readonly verdicts: readonly RuleVerdict[]
 }
 
+/** The kinds of rules. */
 export const ruleScopes = ['dn', 'filter', 'group', 'dynamicGroup', 'custom'] as const
+
+/** A rule whose constraint says everything. Throws an Error if the constraint is invalid. */
+export function plainRule(scope: Exclude<Rule['scope'], 'custom'>, constraint: string): Rule {
+  switch (scope) {
+    case 'dn':
+      return { scope, constraint, dn: Dn.parse(constraint) }
+    case 'filter':
+      return { scope, constraint, filter: parseFilter(constraint) }
+    case 'group':
+    case 'dynamicGroup':
+      return { scope, constraint, group: Dn.parse(constraint) }
+  }
+}
 
 /** Undefined, with an issue filed, if the constraint is invalid. */
 export function parseRule(
-  scope: (typeof ruleScopes)[number],
+  scope: Rule['scope'],
   constraint: string,
   path: Path,
   issues: Issues,
   context: ParseContext,
 ): Rule | undefined {
+  if (scope === 'custom') {
+    const [name = '', ...params] = constraint.split('!')
+    context.refer('custom authorization', name, path)
+    return { scope, constraint, name, params }
+  }
   try {
-    switch (scope) {
-      case 'dn':
-        return { scope, constraint, dn: Dn.parse(constraint) }
-      case 'filter':
-        return { scope, constraint, filter: parseFilter(constraint) }
-      case 'group':
-      case 'dynamicGroup':
-        return { scope, constraint, group: Dn.parse(constraint) }
-      case 'custom': {
-        const [name = '', ...params] = constraint.split('!')
-        context.refer('custom authorization', name, path)
-        return { scope, constraint, name, params }
-      }
-    }
+    return plainRule(scope, constraint)
   } catch (error) {
     issues.error(path, error instanceof Error ? error.message : String(error))
     return undefined

@@ -1,10 +1,12 @@
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 
 /** The owner of a factor, by identity: a user keeps it under a new login, and no one gets it with an old one. */
 export type FactorOwner = Pick<Subject, 'identity' | 'dn' | 'uid'>
 
+/** The result of adding a second factor. */
 export type FactorAdded =
   | { readonly added: false }
   /** `recoveryCodes` are new ones, for a user who had none; they are returned only once. */
@@ -30,6 +32,8 @@ export interface SecondFactorAccess {
   rename(owner: FactorOwner, id: string, name: string): Promise<boolean>
   /** The recovery codes are deleted with the last factor. */
   remove(owner: FactorOwner, id: string, change: FactorChange): Promise<boolean>
+  /** Removes all factors and recovery codes, with an audit entry; returns how many factors. */
+  reset(owner: FactorOwner, change: OperatorChange): Promise<number>
   /** How many recovery codes are left. */
   recoveryCodes(owner: FactorOwner): Promise<number>
   /** Replaces all codes with new ones; undefined for a user without a factor. */

@@ -1,5 +1,6 @@
 import type { Identity } from '#identity/identity.ts'
 import type { JsonValue } from '#kernel/json.ts'
+import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 
 /** What a module may read and store in the session of a request. The secret in the cookie is not here. */
@@ -56,6 +57,8 @@ export interface SessionAccess {
   end(user: Identity, id: string): Promise<boolean>
   /** Logs out everywhere; returns how many sessions ended. `except` is the id of one that stays. */
   endAll(user: Identity, options?: { readonly except?: string }): Promise<number>
+  /** Ends one session of the user, or all of them, with audit entries; returns how many ended. */
+  endByOperator(user: Identity, change: OperatorChange, id?: string): Promise<number>
   /** Ends the sessions with the mark, such as an external issuer's session id; returns how many. */
   endMarked(mark: string): Promise<number>
   /**

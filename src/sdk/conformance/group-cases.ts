@@ -1,24 +1,25 @@
 import assert from 'node:assert/strict'
-import { type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
-import { type GroupTarget, hasGroups, hasLookups, type TargetChange } from '#sdk/target/target.ts'
+import { casesFor, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { type GroupTarget, hasGroups, hasLookups } from '#sdk/target/target.ts'
 
 /** For targets that own groups. */
-export const groupCases: readonly TargetCase[] = [
-  groupCase('a group is made once; the same again succeeds, another is a conflict', async (target, fixture) => {
-    const { request, changes } = fixture
+export const groupCases = casesFor('groups', hasGroups, {
+  'a group is made once; the same again succeeds, another is a conflict': async (
+    target,
+    { request, changes, assertReported },
+  ) => {
     assert.equal(await target.findGroup('crew'), undefined)
     await target.createGroup('crew', { description: ['Runs things'] }, request)
     assert.equal((await target.findGroup('crew'))?.name, 'crew')
-    assertTold(changes, { subject: 'entry', action: 'add', value: 'crew' })
+    assertReported({ subject: 'entry', action: 'add', value: 'crew' })
     changes.length = 0
     await target.createGroup('crew', { description: ['Runs things'] }, request)
     await assert.rejects(target.createGroup('crew', { description: ['Other'] }, request), { code: 'CONFLICT' })
     assert.deepEqual(changes, [])
-  }),
-  groupCase('a group goes once, and its members stay', async (target, fixture) => {
-    const { attributes, request, changes } = fixture
+  },
+  'a group goes once, and its members stay': async (target, { attributes, request, changes, create }) => {
     await target.createGroup('crew', {}, request)
-    await target.createUser(userOf('ada', {}, ['crew']), attributes, request)
+    await create(userOf('ada', {}, ['crew']))
     changes.length = 0
     await target.deleteGroup('crew', request)
     await target.deleteGroup('crew', request)
@@ -29,16 +30,16 @@ export const groupCases: readonly TargetCase[] = [
     )
     const ada = await target.findUser('ada', attributes, request)
     assert.deepEqual(ada?.groups, [])
-  }),
-  groupCase('a group is renamed with its members, and takes new attributes', async (target, fixture) => {
-    const { attributes, request, changes } = fixture
+  },
+  'a group is renamed with its members, and takes new attributes': async (target, fixture) => {
+    const { attributes, request, changes, create, assertReported } = fixture
     await target.createGroup('crew', { description: ['Old'] }, request)
-    await target.createUser(userOf('ada', {}, ['crew']), attributes, request)
+    await create(userOf('ada', {}, ['crew']))
     const before = await target.findGroup('crew')
     changes.length = 0
     if (!(await updates(target, 'crew', { newName: 'team', attributes: { description: ['New'] } }, fixture))) return
-    assertTold(changes, { subject: 'entry', action: 'replace', value: 'team' })
-    assertTold(changes, { subject: 'attribute', attribute: 'description', value: 'New' })
+    assertReported({ subject: 'entry', action: 'replace', value: 'team' })
+    assertReported({ subject: 'attribute', attribute: 'description', value: 'New' })
     assert.equal(await target.findGroup('crew'), undefined)
     const after = await target.findGroup('team')
     if (hasLookups(target) && target.groupHasOwnId) assert.equal(after?.id, before?.id)
@@ -49,9 +50,8 @@ export const groupCases: readonly TargetCase[] = [
     await assert.rejects(target.updateGroup('crew', { newName: 'x' }, request), { code: 'NOT_FOUND' })
     await target.createGroup('other', {}, request)
     await assert.rejects(target.updateGroup('team', { newName: 'other' }, request), { code: 'CONFLICT' })
-  }),
-  groupCase('changes of a group are bound to its version', async (target, fixture) => {
-    const { request } = fixture
+  },
+  'changes of a group are bound to its version': async (target, { request }) => {
     if (target.keepsVersions !== true) return
     await target.createGroup('crew', {}, request)
     const version = async () => (await target.findGroup('crew'))?.version ?? ''
@@ -66,17 +66,8 @@ export const groupCases: readonly TargetCase[] = [
     await assert.rejects(target.deleteGroup('crew', request, { expectedVersion }), { code: 'VERSION_MISMATCH' })
     await target.deleteGroup('crew', request, { expectedVersion: await version() })
     assert.equal(await target.findGroup('crew'), undefined)
-  }),
-]
-
-function groupCase(name: string, run: (target: GroupTarget, fixture: TargetFixture) => Promise<void>): TargetCase {
-  return {
-    name: `groups: ${name}`,
-    async run(fixture) {
-      if (hasGroups(fixture.target)) await run(fixture.target, fixture)
-    },
-  }
-}
+  },
+})
 
 /** False for a target that creates and deletes groups and can't change them. */
 async function updates(
@@ -92,11 +83,4 @@ async function updates(
     assert.equal((error as { code?: unknown }).code, 'NOT_SUPPORTED')
     return false
   }
-}
-
-function assertTold(changes: readonly TargetChange[], wanted: Partial<TargetChange>): void {
-  const told = changes.some((change) =>
-    Object.entries(wanted).every(([field, value]) => change[field as keyof TargetChange] === value),
-  )
-  assert.ok(told, `no audit entry like ${JSON.stringify(wanted)} in ${JSON.stringify(changes)}`)
 }

@@ -9,7 +9,7 @@ import type { DirectoryInsert } from '#sdk/directory/directory-insert.ts'
  * An insert with three users, with the logins ada, bob and carol, `mail` of login@example.com, ada and bob in the
  * group `admins`; and a group `guests`, which is empty unless the system needs a member in every group.
  */
-export interface InsertFixture {
+interface InsertFixture {
   readonly insert: DirectoryInsert
   readonly suffix: Dn
   person(login: string): Dn
@@ -21,7 +21,7 @@ export interface InsertFixture {
   close?(): Promise<void>
 }
 
-export interface InsertSuite {
+interface InsertSuite {
   test(name: string, run: () => Promise<void>): void
 }
 

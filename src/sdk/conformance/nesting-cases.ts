@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict'
 import type { NamedGroup } from '#identity/group.ts'
-import { syncOptions, type TargetCase, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { casesFor, type TargetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasLookups, type LookupTarget, nestsGroups, type Target } from '#sdk/target/target.ts'
 
 type NestingTarget = GroupTarget &
   LookupTarget &
   Required<Pick<GroupTarget, 'changeMemberGroups'> & Pick<LookupTarget, 'containingGroups'>>
 
+const nests = (target: Target): target is NestingTarget =>
+  nestsGroups(target) && hasLookups(target) && target.containingGroups !== undefined
+
 /** For targets whose groups can be members of groups. */
-export const nestingCases: readonly TargetCase[] = [
-  nestingCase('users and groups are members side by side, and are kept apart', async (target, fixture) => {
-    const { attributes, request } = fixture
+export const nestingCases = casesFor('nested groups', nests, {
+  'users and groups are members side by side, and are kept apart': async (target, fixture) => {
+    const { attributes, request, create, sync } = fixture
     const { all, eng, ops } = await made(target, fixture, 'all', 'eng', 'ops')
     // A user of the same name as a group is another member.
-    for (const login of ['ada', 'eng']) await target.createUser(userOf(login, {}, ['all']), attributes, request)
+    for (const login of ['ada', 'eng']) await create(userOf(login, {}, ['all']))
     await nest(target, fixture, 'all', eng, ops)
     const users = await memberNames(target, 'ada', 'eng')
     assert.deepEqual(await membersOf(target, 'all'), { users, groups: ['eng', 'ops'] })
@@ -21,15 +24,15 @@ export const nestingCases: readonly TargetCase[] = [
     assert.deepEqual((await target.findUser('eng', attributes, request))?.groups, ['all'])
     await target.changeMemberGroups('all', { add: [], remove: [eng] }, request)
     assert.deepEqual(await membersOf(target, 'all'), { users, groups: ['ops'] })
-    await target.syncUser(userOf('eng', {}, []), syncOptions(attributes), request)
+    await sync(userOf('eng', {}, []))
     await nest(target, fixture, 'all', eng)
     const [ada] = await memberNames(target, 'ada')
     assert.deepEqual(await membersOf(target, 'all'), { users: [ada], groups: ['eng', 'ops'] })
-  }),
-  nestingCase('a group joins once and leaves once, and the audit says so', async (target, fixture) => {
+  },
+  'a group joins once and leaves once, and the audit says so': async (target, fixture) => {
     const { request, changes } = fixture
     const { eng, ops } = await made(target, fixture, 'all', 'eng', 'ops')
-    const told = (action: string, ...names: string[]) => {
+    const reported = (action: string, ...names: string[]) => {
       const shown = changes.map(({ subject, action: done, attribute, value }) => ({
         subject,
         action: done,
@@ -42,42 +45,39 @@ export const nestingCases: readonly TargetCase[] = [
     }
     changes.length = 0
     await nest(target, fixture, 'all', eng, ops, eng)
-    told('add', 'eng', 'ops')
+    reported('add', 'eng', 'ops')
     await nest(target, fixture, 'all', eng)
-    told('add')
+    reported('add')
     await target.changeMemberGroups('all', { add: [], remove: [eng, eng, { id: 'none', name: 'none' }] }, request)
-    told('delete', 'eng')
+    reported('delete', 'eng')
     await target.changeMemberGroups('all', { add: [], remove: [eng] }, request)
-    told('delete')
+    reported('delete')
     await target.changeMemberGroups('all', { add: [eng], remove: [ops] }, request)
     assert.deepEqual((await membersOf(target, 'all')).groups, ['eng'])
     await target.changeMemberGroups('all', { add: [], remove: [eng] }, request)
     assert.deepEqual((await membersOf(target, 'all')).groups, [])
-  }),
-  nestingCase(
-    'no group contains itself, directly or through others, and then nothing changes',
-    async (target, fixture) => {
-      const { all, eng, ops, other } = await made(target, fixture, 'all', 'eng', 'ops', 'other')
-      await nest(target, fixture, 'all', eng)
-      await nest(target, fixture, 'eng', ops)
-      for (const name of ['all', 'eng', 'ops']) {
-        await assert.rejects(nest(target, fixture, name, other, all), { code: 'CONFLICT' })
-        assert.ok(!(await membersOf(target, name)).groups.includes('other'))
-      }
-      // Two paths down are not a circle.
-      await nest(target, fixture, 'all', ops)
-      assert.deepEqual((await membersOf(target, 'all')).groups, ['eng', 'ops'])
-    },
-  ),
-  nestingCase('of two that close a circle at the same time, not both succeed', async (target, fixture) => {
+  },
+  'no group contains itself, directly or through others, and then nothing changes': async (target, fixture) => {
+    const { all, eng, ops, other } = await made(target, fixture, 'all', 'eng', 'ops', 'other')
+    await nest(target, fixture, 'all', eng)
+    await nest(target, fixture, 'eng', ops)
+    for (const name of ['all', 'eng', 'ops']) {
+      await assert.rejects(nest(target, fixture, name, other, all), { code: 'CONFLICT' })
+      assert.ok(!(await membersOf(target, name)).groups.includes('other'))
+    }
+    // Two paths down are not a circle.
+    await nest(target, fixture, 'all', ops)
+    assert.deepEqual((await membersOf(target, 'all')).groups, ['eng', 'ops'])
+  },
+  'of two that close a circle at the same time, not both succeed': async (target, fixture) => {
     const { all, eng } = await made(target, fixture, 'all', 'eng')
     const outcomes = await Promise.allSettled([nest(target, fixture, 'all', eng), nest(target, fixture, 'eng', all)])
     const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason?.code] : []))
     assert.ok(refused.length > 0 && refused.every((code) => code === 'CONFLICT'), String(refused))
     const nested = await Promise.all(['all', 'eng'].map((name) => membersOf(target, name)))
     assert.equal(nested.flatMap(({ groups }) => groups).length, 2 - refused.length)
-  }),
-  nestingCase('a group that is not there is not found, and then nothing changes', async (target, fixture) => {
+  },
+  'a group that is not there is not found, and then nothing changes': async (target, fixture) => {
     const { request } = fixture
     const { all, eng, ops } = await made(target, fixture, 'all', 'eng', 'ops')
     const refused = async (name: string, added: NamedGroup, groupId?: string) => {
@@ -92,29 +92,26 @@ export const nestingCases: readonly TargetCase[] = [
     assert.deepEqual((await membersOf(target, 'all')).groups, [])
     await target.changeMemberGroups('all', { add: [eng], remove: [], groupId: all.id }, request)
     assert.deepEqual((await membersOf(target, 'all')).groups, ['eng'])
-  }),
-  nestingCase(
-    'a deleted group is no longer a member, even after another group got its name',
-    async (target, fixture) => {
-      const { request } = fixture
-      const { eng, ops } = await made(target, fixture, 'all', 'eng', 'ops')
-      await nest(target, fixture, 'all', eng)
-      await nest(target, fixture, 'eng', ops)
-      await target.deleteGroup('eng', request)
-      assert.deepEqual((await membersOf(target, 'all')).groups, [])
-      assert.deepEqual(await above(target, ops), [])
-      const { eng: again } = await made(target, fixture, 'eng')
-      assert.deepEqual((await membersOf(target, 'all')).groups, [])
-      assert.deepEqual(await above(target, again), [])
-    },
-  ),
-  nestingCase('containing groups are known through all levels, each once', async (target, fixture) => {
-    const { attributes, request } = fixture
+  },
+  'a deleted group is no longer a member, even after another group got its name': async (target, fixture) => {
+    const { request } = fixture
+    const { eng, ops } = await made(target, fixture, 'all', 'eng', 'ops')
+    await nest(target, fixture, 'all', eng)
+    await nest(target, fixture, 'eng', ops)
+    await target.deleteGroup('eng', request)
+    assert.deepEqual((await membersOf(target, 'all')).groups, [])
+    assert.deepEqual(await above(target, ops), [])
+    const { eng: again } = await made(target, fixture, 'eng')
+    assert.deepEqual((await membersOf(target, 'all')).groups, [])
+    assert.deepEqual(await above(target, again), [])
+  },
+  'containing groups are known through all levels, each once': async (target, fixture) => {
+    const { attributes, request, create } = fixture
     const { a, b, c, d } = await made(target, fixture, 'a', 'b', 'c', 'd')
     await nest(target, fixture, 'a', b, c)
     await nest(target, fixture, 'b', d)
     await nest(target, fixture, 'c', d)
-    await target.createUser(userOf('ada', {}, ['d']), attributes, request)
+    await create(userOf('ada', {}, ['d']))
     assert.deepEqual((await target.findUser('ada', attributes, request))?.groups, ['d'])
     assert.deepEqual(await above(target, d), ['a indirect', 'b direct', 'c direct'])
     const found = await target.containingGroups([d.id, b.id, a.id, d.id, 'none'])
@@ -123,38 +120,26 @@ export const nestingCases: readonly TargetCase[] = [
     assert.equal(found.get(d.id)?.length, 3)
     await nest(target, fixture, 'a', d)
     assert.deepEqual(await above(target, d), ['a direct', 'b direct', 'c direct'])
-  }),
-  nestingCase('many changes at the same time lose nothing', async (target, fixture) => {
-    const { attributes, request } = fixture
+  },
+  'many changes at the same time lose nothing': async (target, fixture) => {
+    const { request, create, sync } = fixture
     const numbers = Array.from({ length: 8 }, (_, i) => i)
     const groups = await made(target, fixture, 'all', ...numbers.map((i) => `team${i}`))
     const teams = numbers.map((i) => groups[`team${i}`] as NamedGroup)
-    for (const i of numbers) await target.createUser(userOf(`user${i}`), attributes, request)
+    for (const i of numbers) await create(userOf(`user${i}`))
     await Promise.all([
       ...teams.map((team) => nest(target, fixture, 'all', team)),
-      ...numbers.map((i) => target.syncUser(userOf(`user${i}`, {}, ['all']), syncOptions(attributes), request)),
+      ...numbers.map((i) => sync(userOf(`user${i}`, {}, ['all']))),
     ])
     const users = await memberNames(target, ...numbers.map((i) => `user${i}`))
     assert.deepEqual(await membersOf(target, 'all'), { users, groups: teams.map(({ name }) => name) })
     await Promise.all([
       ...teams.map((team) => target.changeMemberGroups('all', { add: [], remove: [team] }, request)),
-      ...numbers.map((i) => target.syncUser(userOf(`user${i}`), syncOptions(attributes), request)),
+      ...numbers.map((i) => sync(userOf(`user${i}`))),
     ])
     assert.deepEqual(await membersOf(target, 'all'), { users: [], groups: [] })
-  }),
-]
-
-function nestingCase(name: string, run: (target: NestingTarget, fixture: TargetFixture) => Promise<void>): TargetCase {
-  return {
-    name: `nested groups: ${name}`,
-    async run(fixture) {
-      if (nests(fixture.target)) await run(fixture.target, fixture)
-    },
-  }
-}
-
-const nests = (target: Target): target is NestingTarget =>
-  nestsGroups(target) && hasLookups(target) && target.containingGroups !== undefined
+  },
+})
 
 async function made<N extends string>(
   target: NestingTarget,

@@ -147,7 +147,7 @@ export class AccountsInsert implements DirectoryInsert {
     let { at, skip } = start
     for (let read = 0; read < maxCandidates; ) {
       const size = asked.exact ? limit - entries.length : chunk
-      const page = await this.#store(start.part, { ...query(asked), ...at, limit: size })
+      const page = await this.#store(start.part, { ...query(asked), ...at, limit: size, uncounted: true })
       const found = page.entries.filter(
         (entry) => asked.exact || matches(filter, this.#shape.source(entry, start.part)),
       )

@@ -69,6 +69,7 @@ export interface PeopleInsert extends DirectoryInsert {
   listPeople(limit: number, after?: string): Promise<PeoplePage>
 }
 
+/** A user to add to the insert. */
 export interface NewPerson {
   readonly login: string
   readonly attributes: ReadonlyMap<string, readonly string[]>
@@ -77,11 +78,13 @@ export interface NewPerson {
   readonly password: string | undefined
 }
 
+/** A page of the users of an insert. */
 export interface PeoplePage {
   readonly people: readonly { readonly login: string; readonly entry: InsertEntry; readonly hasPassword: boolean }[]
   readonly next?: string
 }
 
+/** Whether the insert stores users itself. */
 export const keepsPeople = (insert: DirectoryInsert): insert is PeopleInsert => 'addPerson' in insert
 
 /** What an insert may use of Gatehouse; all `targets` already exist. */
@@ -92,9 +95,12 @@ export interface InsertHost extends TargetHost {
   readonly loopbackOnly?: boolean | undefined
 }
 
+/** An insert whose parameters are checked. */
 export type PreparedInsert = Prepared<DirectoryInsert, InsertHost>
+/** A kind of insert, as the catalog lists it. */
 export type DirectoryInsertModule = Module<DirectoryInsert, InsertHost>
 
+/** Describes a kind of insert. */
 export const defineDirectoryInsert = <C>(
   definition: ModuleDefinition<C, DirectoryInsert, InsertHost>,
 ): DirectoryInsertModule => defineModule(definition)

@@ -1,8 +1,12 @@
 import type { GatewayError } from '#kernel/errors.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
 /** How an API reports a failure. Status, Retry-After and the error's own headers are added by the pipeline. */
-export type ErrorFormat = (error: GatewayError, requestId: string) => Pick<GatewayResponse, 'headers' | 'body'>
+export type ErrorFormat = (
+  error: GatewayError,
+  requestId: string,
+  request?: GatewayRequest,
+) => Pick<GatewayResponse, 'headers' | 'body'>
 
 /** The format of every API without its own. */
 export const jsonErrors: ErrorFormat = ({ publicText, problems, code }, requestId) => ({

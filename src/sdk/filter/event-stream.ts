@@ -10,6 +10,7 @@ export interface SecurityEvent {
   readonly events: JsonObject
 }
 
+/** The name, signing and delivery of a stream of security events. */
 export interface EventStreamOptions {
   /** Streams opened with the same name are one stream. */
   readonly name: string
@@ -21,6 +22,7 @@ export interface EventStreamOptions {
   readonly push?: { readonly url: URL; readonly token?: string }
 }
 
+/** A stream of security events to one receiver. */
 export interface EventStream {
   /** Resolves when the events are durable, in this order and after all earlier ones. */
   append(events: readonly SecurityEvent[]): Promise<void>
@@ -41,6 +43,7 @@ export interface EventPoll {
   readonly signal: AbortSignal
 }
 
+/** The events that a poll returns. */
 export interface PolledEvents {
   /** Signed tokens by their ids, oldest first. */
   readonly tokens: ReadonlyMap<string, string>

@@ -1,4 +1,4 @@
-import type { Directory } from '#identity/directory.ts'
+import type { MemberDirectory } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
@@ -7,36 +7,48 @@ import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { AuditAccess } from '#sdk/filter/audit-access.ts'
+import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/filter/event-stream.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/filter/journal.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
-import type { RegistrationAccess } from '#sdk/filter/registrations.ts'
+import type { RegistrationAccess, RegistrationForm } from '#sdk/filter/registrations.ts'
 import type { ReportEndpoint } from '#sdk/filter/reports.ts'
 import type { ReadStatistics } from '#sdk/filter/statistics.ts'
+import type { SystemAccess } from '#sdk/filter/system-access.ts'
+import type { TokenReportAccess } from '#sdk/filter/token-report.ts'
 import type { TokenService } from '#sdk/filter/token-service.ts'
+import type { ConfiguredTexts } from '#sdk/module/configured-texts.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import type { TargetSource } from '#sdk/target/target.ts'
+import type { ReadTargets } from '#sdk/target/target-status.ts'
 import type { ApprovalAccess } from '#sdk/workflow/approvals.ts'
 import type { WorkflowWrites } from '#sdk/workflow/flow.ts'
-import type { GrantAccess } from '#sdk/workflow/grants.ts'
+import type { OwnAccess } from '#sdk/workflow/grants.ts'
+import type { ListenToRuns } from '#sdk/workflow/run-changes.ts'
 import type { RunAccess } from '#sdk/workflow/runs.ts'
 import type { WorkflowStarter } from '#sdk/workflow/workflow.ts'
+import type { WorkflowCatalog } from '#sdk/workflow/workflow-catalog.ts'
 
 /** What a filter may use of Gatehouse: filters are its APIs, so each access is one part of the product. */
 export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly targets: TargetSource
+  readonly readTargets: ReadTargets
   /** The virtual directory. */
-  readonly directory: Directory
+  readonly directory: MemberDirectory
   readonly keys: KeySource
   /** One passing rule is enough; no rule denies. */
   authorize(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   readonly workflows: WorkflowStarter
   /** Stored runs. */
   readonly runs: RunAccess
+  readonly runChanges: ListenToRuns
   readonly approvals: ApprovalAccess
-  readonly grants: GrantAccess
+  /** The workflows of the configuration, for administrators. */
+  readonly workflowCatalog: WorkflowCatalog
+  readonly grants: OwnAccess
   readonly sessions: SessionAccess
   readonly secondFactors: SecondFactorAccess
   /** Passwords that users set themselves. */
@@ -44,6 +56,10 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly registrations: RegistrationAccess
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: PortalAccess
+  /** The registration forms of the configuration; none if absent. */
+  readonly forms?: readonly RegistrationForm[]
+  /** Texts of the configuration in other languages; absent if there are none. */
+  readonly texts?: ConfiguredTexts
   /** Absent if the gateway serves no reports. */
   readonly reports?: ReportEndpoint
   /** Our own OpenID Connect issuers; absent if none are configured. */
@@ -60,13 +76,20 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   openJournal(options: JournalOptions): Journal
   readonly readJournal: ReadJournal
   readonly readStatistics: ReadStatistics
+  readonly audit: AuditAccess
+  /** Absent in commands, which serve nothing. */
+  readonly system?: SystemAccess
+  /** Absent in commands. */
+  readonly loaded?: ConfigurationAccess
+  /** Absent in commands. */
+  readonly tokenReport?: TokenReportAccess
   /** Opens a stream that delivers events to receivers, durably and in order. The caller closes it. */
   openEventStream(options: EventStreamOptions): EventStream
   readonly pollEvents: PollEvents
 }
 
 /** What the configuration shows about a workflow and those it calls. */
-export interface WorkflowFacts {
+interface WorkflowFacts {
   /** The request parameters that they accept; undefined for an unknown workflow. */
   workflowParameters(name: string): ReadonlySet<string> | undefined
   /** The attributes from which they, or any target, make logins; `any` if a mapper may read any attribute. */

@@ -1,17 +1,15 @@
-import type { Issues } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { InvitationMail } from '#sdk/filter/registrations.ts'
-import type { ParameterTable } from '#sdk/module/parameters.ts'
-import type { Params } from '#sdk/module/params.ts'
-import type { ParseContext } from '#sdk/module/parse-context.ts'
+import type { PageLook } from '#sdk/filter/page-look.ts'
+import type { InvitationMail, RegistrationForm } from '#sdk/filter/registrations.ts'
+import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
 import type { ApprovalLinkPage } from '#sdk/workflow/approval-link.ts'
 import type { AttributeFlow, CallableWorkflows } from '#sdk/workflow/flow.ts'
 
-export type Next = () => Promise<GatewayResponse>
+type Next = () => Promise<GatewayResponse>
 
 /** A link of a URL's filter chain. It returns a response, or calls `next()`. */
 export interface Filter extends Closable {
@@ -27,6 +25,7 @@ export interface InvitationForm {
   readonly mail: InvitationMail
 }
 
+/** A filter of a URL whose parameters are checked. */
 export interface PreparedFilter {
   readonly className: string
   /** True: the filter answers every request itself, so no later one is reached. `sometimes`: only the filter knows. */
@@ -46,8 +45,14 @@ export interface PreparedFilter {
   readonly chains?: readonly string[]
   /** The URL for links of approval mails, if this filter handles them. */
   readonly approvalLinks: ApprovalLinkPage | undefined
+  /** The public URL of the portal, without a slash at its end, if this filter serves it: messages link there. */
+  readonly portalUrl?: string | undefined
   /** The form for invitations, if this filter has one. */
   readonly invitations?: InvitationForm | undefined
+  /** The form, if this filter has one. */
+  readonly form?: RegistrationForm | undefined
+  /** What it contributes to the look of the pages of its hosts. */
+  readonly look?: PageLook | undefined
   /** What `explain` prints about it: workflows, targets. */
   readonly summary: readonly { readonly label: string; readonly value: string }[]
   /** How attributes pass through it, for the data-flow check. */
@@ -57,17 +62,10 @@ export interface PreparedFilter {
   create(host: FilterHost): Promise<Filter>
 }
 
-export interface FilterModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  readonly parameters: ParameterTable
-  prepare(params: Params, issues: Issues, context: ParseContext): PreparedFilter
-}
+/** A kind of filter, as the catalog lists it. */
+export type FilterModule = ModuleOf<PreparedFilter>
 
-export interface FilterDefinition<C> {
-  readonly className: string
-  readonly aliases?: readonly string[]
-  readonly parameters: ParameterTable
+interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHost>, 'lookups'> {
   readonly answers: PreparedFilter['answers']
   readonly errors?: ErrorFormat
   /** See PreparedFilter; no forms if absent. */
@@ -76,18 +74,22 @@ export interface FilterDefinition<C> {
   readonly leavesSession?: boolean
   /** See PreparedFilter. */
   readonly openPaths?: readonly string[]
-  /** Pure: no I/O, no clock. Reports every problem into `issues`. */
-  parse(params: Params, issues: Issues, context: ParseContext): C
-  create(config: C, host: FilterHost): Filter | Promise<Filter>
   approvalLinks?(config: C): ApprovalLinkPage
+  /** See PreparedFilter. */
+  portalUrl?(config: C): string | undefined
   /** See PreparedFilter. */
   chains?(config: C): readonly string[]
   invitations?(config: C): InvitationForm | undefined
+  /** See PreparedFilter. */
+  form?(config: C): RegistrationForm
+  /** See PreparedFilter. */
+  look?(config: C): PageLook
   summarize?(config: C): PreparedFilter['summary']
   flow?(config: C): AttributeFlow
   callable?(config: C): CallableWorkflows
 }
 
+/** Describes a kind of filter. */
 export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
   const { className, parameters, answers } = definition
   return {
@@ -104,8 +106,11 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         leavesSession: definition.leavesSession ?? false,
         openPaths: definition.openPaths ?? [],
         approvalLinks: definition.approvalLinks?.(config),
+        portalUrl: definition.portalUrl?.(config),
         chains: definition.chains?.(config) ?? [],
         invitations: definition.invitations?.(config),
+        form: definition.form?.(config),
+        look: definition.look?.(config),
         summary: definition.summarize?.(config) ?? [],
         flow: definition.flow?.(config),
         callable: definition.callable?.(config),

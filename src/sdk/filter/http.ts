@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import type { PageLook } from '#sdk/filter/page-look.ts'
 
 /** One HTTP request, checked for host, path and size limits before any module sees it. */
 export interface GatewayRequest {
@@ -18,10 +19,13 @@ export interface GatewayRequest {
   readonly isLocal?: boolean
   /** Fires when the client disconnects or the request times out. */
   readonly signal: AbortSignal
+  /** How the pages of this host look. The pipeline sets it. */
+  look?: PageLook | undefined
   /** The whole body; throws BODY_TOO_LARGE beyond the limit (by default the server's). Can be called repeatedly. */
   body(limit?: number): Promise<Buffer>
 }
 
+/** The response to the client. */
 export interface GatewayResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[]>>

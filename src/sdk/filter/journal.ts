@@ -1,5 +1,6 @@
 import type { JournalEntry, JournalPage, JournalQuery } from '#domain/journal.ts'
 
+/** The name and size of a journal. */
 export interface JournalOptions {
   /** Modules that open the same name share one journal. */
   readonly name: string
@@ -7,6 +8,7 @@ export interface JournalOptions {
   readonly keep: number
 }
 
+/** A bounded list of the latest calls. */
 export interface Journal {
   /** Never throws and never waits. The entry is written within a second, so a crash may lose that second. */
   add(entry: JournalEntry): void

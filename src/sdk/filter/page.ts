@@ -1,55 +1,10 @@
-import { createHash } from 'node:crypto'
+import { type ErrorCode, errorCodes, type GatewayError } from '#kernel/errors.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
-
-/** The colours of the portal. `#rrggbb` or `#rgb`. */
-export interface Theme {
-  readonly main: string
-  readonly dark: string
-}
-
-export const defaultTheme: Theme = { main: '#AC1622', dark: '#780f17' }
-
-/** Throws an Error for anything but a colour, since it becomes part of a style sheet. */
-export function parseColour(written: string): string {
-  if (!/^#(?:[0-9a-f]{3}|[0-9a-f]{6})$/i.test(written)) throw new Error(`must be #rgb or #rrggbb, not "${written}"`)
-  return written
-}
-
-const styleOf = ({ main, dark }: Theme): string => `
-:root { color-scheme: light dark; background: Canvas; color: CanvasText; font: 1.1rem/1.5 system-ui, sans-serif; --main: ${main}; --dark: ${dark}; border-top: .4rem solid var(--main) }
-body { max-width: 40rem; margin: 0 auto; padding: 1.5rem }
-main.narrow { max-width: 24rem; margin: 0 auto }
-dt, label { font-weight: 600 }
-dd { margin: 0 0 .5rem; overflow-wrap: anywhere }
-label, textarea, button, input { display: block; font: inherit }
-label.check, label.check input { display: inline; font-weight: normal }
-textarea, input:not([type=checkbox]):not([type=radio]) { box-sizing: border-box; width: 100%; margin: .25rem 0 1rem; padding: .5rem }
-button { margin: .75rem 0; padding: .6rem 1.4rem; border: 0; border-radius: .3rem; background: var(--main); color: #fff; cursor: pointer }
-button:hover, button:focus-visible { background: var(--dark) }
-button:focus-visible, input:focus-visible, textarea:focus-visible, a:focus-visible { outline: .2rem solid currentColor; outline-offset: .15rem }
-[role=alert] { margin: 0 0 1rem; padding: .6rem .8rem; border: .1rem solid var(--main); border-radius: .3rem }
-code { overflow-wrap: anywhere }
-`
-
-interface Sheet {
-  readonly style: string
-  readonly hash: string
-}
-
-const sheets = new Map<string, Sheet>()
-
-function sheetOf(theme: Theme): Sheet {
-  const key = `${theme.main} ${theme.dark}`
-  let sheet = sheets.get(key)
-  if (sheet === undefined) {
-    const style = styleOf({ main: parseColour(theme.main), dark: parseColour(theme.dark) })
-    sheet = { style, hash: createHash('sha256').update(style).digest('base64') }
-    sheets.set(key, sheet)
-  }
-  return sheet
-}
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import type { Theme } from '#sdk/filter/page-look.ts'
+import { sheetOf } from '#sdk/filter/page-style.ts'
+import { languageOf, type PageReader, schemeOf, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 
 /** A piece of HTML, as opposed to text that has to be escaped. */
 class Markup {
@@ -74,8 +29,11 @@ export function html(
   return new Markup(strings.reduce((made, part, i) => made + text(values[i - 1] ?? '') + part))
 }
 
-export interface PageOptions {
-  readonly theme?: Theme
+interface PageOptions {
+  /** The request that the page answers: it has the reader's language and the look of the host. */
+  readonly request?: Pick<GatewayRequest, 'headers' | 'look'> | undefined
+  /** Replaces that of the host. */
+  readonly theme?: Theme | undefined
   /** For a page with little on it, such as a login form. */
   readonly narrow?: boolean
   /** A script of this origin, by its path, for the few pages that need one. */
@@ -94,21 +52,24 @@ export function page(
   status: number,
   title: string,
   content: Markup,
-  { theme = defaultTheme, narrow = false, script, refresh, formsLeadAnywhere = false }: PageOptions = {},
+  { request, theme, narrow = false, script, refresh, formsLeadAnywhere = false }: PageOptions = {},
 ): GatewayResponse & { readonly body: string } {
-  const { style, hash } = sheetOf(theme)
+  const { name, logo, theme: usual } = request?.look ?? {}
+  const { style, hash } = sheetOf(theme ?? usual)
+  const scheme = schemeOf(request)
   const document = html`<!doctype html>
-<html lang="en">
+<html lang="${languageOf(request)}"${scheme === undefined ? '' : html` data-scheme="${scheme}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 ${refresh === undefined ? '' : html`<meta http-equiv="refresh" content="0; url=${refresh}">`}
-<title>${title}</title>
+<title>${name === undefined || name === title ? title : `${title} · ${name}`}</title>
 <style>${new Markup(style)}</style>
 ${script === undefined ? '' : html`<script src="${script}" defer></script>`}
 </head>
 <body>
+${name === undefined && logo === undefined ? '' : banner(name ?? '', logo)}
 <main${narrow ? html` class="narrow"` : ''}>
 <h1>${title}</h1>
 ${content}
@@ -119,6 +80,7 @@ ${content}
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${hash}'`,
+    ...(logo === undefined ? [] : [logo.startsWith('data:') ? 'img-src data:' : "img-src 'self'"]),
     ...(script === undefined ? [] : ["script-src 'self'", "connect-src 'self'"]),
     // Browsers apply this to every later redirect, and every value on the page is escaped.
     ...(formsLeadAnywhere ? [] : ["form-action 'self'"]),
@@ -135,10 +97,37 @@ ${content}
   return { status, headers, body: document.html }
 }
 
+/** The name is beside the logo, so the image needs no text of its own. */
+const banner = (name: string, logo: string | undefined): Markup =>
+  html`<header>${logo === undefined ? '' : html`<img src="${logo}" alt="">`}<span>${name}</span></header>`
+
 /** A page with one message. */
 export const notice = (status: number, title: string, text: string, options: PageOptions = {}) =>
   page(status, title, html`<p>${text}</p>`, options)
 
+/** Failures that people see most often, in their language. Others are in English. */
+const errorTexts: Partial<Readonly<Record<ErrorCode, TextKey>>> = {
+  ACCESS_DENIED: 'error.accessDenied',
+  AUTH_REJECTED: 'error.authRejected',
+  AUTH_REQUIRED: 'error.authRequired',
+  BAD_REQUEST: 'error.badRequest',
+  INTERNAL: 'error.internal',
+  NOT_FOUND: 'error.notFound',
+  SHUTTING_DOWN: 'error.shuttingDown',
+  TARGET_TIMEOUT: 'error.targetTimeout',
+  TARGET_UNREACHABLE: 'error.targetUnreachable',
+  TOO_MANY_REQUESTS: 'error.tooManyRequests',
+}
+
+/** The public text of a failure, in the reader's language if it is the usual one of its code. */
+export function failureText(error: GatewayError, request?: PageReader): string {
+  const key = error.publicText === errorCodes[error.code].text ? errorTexts[error.code] : undefined
+  return key === undefined ? error.publicText : textsFor(request)(key)
+}
+
 /** Failures of the pipeline as a page, for filters that people use in a browser. */
-export const htmlErrors: ErrorFormat = (error, requestId) =>
-  notice(error.status, 'Something went wrong', `${error.publicText} (${requestId})`)
+export const htmlErrors: ErrorFormat = (error, requestId, request) =>
+  notice(error.status, textsFor(request)('error.title'), `${failureText(error, request)} (${requestId})`, {
+    request,
+    narrow: true,
+  })

@@ -17,6 +17,7 @@ export interface PasswordWriter {
   check(password: string, values: Iterable<string>): Promise<void>
 }
 
+/** A request for a mail with a link to reset a password. */
 export interface ResetRequest {
   /** Where the new password is written. */
   readonly form: string
@@ -33,6 +34,7 @@ export interface ResetRequest {
   write(secret: string): MailText
 }
 
+/** A new password, with the secret of the mailed link. */
 export interface PasswordReset {
   readonly form: string
   readonly secret: string
@@ -41,6 +43,7 @@ export interface PasswordReset {
   readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress'>
 }
 
+/** A new password of a user who is logged in. */
 export interface OwnPasswordChange {
   readonly subject: Subject
   /** The public id of the session that stays. */

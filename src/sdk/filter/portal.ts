@@ -1,8 +1,8 @@
 import type { UserRef } from '#identity/identity.ts'
 import type { ReportSpec } from '#model/portal.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
-import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
 import type { DynamicWorkflows } from '#sdk/workflow/dynamic-workflow.ts'
+import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'
 
 /** A branch of the organisation. */
 export interface PortalOrg {
@@ -32,7 +32,7 @@ export interface PortalUrl {
   readonly rules: readonly Rule[]
 }
 
-export interface PortalReport {
+interface PortalReport {
   /** The name for requests. */
   readonly name: string
   /** Undefined for one that no one sees. */
@@ -40,6 +40,7 @@ export interface PortalReport {
   readonly spec: ReportSpec
 }
 
+/** A workflow as the portal shows it. */
 export interface PortalWorkflow {
   readonly name: string
   readonly label: string
@@ -48,8 +49,12 @@ export interface PortalWorkflow {
   readonly org: string | undefined
   /** Only listed workflows may be requested. */
   readonly inList: boolean
+  /** Who answers questions about it. */
+  readonly owner?: string | undefined
+  /** The groups whose members decide, as far as the configuration names them. */
+  readonly approverGroups: readonly string[]
   /** Present if the requester chooses an expiry date. */
-  readonly accessEnds?: AccessEndOffer | undefined
+  readonly accessEnds?: ExpiryOffer | undefined
   /** Present if it has one row per set of parameters. */
   readonly dynamic: DynamicWorkflows | undefined
 }
@@ -60,6 +65,7 @@ export interface PortalItem {
   readonly name: string
 }
 
+/** A favourite or recently used item, with its time. */
 export interface MarkedPortalItem extends PortalItem {
   readonly at: Date
 }
@@ -80,6 +86,10 @@ export interface PortalMemory {
   /** Latest first, at most 20. */
   recent(user: UserRef): Promise<readonly MarkedPortalItem[]>
   noteUse(user: UserRef, item: PortalItem): Promise<void>
+  /** The ids of notifications that the user has read. */
+  readNotifications(user: UserRef): Promise<ReadonlySet<string>>
+  /** Adds to them. Forgets all that are not `current`, if that is given; at most 500 are kept. */
+  markRead(user: UserRef, ids: readonly string[], current?: readonly string[]): Promise<void>
   /** One opaque reference for each, in order: valid for this user only, and for an hour. */
   offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]>
   /** What was offered; undefined for a reference that is unknown, another user's or expired. */

@@ -11,11 +11,13 @@ export interface SecretMail {
   write(secret: string): MailText
 }
 
+/** A submitted registration whose link was not opened yet. */
 export interface OpenRegistration {
   readonly id: string
   readonly data: JsonObject
 }
 
+/** An invitation with its state. */
 export interface InvitationRecord extends Omit<Invitation, 'form' | 'state'> {
   readonly state: InvitationState
 }
@@ -26,6 +28,7 @@ export interface InvitationActor {
   readonly requestId?: string
 }
 
+/** A page of invitations. */
 export interface InvitationsPage {
   readonly invitations: readonly InvitationRecord[]
   readonly next?: string
@@ -69,6 +72,7 @@ export type RegistrationEvent =
   | 'failed'
   | 'invited'
 
+/** A confirmed registration and the workflow to start for it. */
 export interface RegistrationStart {
   readonly id: string
   readonly unique: readonly UniqueValue[]
@@ -79,6 +83,7 @@ export interface RegistrationStart {
   readonly invitation?: string
 }
 
+/** Whether the workflow of a registration started. */
 export type RegistrationOutcome =
   | { readonly kind: 'started'; readonly result: WorkflowResult }
   /** Others have these values, or have reserved them. */
@@ -86,6 +91,7 @@ export type RegistrationOutcome =
   /** The invitation was used or revoked meanwhile. */
   | { readonly kind: 'not-invited' }
 
+/** The invitations of registration forms. */
 export interface InvitationAccess {
   /** Stores the invitation in one transaction with its mail. */
   create(form: string, invitation: InvitationDraft, actor: InvitationActor): Promise<InvitationRecord>
@@ -100,9 +106,22 @@ export interface InvitationAccess {
   revoke(form: string, id: string, actor: InvitationActor): Promise<InvitationRecord>
 }
 
+/** The mail of an invitation, and how long its link is valid. */
 export interface InvitationMail {
   write(secret: string): MailText
   readonly validMillis: number
 }
 
+/** An invitation to create. */
 export interface InvitationDraft extends InvitationMail, Pick<Invitation, 'email' | 'attributes'> {}
+
+/** The fields of a form that starts a workflow about a new user, as approvers see them. */
+export interface RegistrationForm {
+  readonly workflow: string
+  readonly fields: readonly {
+    readonly name: string
+    readonly label: string
+    /** The choices of a list: their label and value. */
+    readonly items: readonly { readonly name: string; readonly value: string }[]
+  }[]
+}

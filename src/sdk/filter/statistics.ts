@@ -1,10 +1,11 @@
 import type { CallCounts, RunCounts, StatisticsQuery } from '#domain/statistics.ts'
 
-export interface TokenCounts {
+interface TokenCounts {
   readonly issued: number
   readonly refused: number
 }
 
+/** The figures of one interval. */
 export interface StatisticsPart {
   readonly from: Date
   /** By the time they began, with their current phase. */
@@ -22,6 +23,7 @@ export interface StatisticsPart {
   readonly calls: CallCounts
 }
 
+/** The figures of a time span. */
 export interface Statistics {
   /** Every interval of the time span, oldest first. */
   readonly parts: readonly StatisticsPart[]

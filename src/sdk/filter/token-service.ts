@@ -15,7 +15,7 @@ export interface TokenCall {
   identified?(workload: CallingWorkload): void
 }
 
-export interface CallingWorkload {
+interface CallingWorkload {
   /** The name of the cluster or of the issuer. */
   readonly cluster: string
   /** `system:serviceaccount:<namespace>:<name>`, or `<issuer>:<sub>`. */
@@ -24,6 +24,7 @@ export interface CallingWorkload {
   readonly podUid: string | undefined
 }
 
+/** A token issued to a workload. */
 export interface IssuedToken {
   readonly token: string
   readonly expires: Date

@@ -1,10 +1,11 @@
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
-import type { Chores } from '#sdk/job/chores.ts'
+import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { RunAccess } from '#sdk/workflow/runs.ts'
 
+/** One run of a job. */
 export interface JobContext {
   /** The due time; only one process runs it. */
   readonly due: Date
@@ -26,12 +27,15 @@ export type JobOutcome = Readonly<Record<string, number>>
 
 /** What a job may use of Gatehouse. */
 export interface JobHost extends ModuleHost {
-  readonly chores: Chores
+  readonly maintenance: MaintenanceTasks
   /** Stored runs. */
   readonly runs: RunAccess
 }
 
+/** A job whose parameters are checked. */
 export type PreparedJob = Prepared<Job, JobHost>
+/** A kind of job, as the catalog lists it. */
 export type JobModule = Module<Job, JobHost>
 
+/** Describes a kind of job. */
 export const defineJob = <C>(definition: ModuleDefinition<C, Job, JobHost>): JobModule => defineModule(definition)

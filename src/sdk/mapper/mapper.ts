@@ -10,6 +10,7 @@ export interface MapperInstance {
   create(host: LookupHost): Mapper | Promise<Mapper>
 }
 
+/** Makes the value of an attribute from those of a user. */
 export interface Mapper {
   /** `attribute` is the name being produced. Returns an empty list if there is no value. */
   map(source: MappingSource, attribute: string): MappedValue | Promise<MappedValue>
@@ -22,7 +23,7 @@ export interface SourceItem {
   readonly value: string
 }
 
-export interface SourceQuery {
+interface SourceQuery {
   /** Absent for the whole list. Otherwise plain text, not empty and of bounded length. */
   readonly search?: string
   /** The maximum number of items. */

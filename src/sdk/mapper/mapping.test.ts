@@ -161,14 +161,14 @@ describe('a mapping', () => {
 
 describe('prepareMapping', () => {
   it('returns what is read and produced, and where', () => {
-    const told = mapperOf('told', ['x'], { map: () => [] })
+    const plain = mapperOf('plain', ['x'], { map: () => [] })
     const secretive = mapperOf('secretive', undefined, { map: () => [] })
-    const context = contextOf([told, secretive])
+    const context = contextOf([plain, secretive])
     const rules = [
       rule('a', 'user', 'mail'),
       rule('b', 'composite', '{"v": "${sn} ${TREMOLO_USER_ID}"}'),
       rule('c', 'static', 'mail'),
-      rule('d', 'custom', 'told'),
+      rule('d', 'custom', 'plain'),
       rule('e', 'user', 'TREMOLO_USER_ID'),
     ]
     const prepared = prepareMapping(rules, new Issues(), context)

@@ -13,7 +13,9 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 import type { AttributePlace, AttributeSources } from '#sdk/workflow/flow.ts'
 
+/** What a rule of a mapping can take the value from. */
 export const sourceTypes = ['user', 'static', 'composite', 'custom'] as const
+/** One of `sourceTypes`. */
 export type SourceType = (typeof sourceTypes)[number]
 
 /** One rule as written: the source of the attribute's value. */
@@ -42,6 +44,7 @@ export interface PreparedMapping {
   create(host: LookupHost): Promise<Mapping>
 }
 
+/** A mapping that is ready to be applied. */
 export interface Mapping extends Closable {
   /** In the order of the rules; attributes without a value are left out. */
   apply(source: MappingSource): Promise<ReadonlyMap<string, MappedValue>>

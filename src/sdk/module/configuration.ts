@@ -15,13 +15,14 @@ import type { PreparedInsert } from '#sdk/directory/directory-insert.ts'
 import type { PreparedFilter } from '#sdk/filter/filter.ts'
 import type { PreparedJob } from '#sdk/job/job.ts'
 import type { PreparedMapping } from '#sdk/mapper/mapping.ts'
+import type { ConfiguredTexts } from '#sdk/module/configured-texts.ts'
 import type { PreparedNotifier } from '#sdk/notifier/notifier.ts'
 import type { StsWebhookConfig } from '#sdk/sts/sts-webhook.ts'
 import type { TokenEndpoint } from '#sdk/sts/token-endpoint.ts'
 import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { PreparedTarget } from '#sdk/target/target-module.ts'
-import type { AccessEndOffer } from '#sdk/workflow/access-end.ts'
 import type { PreparedDynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
+import type { ExpiryOffer } from '#sdk/workflow/expiry-offer.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** The place of an object, for people: `applications/scim.yaml:12:3`. */
@@ -64,6 +65,8 @@ export interface Configuration {
   readonly stsWebhook?: StsWebhookConfig | undefined
   /** Our own OpenID Connect issuers. */
   readonly issuers: readonly IssuerConfig[]
+  /** Labels, descriptions and other texts for users, in other languages than the one they are written in. */
+  readonly texts?: ConfiguredTexts
   /** Reads a definition of an earlier configuration with this one. Pure, except for files that its tasks name. */
   restoreWorkflow(stored: StoredWorkflow): RestoredWorkflow
 }
@@ -78,6 +81,7 @@ export interface Guarded<S> extends Described<S> {
   readonly rules: readonly Rule[]
 }
 
+/** An endpoint of the token service. */
 export interface StsEndpointConfig {
   readonly at: string
   readonly spec: StsEndpointSpec
@@ -90,6 +94,7 @@ export interface StsEndpointConfig {
   readonly pods: PodEndpoint | undefined
 }
 
+/** An application with its URLs. */
 export interface ApplicationConfig extends Placed {
   /** How long an authorization decision is cached per subject and URL. */
   readonly azTimeoutMillis: number
@@ -109,6 +114,7 @@ export interface CookieConfig {
   readonly logoutUri: string | undefined
 }
 
+/** A URL of an application, with its rules, results and filters. */
 export interface UrlConfig {
   readonly at: string
   /** Lower case; `*` is every host. */
@@ -134,6 +140,7 @@ export interface LoginLimits {
   readonly lockoutMillis: number
 }
 
+/** An authentication chain with its mechanisms. */
 export interface ChainConfig extends Placed {
   readonly level: number
   readonly root: string | undefined
@@ -150,12 +157,14 @@ export interface ChainConfig extends Placed {
   }[]
 }
 
+/** A target with the mapping of its attributes. */
 export interface TargetConfig extends Placed {
   readonly target: PreparedTarget
   /** `targetAttributes`: what is written under which name; undefined if everything passes unmapped. */
   readonly mapping: PreparedMapping | undefined
 }
 
+/** A directory insert with its suffix. */
 export interface InsertConfig extends Placed {
   readonly insert: PreparedInsert
   readonly suffix: Dn
@@ -164,18 +173,21 @@ export interface InsertConfig extends Placed {
   readonly mapping: ReadonlyMap<string, string>
 }
 
+/** A workflow with its tasks. */
 export interface WorkflowConfig extends Placed {
   readonly label: string
   readonly description: string
   readonly inList: boolean
   readonly orgId: string | undefined
+  /** Who answers questions about it. */
+  readonly owner?: string
   /** Present if it has one row per set of parameters. */
   readonly dynamic?: {
     readonly source: PreparedDynamicWorkflowSource
     readonly annotations: readonly { readonly name: string; readonly parameter: string }[]
   }
   /** Present if the requester chooses the expiry date. */
-  readonly accessEnds?: AccessEndOffer
+  readonly accessEnds?: ExpiryOffer
   /** The maximum duration of a run; unlimited if absent. */
   readonly deadline?: TimeSpan
   /** The hash of the definition, to which runs are pinned. */
@@ -197,27 +209,33 @@ export interface StoredWorkflow {
 /** `problems` if it can't be read any more, for example because it names a target that is gone. */
 export type RestoredWorkflow = { readonly config: WorkflowConfig } | { readonly problems: readonly string[] }
 
+/** A notifier. */
 export interface NotifierConfig extends Placed {
   readonly notifier: PreparedNotifier
 }
 
+/** An audit sink. */
 export interface AuditSinkConfig extends Placed {
   readonly sink: PreparedAuditSink
   /** What a new sink begins with: the whole audit, or what is written from now on. */
   readonly start: 'beginning' | 'now'
 }
 
+/** How often an anchor is written if its configuration does not say. */
 export const defaultAnchorMillis = 5 * 60_000
 
+/** A sink that regularly gets the heads of the audit chains. */
 export interface AuditAnchorConfig extends Placed {
   readonly sink: PreparedAuditSink
   readonly intervalMillis: number
 }
 
+/** A custom authorization. */
 export interface AuthorizationConfig extends Placed {
   readonly authorization: PreparedAuthorization
 }
 
+/** A job with its schedule. */
 export interface JobConfig extends Placed {
   readonly group: string | undefined
   readonly schedule: Schedule
@@ -226,6 +244,7 @@ export interface JobConfig extends Placed {
   readonly job: PreparedJob
 }
 
+/** Headers, cookies or a redirect for allowed or denied requests. */
 export interface ResultGroupConfig extends Placed {
   readonly results: readonly {
     readonly type: 'header' | 'cookie' | 'redirect'

@@ -13,13 +13,16 @@ export interface Prepared<T, H = ModuleHost> {
   create(host: H): Promise<T>
 }
 
-/** A kind of target, notifier and so on, as the catalog knows it by its class name. */
-export interface Module<T, H = ModuleHost> {
+/** A kind of filter, target and so on, as the catalog knows it by its class name. */
+export interface ModuleOf<P> {
   readonly className: string
   readonly aliases: readonly string[]
   readonly parameters: ParameterTable
-  prepare(params: Params, issues: Issues, context: ParseContext): Prepared<T, H>
+  prepare(params: Params, issues: Issues, context: ParseContext): P
 }
+
+/** A module that is prepared with nothing beyond what all of them have. */
+export type Module<T, H = ModuleHost> = ModuleOf<Prepared<T, H>>
 
 /** What its author writes. */
 export interface ModuleDefinition<C, T, H = ModuleHost> {
@@ -33,6 +36,7 @@ export interface ModuleDefinition<C, T, H = ModuleHost> {
   lookups?(config: C): boolean | undefined
 }
 
+/** Describes a kind of object: its parameters, and how one is created. */
 export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<C, T, H>): Module<T, H> {
   const { className, parameters } = definition
   return {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
 
+/** What every type of parameter can say. */
 export interface ParameterOptions {
   /** Its meaning, for the reference page. */
   readonly about: string
@@ -22,6 +23,7 @@ export interface ParameterOptions {
  */
 export type Parameter<T> = z.ZodType<T>
 
+/** A parameter as the reference page shows it. */
 export interface ParameterDescription extends ParameterOptions {
   /** Its type on the reference page: text, flag, number, list, one of a, b. */
   readonly type: string
@@ -31,7 +33,7 @@ export interface ParameterDescription extends ParameterOptions {
   readonly fallback: unknown
 }
 
-export const parameterDescriptions = z.registry<ParameterDescription>()
+const parameterDescriptions = z.registry<ParameterDescription>()
 
 /** Throws for a schema that no function of this file created. */
 export function descriptionOf(parameter: Parameter<unknown>): ParameterDescription {
@@ -54,6 +56,7 @@ function describe<T>(
   return schema.register(parameterDescriptions, { ...optional, about, type, many, fallback }) as Parameter<T>
 }
 
+/** A parameter with any text. */
 export function text(options: Required | Defaulted<string>): Parameter<string>
 export function text(options: ParameterOptions): Parameter<string | undefined>
 export function text(options: ParameterOptions & { readonly fallback?: string }): Parameter<string | undefined> {
@@ -81,6 +84,7 @@ export function flag(options: ParameterOptions & { readonly fallback?: boolean }
   return describe(converted(read), 'flag', options.fallback ?? false, options)
 }
 
+/** A parameter with a whole number within bounds. */
 export function wholeNumber(
   options: ParameterOptions & { readonly fallback: number; readonly min?: number; readonly max?: number },
 ): Parameter<number> {

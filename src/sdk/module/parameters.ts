@@ -10,6 +10,7 @@ export type ParameterTable = Readonly<Record<string, Parameter<unknown>>>
 
 type IsForm<K> = K extends `${string}<${string}>${string}` ? true : false
 
+/** The values that a parameter table reads. */
 export type ParsedParameters<T extends ParameterTable> = {
   readonly [K in keyof T]: IsForm<K> extends true ? ReadonlyMap<string, z.output<T[K]>> : z.output<T[K]>
 }
@@ -61,6 +62,35 @@ export function readParameters<T extends ParameterTable>(
   }
   return result as ParsedParameters<T>
 }
+
+/** Reports problems with parameters at their places. */
+export interface ParameterReport {
+  /** The parameter has a value other than an empty text. */
+  isSet(name: string): boolean
+  /** Reports an error at the parameter, or where it would be. */
+  error(name: string, message: string): void
+  /** Reports that a parameter, if it is set, must not be. */
+  refuse(name: string, reason: string): void
+}
+
+/** For the checks of a module between its parameters. */
+export function parameterReport(params: Params, issues: Issues): ParameterReport {
+  const isSet = (name: string) => params.values(name).some((value) => value !== '')
+  const error = (name: string, message: string) => issues.error(params.pathOf(name), message)
+  return {
+    isSet,
+    error,
+    refuse: (name, reason) => {
+      if (isSet(name)) error(name, `"${name}" ${reason}`)
+    },
+  }
+}
+
+/** The parameters of a module that uses their values as they are: to be spread into its definition. */
+export const withParameters = <T extends ParameterTable>(parameters: T) => ({
+  parameters,
+  parse: (params: Params, issues: Issues, context: ParseContext) => readParameters(parameters, params, issues, context),
+})
 
 /**
  * Reads the fields of a task, or of an object in one, by its table. Numbers and booleans are accepted as texts. The caller

@@ -2,6 +2,7 @@ import type { Issues, Path } from '#kernel/issues.ts'
 import type { MapperInstance, PreparedValueSource } from '#sdk/mapper/mapper.ts'
 import type { Params } from '#sdk/module/params.ts'
 
+/** Kinds of objects that a parameter can name. */
 export type ReferenceKind =
   | 'application'
   | 'chain'
@@ -32,8 +33,8 @@ export interface ParseContext {
   valueSource?(className: string, params: Params, path: Path, issues: Issues): PreparedValueSource | undefined
   /** The configuration folder, the base of module paths. */
   readonly folder: string
-  /** The text of a file that the configuration names, if there are files; throws if it can't be read. */
-  readFile?(file: string): string
+  /** The text of a file that the configuration names, or its bytes in base64, if there are files; throws if it can't be read. */
+  readFile?(file: string, encoding?: 'utf8' | 'base64'): string
   /** The gateway's own file or folder that a path leads to, relative to the data folder; undefined for all others. */
   ownFile?(path: string): string | undefined
 }

@@ -24,6 +24,7 @@ const maxAddressLength = 254
 /** A bare address: no name, no list, nothing that could end a header or an SMTP command. */
 const address = /^[^\s\p{Cc}<>()[\],;:\\"@]{1,64}@[^\s\p{Cc}<>()[\],;:\\"@]{1,253}$/u
 
+/** Whether the text is one mail address. */
 export const isMailAddress = (text: string): boolean => text.length <= maxAddressLength && address.test(text)
 
 /** One line, so that it can't become another header. */

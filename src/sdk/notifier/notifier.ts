@@ -1,3 +1,4 @@
+import type { MailLink } from '#domain/mail.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
@@ -7,14 +8,18 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 export interface OutgoingMail {
   /** The same for every attempt, unique among all mails; the notifier adds its own domain. */
   readonly id: string
+  /** A mail address, or `#` and a name for a message to a channel. */
   readonly recipient: string
   readonly subject: string
   readonly text: string
   readonly html: string
+  /** Links of a message to a channel. A mail has its links in its text. */
+  readonly links: readonly MailLink[]
   /** The time of the hand-over, for its Date. */
   readonly date: Date
 }
 
+/** Whether the mail server accepted the mail. */
 export type SendOutcome =
   | { readonly kind: 'accepted' }
   /** Another attempt may succeed. */
@@ -37,7 +42,7 @@ export interface Notifier extends Closable {
 }
 
 /** Of the Notifiers with these names, the one for mails that name none: the only one, or the one called `default`. */
-export const standsForDefault = (name: string, names: readonly string[]): boolean =>
+export const isDefaultNotifier = (name: string, names: readonly string[]): boolean =>
   names.length === 1 || name === 'default'
 
 /** The name by which a task refers to the default Notifier. */
@@ -48,7 +53,10 @@ export function referNotifier(name: string, path: Path, context: Pick<ParseConte
   context.refer('notifier', name, path, name === defaultNotifier ? 'warning' : 'error')
 }
 
+/** A notifier whose parameters are checked. */
 export type PreparedNotifier = Prepared<Notifier>
+/** A kind of notifier, as the catalog lists it. */
 export type NotifierModule = Module<Notifier>
 
+/** Describes a kind of notifier. */
 export const defineNotifier = <C>(definition: ModuleDefinition<C, Notifier>): NotifierModule => defineModule(definition)

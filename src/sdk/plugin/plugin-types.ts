@@ -6,6 +6,7 @@
 /** Parameters of the YAML by name. All values are lists of texts, even single ones. */
 export type PluginConfig = Record<string, string[]>
 
+/** Attributes by name. */
 export type PluginAttributes = Record<string, string[]>
 
 /** Writes to the gateway's log. */
@@ -20,6 +21,7 @@ export type PluginLog = {
 /** Throw it as an Error with this `code`; any other error is not retried. */
 export type PluginErrorCode = 'unreachable' | 'conflict' | 'badRequest'
 
+/** A user in the plug-in's system. */
 export type PluginUser = {
   userID: string
   attributes: PluginAttributes
@@ -35,6 +37,7 @@ export type PluginUser = {
   password?: string
 }
 
+/** A group in the plug-in's system. */
 export type PluginGroup = {
   id: string
   name: string
@@ -47,6 +50,7 @@ export type PluginGroup = {
   modified?: string
 }
 
+/** A change that the plug-in made. */
 export type PluginAuditEntry = {
   /** Default: `attribute`. */
   subject?: 'entry' | 'attribute' | 'group'
@@ -87,8 +91,10 @@ export type PluginTaskUser = {
   requestReason?: string
 }
 
+/** The request map of the run. */
 export type PluginTaskRequest = Record<string, unknown>
 
+/** The run that the task belongs to. */
 export type PluginTaskContext = {
   workflow: { id: string; name: string }
   requestor: string
@@ -107,6 +113,7 @@ export type PluginMappedUser = {
 /** A text, texts, or nothing. */
 export type PluginMapperAnswer = string | string[] | { values: string[] } | null | undefined
 
+/** The request that a filter or mechanism gets. */
 export type PluginRequest = {
   /** In the log and in X-Request-Id. */
   id: string
@@ -135,6 +142,7 @@ export type PluginSubject = {
   chain: string
 }
 
+/** The place and caller of a filter's request. */
 export type PluginFilterContext = {
   application: string
   /** The mount of the filter: the URL's URI without a trailing slash. */
@@ -145,20 +153,24 @@ export type PluginFilterContext = {
   log: PluginLog
 }
 
+/** Response headers by name. */
 export type PluginHeaders = Record<string, string | string[]>
 
+/** What a filter returns. */
 export type PluginFilterAnswer =
   /** The response. At most one of `body`, `json` and `bodyBase64`. */
   | { status: number; headers?: PluginHeaders; body?: string; json?: unknown; bodyBase64?: string }
   /** The next filter answers; these headers are added to its response. */
   | { next: true; headers?: PluginHeaders }
 
+/** The state of the login. */
 export type PluginMechanismContext = {
   /** The user that earlier mechanisms of the chain established. */
   subject: PluginSubject | null
   log: PluginLog
 }
 
+/** What a mechanism returns. */
 export type PluginMechanismAnswer =
   /** The caller is this. */
   | { subject: { uid: string; attributes?: PluginAttributes } }

@@ -1,7 +1,7 @@
-import { insteadOf, reportViews } from './report-views.ts'
+import { reportViews, viewInsteadOf } from './report-views.ts'
 import type { SqlToken } from './sql-tokens.ts'
 
-export interface ReadStatement {
+interface ReadStatement {
   /** The names of the columns, if they have one; undefined if the statement does not name them all. */
   readonly columns: readonly (string | undefined)[] | undefined
   /** Tables that the statement reads and reports may not, each with advice. */
@@ -212,7 +212,7 @@ class Reading {
   #checkTable(name: string, { kind, sql }: SqlToken): void {
     if (this.#made.has(name) || Object.hasOwn(reportViews, name)) return
     const written = kind === 'word' ? sql : name
-    const instead = insteadOf(name)
+    const instead = viewInsteadOf(name)
     const advice = instead === undefined ? `there are ${Object.keys(reportViews).join(', ')}` : `use ${instead}`
     const problem = `reads "${written}", which is not open to reports: ${advice}`
     if (!this.problems.includes(problem)) this.problems.push(problem)

@@ -4,6 +4,7 @@ import { type SqlToken, sqlTokens } from './sql-tokens.ts'
 
 /** In the order in which OpenUnison binds them to question marks. */
 export const reportParameters = ['beginDate', 'endDate', 'userKey', 'currentUser'] as const
+/** One of `reportParameters`. */
 export type BoundParameter = (typeof reportParameters)[number]
 
 /** A `select` on the report views, with placeholders for values. */
@@ -14,7 +15,7 @@ export interface ReportStatement {
   readonly places: readonly BoundParameter[]
 }
 
-export interface ReadReport {
+interface ReadReport {
   /** Undefined if there are problems. */
   readonly statement: ReportStatement | undefined
   /** Messages about `sql`, to be printed after its name. */
@@ -25,11 +26,12 @@ export interface ReadReport {
   readonly missing: readonly string[]
 }
 
+/** The parameters that a report requires. */
 export const declaredParameters = ({ parameters }: Pick<ReportSpec, 'parameters'>): readonly BoundParameter[] =>
   reportParameters.filter((name) => parameters?.[name] === true)
 
 /** The shown fields, and the one that groups rows. */
-export const fieldsOf = ({ headerFields, dataFields, groupings, groupBy }: ReportSpec): readonly string[] => [
+const fieldsOf = ({ headerFields, dataFields, groupings, groupBy }: ReportSpec): readonly string[] => [
   ...(groupings === true ? [...(headerFields ?? []), ...(groupBy === undefined ? [] : [groupBy])] : []),
   ...(dataFields ?? []),
 ]

@@ -76,7 +76,7 @@ const formerTables: Readonly<Record<string, string>> = {
 }
 
 /** What to read instead of a table that reports can't see; undefined if there is nothing similar. */
-export const insteadOf = (table: string): string | undefined => {
+export const viewInsteadOf = (table: string): string | undefined => {
   const name = table.toLowerCase()
   if (Object.hasOwn(formerTables, name)) return formerTables[name]
   return Object.hasOwn(reportViews, `report_${name}`) ? `report_${name}` : undefined

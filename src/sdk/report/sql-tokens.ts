@@ -1,3 +1,4 @@
+/** A token of a SQL statement. */
 export interface SqlToken {
   /**
    * `word`: a keyword or a name without quotes; `name`: one in double quotes; `text`: a string; `place`: a

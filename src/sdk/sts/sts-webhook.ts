@@ -30,11 +30,11 @@ export interface MadeWebhookTls {
   readonly configuration: string
 }
 
-export interface WebhookService {
+interface WebhookService {
   readonly service: { readonly namespace: string; readonly name: string; readonly port: number; readonly path: string }
 }
 
-export interface WebhookUrl {
+interface WebhookUrl {
   readonly url: string
 }
 
@@ -43,6 +43,7 @@ export interface WebhookUrl {
  * valid host name.
  */
 export const webhookHost = '(webhook)'
+/** The path of the injector's webhook. */
 export const webhookPath = '/sts/inject'
 
 /**

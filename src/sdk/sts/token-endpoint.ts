@@ -49,6 +49,7 @@ export interface SubjectIssuer {
   readonly clockToleranceSeconds: number
 }
 
+/** Session tags for AWS. */
 export interface AwsTags {
   readonly principal: ReadonlyMap<string, Template>
   readonly transitive: readonly string[]

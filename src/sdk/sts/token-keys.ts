@@ -85,7 +85,7 @@ export interface TransitCustody {
 }
 
 /** How the gateway authenticates: by a token, or by a JWT that it exchanges for one. */
-export type TransitLogin =
+type TransitLogin =
   | { readonly type: 'token'; readonly token: string }
   | { readonly type: 'jwt'; readonly mount: string; readonly role: string; readonly jwtFile: string }
 
@@ -97,11 +97,12 @@ interface AnyDestination {
   readonly invalidate?: { readonly url: string; readonly header?: string; readonly secret?: string }
 }
 
-export interface FolderDestination extends AnyDestination {
+interface FolderDestination extends AnyDestination {
   readonly type: 'folder'
   readonly folder: string
 }
 
+/** A bucket that gets the issuer's documents. */
 export interface S3Destination extends AnyDestination {
   readonly type: 's3'
   readonly bucket: string
@@ -114,6 +115,7 @@ export interface S3Destination extends AnyDestination {
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined
 }
 
+/** A ConfigMap that gets the issuer's documents. */
 export interface ConfigMapDestination extends AnyDestination {
   readonly type: 'configmap'
   /** The name of the Kubernetes target. */

@@ -1,30 +1,9 @@
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Target } from '#sdk/target/target.ts'
 
-/** A resource of a cluster's API, such as all RoleBindings of one namespace. */
-export interface ClusterResource {
-  /** Empty for the core group. */
-  readonly group: string
-  readonly version: string
-  readonly plural: string
-  /** Absent for cluster-wide resources, and to list those of all namespaces. */
-  readonly namespace?: string
-}
-
-/** An object from the API server: untrusted, beyond its metadata. */
-export interface ClusterObject {
-  readonly metadata: {
-    readonly name: string
-    readonly namespace?: string
-    readonly uid: string
-    readonly resourceVersion: string
-    readonly creationTimestamp?: string
-  }
-  readonly content: Readonly<Record<string, unknown>>
-}
-
 /** The condition for deleting an object. */
-export interface DeletePreconditions {
+interface DeletePreconditions {
   readonly uid: string
   readonly resourceVersion?: string
 }
@@ -51,6 +30,7 @@ export interface KubernetesCluster extends Target {
   readonly objects: ClusterObjects
 }
 
+/** Whether the target is a Kubernetes cluster. */
 export const isCluster = (target: Target): target is KubernetesCluster => 'objects' in target
 
 /** The objects of the cluster of the target of this name. INTERNAL if the target is something else. */

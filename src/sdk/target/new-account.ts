@@ -10,6 +10,7 @@ export interface UniqueValue {
   readonly value: string
 }
 
+/** An account that the run created. */
 export interface CreatedAccount {
   readonly target: string
   readonly userID: string

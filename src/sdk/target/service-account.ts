@@ -1,7 +1,7 @@
 import { Attributes } from '#identity/attributes.ts'
-import type { TokenReview } from '#sdk/target/token-review.ts'
+import type { TokenReview } from '#kernel/cluster.ts'
 
-export type ServiceAccount =
+type ServiceAccount =
   | { readonly kind: 'service account'; readonly attributes: Attributes }
   /** `reason` is for the log. `otherAudience`: the cluster confirms the token, but not for a requested audience. */
   | { readonly kind: 'refused'; readonly reason: string; readonly otherAudience?: true }
@@ -39,7 +39,7 @@ export function serviceAccountOf(review: TokenReview, audiences: readonly string
 
 const refused = (reason: string) => ({ kind: 'refused', reason }) as const
 
-/** The attributes of a service account together with those that rules of token endpoints use. */
+/** The attributes of a service account, with the ones that rules of token endpoints use. */
 export function workloadAttributes(cluster: string, namespace: string, account: string, more: Attributes): Attributes {
   const attributes = more.clone()
   attributes.setClaim('token_sub', [`${cluster}:${namespace}:${account}`])

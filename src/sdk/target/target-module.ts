@@ -3,6 +3,7 @@ import type { ModuleHost } from '#sdk/module/host.ts'
 import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
 import type { Target, TargetSource } from '#sdk/target/target.ts'
 
+/** What a target may use of Gatehouse. */
 export interface TargetHost extends ModuleHost {
   /** The other targets. They are created in any order, so a target may use one only when it is called. */
   readonly targets: TargetSource
@@ -10,8 +11,11 @@ export interface TargetHost extends ModuleHost {
   openUserDirectory(options: UserDirectoryOptions): Promise<UserDirectory>
 }
 
+/** A target whose parameters are checked. */
 export type PreparedTarget = Prepared<Target, TargetHost>
+/** A kind of target, as the catalog lists it. */
 export type TargetModule = Module<Target, TargetHost>
 
+/** Describes a kind of target. */
 export const defineTarget = <C>(definition: ModuleDefinition<C, Target, TargetHost>): TargetModule =>
   defineModule(definition)

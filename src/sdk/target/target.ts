@@ -20,6 +20,8 @@ export interface TargetChange {
   readonly value?: string
   /** The group of an attribute that is not the user's. */
   readonly group?: string
+  /** Its audit entry is already written, by `auditWithin`. */
+  readonly audited?: boolean
 }
 
 /** The requester and the workflow of a call to a target. */
@@ -31,19 +33,19 @@ export interface TargetRequest {
   /** The workflow's request map. */
   readonly params: Readonly<Record<string, unknown>>
   readonly log: Logger
-  /** Call it for each change after it was made; with `written` if `auditWithin` wrote the audit entry. */
-  audit(change: TargetChange, written?: boolean): void
+  /** Call it for each change after it was made. */
+  audit(change: TargetChange): void
   /**
    * For targets that store their users by `openUserDirectory`: writes the audit entries in the transaction of the
    * changes. False if the transaction belongs to another database. After the commit, call `audit` for each change
-   * as well.
+   * as well, marked as `audited`.
    */
   readonly auditWithin?: (transaction: object, changes: readonly TargetChange[]) => Promise<boolean>
   /**
    * Called with planned changes before the target is called: if the outcome stays unknown, because the process died
    * or the response was lost, the audit still gets its rows once the change is found.
    */
-  readonly intend?: (changes: readonly TargetChange[]) => Promise<void>
+  readonly planChanges?: (changes: readonly TargetChange[]) => Promise<void>
   readonly signal?: AbortSignal
   /** Present if the run may only write accounts that it created. The engine enforces it; targets need not check. */
   readonly newAccount?: AccountOrigin
@@ -66,11 +68,13 @@ export interface AccountOrigin {
   noteDeleted(userID: string): void
 }
 
+/** Options of a create. */
 export interface CreateOptions {
   /** The user or group must not exist: CONFLICT even for an existing one with the same values. */
   readonly mustBeNew?: boolean
 }
 
+/** What a sync may change. */
 export interface SyncOptions {
   /** Only add what is missing; otherwise the target is made equal to the user, including groups. */
   readonly addOnly: boolean
@@ -144,6 +148,7 @@ export interface PasswordTarget extends Target {
   setUserPassword(user: User, password: string, request: TargetRequest): Promise<void>
 }
 
+/** A search for users or groups. */
 export interface SearchQuery {
   /** All if absent. */
   readonly filter?: Filter
@@ -156,8 +161,11 @@ export interface SearchQuery {
   readonly sort?: SortOrder
   /** The `next` of a page of the same filter and order, instead of an offset. Any other text is BAD_REQUEST. */
   readonly after?: string
+  /** The total is not needed, so that it need not be counted: it may be smaller, but shows whether more follow. */
+  readonly uncounted?: boolean
 }
 
+/** A page of users or groups. */
 export interface SearchPage<T> {
   /** In a stable order. */
   readonly items: readonly T[]
@@ -167,6 +175,7 @@ export interface SearchPage<T> {
   readonly next?: string
 }
 
+/** The times that searches can filter and sort by. */
 export interface ServedTimes {
   readonly users: readonly TimeAttribute[]
   readonly groups: readonly TimeAttribute[]
@@ -202,6 +211,7 @@ export interface LookupTarget extends Target {
   containingGroups?(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>>
 }
 
+/** What to read of a group. */
 export interface GroupReadOptions {
   readonly members: boolean
   /**
@@ -241,6 +251,7 @@ export interface GroupTarget extends Target {
   changeMemberGroups?(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void>
 }
 
+/** Groups to add to a group, and to remove from it. */
 export interface MemberGroupChange {
   readonly add: readonly NamedGroup[]
   readonly remove: readonly NamedGroup[]
@@ -248,6 +259,7 @@ export interface MemberGroupChange {
   readonly groupId?: string
 }
 
+/** The change of a group. */
 export interface GroupChange {
   readonly newName?: string
   /** An empty list clears one; all others stay. */
@@ -255,13 +267,18 @@ export interface GroupChange {
   readonly expectedVersion?: string
 }
 
+/** Whether the target can look up users. */
 export const hasLookups = (target: Target): target is LookupTarget => 'lookupUserByLogin' in target
+/** Whether the target has groups. */
 export const hasGroups = (target: Target): target is GroupTarget => 'createGroup' in target
+/** Whether groups of the target can contain groups. */
 export const nestsGroups = (
   target: Target,
 ): target is GroupTarget & Required<Pick<GroupTarget, 'changeMemberGroups'>> => 'changeMemberGroups' in target
+/** Whether the target stores passwords. */
 export const hasPasswords = (target: Target): target is PasswordTarget => 'setUserPassword' in target
 
+/** Targets by name. */
 export interface TargetSource {
   /** Throws INTERNAL for an unknown name; the configuration check ensures that it exists. */
   get(name: string): Target

@@ -6,13 +6,14 @@ import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 
-/** What a link in a mail permits: one decision, on one version of one approval, by one approver. */
+/** What a link permits: one decision, on one version of one approval. */
 export interface ApprovalLinkClaims {
   readonly approval: string
   readonly version: number
   /** The approver's login, for display. */
-  readonly approver: string
-  readonly identity: Identity
+  readonly approver?: string
+  /** The only one who may use the link. Absent, with `approver`, if every approver who is logged in may. */
+  readonly identity?: Identity
   readonly approve: boolean
 }
 
@@ -21,9 +22,11 @@ export interface ApprovalLinkPage {
   /** Its public URL, without a token. */
   readonly url: string
   readonly validMillis: number
+  /** Anyone who has a link of an approver can decide. */
+  readonly withoutLogin: boolean
 }
 
-export type ReadApprovalLink =
+type ReadApprovalLink =
   | { readonly kind: 'valid'; readonly claims: ApprovalLinkClaims }
   | { readonly kind: 'expired' }
   | { readonly kind: 'forged' }
@@ -43,11 +46,12 @@ export async function approvalLinkKey(keys: Pick<KeySource, 'secretKeys'>): Prom
   return first
 }
 
+/** Signs the link of a message about an approval. */
 export function signApprovalLink(claims: ApprovalLinkClaims, expires: Date, key: KeyObject): Promise<string> {
   const { approval, version, approver, identity, approve } = claims
-  return new SignJWT({ apr: approval, ver: version, who: identity, act: approve ? 'approve' : 'deny' })
+  const person = identity === undefined ? {} : { who: identity, sub: approver ?? '' }
+  return new SignJWT({ apr: approval, ver: version, act: approve ? 'approve' : 'deny', ...person })
     .setProtectedHeader({ alg: 'HS256', typ: type })
-    .setSubject(approver)
     .setExpirationTime(expires)
     .sign(key)
 }
@@ -68,15 +72,15 @@ export async function readApprovalLink(
 
 async function readWithKey(token: string, key: KeyObject, now: Date): Promise<ReadApprovalLink> {
   try {
-    const options = { algorithms: ['HS256'], typ: type, currentDate: now, requiredClaims: ['exp', 'sub'] }
+    const options = { algorithms: ['HS256'], typ: type, currentDate: now, requiredClaims: ['exp'] }
     const { payload } = await jwtVerify(token, key, options)
     const { sub, apr, ver, act, who } = payload
-    if (typeof sub !== 'string' || typeof who !== 'string') return { kind: 'forged' }
     if (typeof apr !== 'string' || typeof ver !== 'number') return { kind: 'forged' }
     if (act !== 'approve' && act !== 'deny') return { kind: 'forged' }
-    const identity = storedIdentity(who)
-    const claims = { approval: apr, version: ver, approver: sub, identity, approve: act === 'approve' }
-    return { kind: 'valid', claims }
+    const claims = { approval: apr, version: ver, approve: act === 'approve' }
+    if (sub === undefined && who === undefined) return { kind: 'valid', claims }
+    if (typeof sub !== 'string' || typeof who !== 'string') return { kind: 'forged' }
+    return { kind: 'valid', claims: { ...claims, approver: sub, identity: storedIdentity(who) } }
   } catch (error) {
     if (error instanceof errors.JWTExpired) return { kind: 'expired' }
     if (error instanceof errors.JOSEError || error instanceof TypeError) return { kind: 'forged' }

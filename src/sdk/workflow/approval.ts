@@ -9,6 +9,8 @@ export interface ApprovalRequest {
   readonly approvers: readonly Rule[]
   /** Requester and subject may also decide. */
   readonly allowSelf: boolean
+  /** A decision needs a comment. */
+  readonly commentRequired?: boolean
   /** In order; each delay counts from the previous one, the first from the opening. */
   readonly escalations: readonly Escalation[]
   /**
@@ -16,11 +18,18 @@ export interface ApprovalRequest {
    * approvers stay the same.
    */
   readonly failure?: readonly Rule[]
-  /** The mail to every approver, now and at each escalation; `address` names the attribute with their addresses. */
-  readonly mail?: MailText & { readonly address: string }
+  /** The mail to every approver, now and at each escalation. */
+  readonly mail?: ApproverMail
 }
 
-export interface Escalation {
+export interface ApproverMail extends MailText {
+  /** The attribute with the addresses of approvers. */
+  readonly address: string
+  /** A Notifier whose channel also gets the text, with links that require a login. */
+  readonly channel?: string
+}
+
+interface Escalation {
   readonly after: TimeSpan
   readonly approvers: readonly Rule[]
   /** It happens only if the subject of the request passes this. */
@@ -28,7 +37,7 @@ export interface Escalation {
 }
 
 /** How an approval ended; the task that requested it finds it when it runs again. */
-export interface ApprovalDecision {
+export interface ApprovalSignal {
   readonly kind: 'approval'
   readonly approval: string
   readonly approved: boolean

@@ -1,4 +1,12 @@
-import type { Approval, ApprovalPage, ApprovalPageQuery } from '#domain/approval.ts'
+import type {
+  Approval,
+  ApprovalPage,
+  ApprovalPageQuery,
+  DecidedPage,
+  OpenApprovalPage,
+  OpenApprovalQuery,
+  RequestMessage,
+} from '#domain/approval.ts'
 import type { Dn } from '#identity/dn.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
@@ -29,6 +37,7 @@ export interface ExistingAccount {
   readonly attributes: readonly string[]
 }
 
+/** The decision of an approver. */
 export interface ApprovalVote {
   readonly approval: string
   /** Only while the approval has this version; VERSION_MISMATCH otherwise. */
@@ -37,6 +46,26 @@ export interface ApprovalVote {
   /** At most 2,000 characters. */
   readonly comment?: string
   /** The HTTP request that decides, as in the access log. */
+  readonly requestId?: string
+}
+
+/** An approver passes an approval to another user. */
+export interface Handover {
+  readonly approval: string
+  /** The login of the user who is to decide. */
+  readonly to: string
+  /** Only while the approval has this version; VERSION_MISMATCH otherwise. */
+  readonly version?: number
+  /** At most 2,000 characters. */
+  readonly comment?: string
+  /** The HTTP request, as in the access log. */
+  readonly requestId?: string
+}
+
+/** What a user says about a request. */
+export interface RequestText {
+  readonly text: string
+  /** The HTTP request, as in the access log. */
   readonly requestId?: string
 }
 
@@ -49,12 +78,35 @@ export interface DeputyPeriod {
   readonly ends: Date
 }
 
+/** An open approval of another user, given to one approver. The caller has checked that `by` may do that. */
+export interface ApprovalAssignment {
+  readonly approval: string
+  /** Only while the approval has this version; VERSION_MISMATCH otherwise. */
+  readonly version: number
+  /** The login of the new approver. */
+  readonly to: string
+  /** The login of the user who reassigns it; appears in the audit. */
+  readonly by: string
+  /** At most 2,000 characters. */
+  readonly reason: string
+  /** The HTTP request, as in the access log. */
+  readonly requestId?: string
+}
+
+/** Open approvals of all users. An unknown approver has none. */
+export interface OpenApprovalFilter extends Omit<OpenApprovalQuery, 'approvers'> {
+  /** A login. */
+  readonly approver?: string
+}
+
 /** What modules may do with approvals, on behalf of the given user. */
 export interface ApprovalAccess {
   /** Of one run, oldest first, at most 100. The caller has checked that the user may see them. */
   ofRun(run: string): Promise<readonly Approval[]>
   /** Open ones that the user may decide, also as a deputy. A page may have fewer than `limit`. */
   list(user: ApprovalUser, page: ApprovalPageQuery): Promise<ApprovalPage>
+  /** What the user decided, the latest first. Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
+  decided(user: ApprovalUser, page: ApprovalPageQuery): Promise<DecidedPage>
   /** Undefined if it does not exist or the user may not see it. */
   get(user: ApprovalUser, id: string): Promise<ApprovalView | undefined>
   /**
@@ -69,11 +121,34 @@ export interface ApprovalAccess {
   existing(user: ApprovalUser, id: string): Promise<ExistingAccount | undefined>
   /**
    * Decides, once. Throws NOT_FOUND if the user may not see the approval, ACCESS_DENIED if the user is its
-   * requester or subject, CONFLICT if another approver decided first, BAD_REQUEST for a comment that is too long,
+   * requester or subject, CONFLICT if another approver decided first, BAD_REQUEST for a comment that is missing or too long,
    * UNPROCESSABLE for approving access whose expiry date has passed, which can still be denied, and ACCOUNT_EXISTS
    * for approving a registration whose account already exists, which ends the registration.
    */
   decide(user: ApprovalUser, vote: ApprovalVote): Promise<ApprovalView>
+  /**
+   * Lets only that user decide, until the approval escalates. Throws NOT_FOUND and ACCESS_DENIED as `decide` does,
+   * BAD_REQUEST if the user does not exist or is the requester or the subject, CONFLICT if the approval is not open.
+   */
+  reassign(user: ApprovalUser, handover: Handover): Promise<void>
+  /**
+   * Asks the requester. Throws as `reassign` does, and BAD_REQUEST for a text that is empty or longer than 2,000
+   * characters.
+   */
+  ask(user: ApprovalUser, question: RequestText & { readonly approval: string }): Promise<void>
+  /**
+   * Answers the last question. The caller has checked that the user requested the run. Throws CONFLICT if no one waits for
+   * an answer, BAD_REQUEST as `ask` does.
+   */
+  answer(user: ApprovalUser, answer: RequestText & { readonly run: string }): Promise<void>
+  /** Questions and answers about a run, in order. The caller has checked that the user may see them. */
+  messagesOf(run: string): Promise<readonly RequestMessage[]>
+  /** The median time from opening to decision of the workflow's latest approvals; undefined if there are too few. */
+  decisionMillis(workflow: string): Promise<number | undefined>
+  /** Open ones of all users. The caller has checked that the user may see them. */
+  listOpen(filter: OpenApprovalFilter): Promise<OpenApprovalPage>
+  /** As `reassign`, by a user who is not an approver. Throws NOT_FOUND if there is none, and VERSION_MISMATCH. */
+  assign(assignment: ApprovalAssignment): Promise<Approval>
   /** The user is out of office. BAD_REQUEST for an invalid period or deputy. */
   delegate(user: ApprovalUser, period: Omit<DeputyPeriod, 'id' | 'login'>): Promise<DeputyPeriod>
   /** The user's own periods that have not ended, at most 100. */

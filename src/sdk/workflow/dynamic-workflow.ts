@@ -12,9 +12,12 @@ export interface DynamicWorkflowSource extends Closable {
 /** Request parameters by name. */
 export type ParameterSet = Readonly<Record<string, string>>
 
+/** A source of dynamic workflows whose parameters are checked. */
 export type PreparedDynamicWorkflowSource = Prepared<DynamicWorkflowSource, LookupHost>
+/** A kind of source, as the catalog lists it. */
 export type DynamicWorkflowModule = Module<DynamicWorkflowSource, LookupHost>
 
+/** Describes a kind of source of dynamic workflows. */
 export const defineDynamicWorkflow = <C>(
   definition: ModuleDefinition<C, DynamicWorkflowSource, LookupHost>,
 ): DynamicWorkflowModule => defineModule(definition)

@@ -50,6 +50,7 @@ export interface CallableWorkflows {
   readonly forThemselves: boolean
 }
 
+/** The initial attributes that each written attribute comes from. */
 export type AttributeSources = ReadonlyMap<string, readonly string[] | 'any'>
 
 /** How one workflow task moves attributes. */
@@ -77,6 +78,8 @@ export interface TaskFlow {
   readonly mayRead?: readonly string[] | 'any'
   /** From here on the user may get any group: the caller who starts the run names it in a parameter or an attribute. */
   readonly takesAnyGroup?: boolean
+  /** The groups whose members decide, as far as their names are constants. */
+  readonly approverGroups?: readonly string[]
   /** Attributes and memberships written to a target; an undefined list means all. */
   readonly provisions?: {
     readonly target: string
@@ -89,4 +92,5 @@ export interface TaskFlow {
   readonly writesGroup?: { readonly target: string; readonly attributes: readonly string[] | undefined }
 }
 
+/** The flow of a task that neither reads nor writes attributes. */
 export const noFlow: TaskFlow = { reads: [], produces: [], dropsOthers: false, opaque: false }

@@ -1,10 +1,13 @@
-import type { ChangePreview } from '#contract/main-requests.ts'
+import type { ChangePreview, PreviewStep } from '#contract/main-requests.ts'
 import type { Directory } from '#identity/directory.ts'
 import type { Target } from '#sdk/target/target.ts'
 import type { TaskContext, TaskOutcome, WorkflowTask } from '#sdk/workflow/workflow-task.ts'
 
 /** The planned steps, as in the contract, with times that are not yet text. */
-export type Preview = ChangePreview<Date>
+export interface Preview extends Omit<ChangePreview, 'steps'> {
+  readonly steps: readonly WithDates<PreviewStep>[]
+}
+type WithDates<S> = { readonly [K in keyof S]: K extends 'expires' | 'until' ? Date : S[K] }
 
 type Outcome = Promise<TaskOutcome> | TaskOutcome
 

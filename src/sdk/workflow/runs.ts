@@ -11,6 +11,7 @@ export interface CallKey {
   readonly bodyHash: string
 }
 
+/** The outcome of a call with an idempotency key. */
 export type RunStart =
   | { readonly kind: 'started' | 'repeated'; readonly result: WorkflowResult }
   /** The first call has not been answered yet. */
@@ -42,6 +43,7 @@ export class AnotherSubject extends GatewayError {
   }
 }
 
+/** An administrator's change of a run. */
 export interface RunIntervention {
   readonly id: string
   /** The fence of the run as it was shown; VERSION_MISMATCH if the run has changed since. */
@@ -63,6 +65,8 @@ export interface RunAccess {
   get(id: string): Promise<Run | undefined>
   /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
   list(query: RunQuery): Promise<RunPage>
+  /** The run of the same subject that this queued run waits for. */
+  ahead(id: string): Promise<Run | undefined>
   /** In order, at most 500 after the one with that id. */
   steps(id: string, after?: number): Promise<readonly StoredStep[]>
   /** Tries an incident again. Throws NOT_FOUND, CONFLICT when it is not an incident, VERSION_MISMATCH. */

@@ -7,14 +7,15 @@ import type { Issues, Path } from '#kernel/issues.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
-import type { ParameterTable } from '#sdk/module/parameters.ts'
+import type { ModuleOf } from '#sdk/module/module.ts'
+import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { StepMail } from '#sdk/notifier/mail.ts'
 import type { Expiry } from '#sdk/target/expiry.ts'
 import type { LookupHost, Target, TargetRequest, TargetSource } from '#sdk/target/target.ts'
-import type { ApprovalDecision, ApprovalRequest } from '#sdk/workflow/approval.ts'
-import type { TaskFlow } from '#sdk/workflow/flow.ts'
+import type { ApprovalRequest, ApprovalSignal } from '#sdk/workflow/approval.ts'
+import { noFlow, type TaskFlow } from '#sdk/workflow/flow.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import type { BoundSubject, GroupChanges, ReadVersion, WorkflowCall } from '#sdk/workflow/workflow.ts'
 
@@ -52,6 +53,7 @@ export interface TimedGroup {
 /** The request map: what the caller passed and tasks stored for each other. Rendered by `$key$`. */
 export type RequestMap = Map<string, unknown>
 
+/** The run that a task belongs to, and what it may use of Gatehouse. */
 export interface TaskContext {
   readonly user: WorkflowUser
   readonly request: RequestMap
@@ -87,8 +89,8 @@ export type TaskOutcome =
       readonly kind: 'branch'
       readonly branch: 'onSuccess' | 'onFailure'
       readonly user?: WorkflowUser
-      /** Nothing runs after the subtasks, neither of this workflow nor of those that called it. */
-      readonly last?: boolean
+      /** Nothing runs after the subtasks, neither of this workflow nor of those that called it: the run was denied. */
+      readonly end?: 'denied'
     }
   /** Another workflow's tasks, on the same user and request. */
   | { readonly kind: 'call'; readonly workflow: string }
@@ -97,11 +99,14 @@ export type TaskOutcome =
   | { readonly kind: 'wait'; readonly until: Date }
 
 /** The result of a wait. */
-export type TaskSignal = ApprovalDecision | { readonly kind: 'time' }
+export type TaskSignal = ApprovalSignal | { readonly kind: 'time' }
 
+/** The outcome of a task after which the next one runs. */
 export const next: TaskOutcome = { kind: 'next' }
+/** The outcome of a task that ends the workflow. */
 export const stop: TaskOutcome = { kind: 'stop' }
 
+/** A task of a workflow, ready to run. */
 export interface WorkflowTask extends Closable {
   run(context: TaskContext): Promise<TaskOutcome> | TaskOutcome
   /**
@@ -117,6 +122,7 @@ export interface TaskHost extends LookupHost {
   readonly grants: GrantAccess
 }
 
+/** The targets by name, with the owners of their accounts and their mappings. */
 export interface TaskTargets extends TargetSource {
   /** The owners of the target's account; empty if no directory insert is known to show the account. */
   ownersOf?(name: string, userID: string): Promise<readonly Identity[]>
@@ -129,6 +135,8 @@ export interface PreparedTask {
   readonly taskType: string
   /** Which one it is, if the task type does not identify it. */
   readonly name?: string
+  /** Which one it is, for administrators: its `label`, `name`, `target` and `className`. */
+  readonly details?: Readonly<Record<string, string>>
   /** Its place in its document. */
   readonly path: Path
   readonly flow: TaskFlow
@@ -162,35 +170,42 @@ export interface TaskModule {
   ): Pick<PreparedTask, 'name' | 'flow' | 'calls' | 'create'>
 }
 
-export interface CustomTaskModule {
-  readonly className: string
-  readonly aliases: readonly string[]
-  readonly parameters: ParameterTable
-  prepare(params: Params, issues: Issues, context: ParseContext): Pick<PreparedTask, 'flow' | 'create'>
+/** A kind of custom task, as the catalog lists it. */
+export type CustomTaskModule = ModuleOf<Pick<PreparedTask, 'flow' | 'create'>>
+
+/** What a task's definition returns. Without a flow, the task touches no attribute. */
+export interface TaskPlan {
+  readonly flow?: TaskFlow
+  create(host: TaskHost): WorkflowTask | Promise<WorkflowTask>
 }
 
-export interface CustomTaskDefinition<C> {
+/** Where a custom task's parameters are, and where it reports problems. */
+export interface CustomTaskPlaces {
+  readonly params: Params
+  readonly issues: Issues
+  readonly context: ParseContext
+  pathOf(name: string, index?: number): Path
+}
+
+interface CustomTaskDefinition<P extends ParameterTable> {
   readonly className: string
   readonly aliases?: readonly string[]
-  readonly parameters: ParameterTable
-  /** Pure: no I/O, no clock. */
-  parse(params: Params, issues: Issues, context: ParseContext): C
-  flow(config: C): TaskFlow
-  create(config: C, host: TaskHost): WorkflowTask | Promise<WorkflowTask>
+  readonly parameters: P
+  /** Pure: no I/O, no clock. A missing or invalid parameter is reported and has its fallback. */
+  prepare(given: ParsedParameters<P>, places: CustomTaskPlaces): TaskPlan
 }
 
-export function defineCustomTask<C>(definition: CustomTaskDefinition<C>): CustomTaskModule {
-  const { className, parameters } = definition
-  return {
-    className,
-    aliases: definition.aliases ?? [],
-    parameters,
-    prepare: (params, issues, context) => {
-      const config = definition.parse(params, issues, context)
-      return { flow: definition.flow(config), create: async (host) => definition.create(config, host) }
-    },
-  }
-}
+/** Defines a custom task: its parameters are read by its table before `prepare` gets them. */
+export const defineCustomTask = <P extends ParameterTable>(definition: CustomTaskDefinition<P>): CustomTaskModule => ({
+  aliases: [],
+  ...definition,
+  prepare: (params, issues, context) => {
+    const given = readParameters(definition.parameters, params, issues, context)
+    const pathOf: CustomTaskPlaces['pathOf'] = (name, index) => params.pathOf(name, index)
+    const plan = definition.prepare(given, { params, issues, context, pathOf })
+    return { flow: plan.flow ?? noFlow, create: async (host) => plan.create(host) }
+  },
+})
 
 /** Access that a step granted and that expires. */
 export type GrantedAccess = Omit<NewGrant, 'id' | 'run'>

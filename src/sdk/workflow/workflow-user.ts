@@ -141,4 +141,5 @@ export function takeVersion(user: WorkflowUser, target: string, logins: readonly
   return read
 }
 
+/** Whether the logins differ at most in letter case. */
 export const sameLogin = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase()

@@ -3,7 +3,7 @@ import type { AttributePlace, AttributeWrite, TaskFlow, WorkflowWrites } from '#
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** Workflows and targets, during a check or at run time. */
-export interface WorkflowSource {
+interface WorkflowSource {
   tasks(workflow: string): readonly PreparedTask[] | undefined
   /** The target's `targetAttributes`; undefined if everything passes unmapped. */
   mapping(target: string): PreparedMapping | undefined
@@ -19,6 +19,7 @@ export const unknownWrites: WorkflowWrites = {
 /** More task visits than a real configuration has; beyond them, nothing is reported. */
 const maxVisits = 10_000
 
+/** What the workflow writes, and which initial attributes it comes from. */
 export function workflowWrites(source: WorkflowSource, workflow: string): WorkflowWrites {
   const walk = new WriteWalk(source)
   walk.workflow(workflow, { others: true, made: new Map() })

@@ -4,6 +4,7 @@ import type { User } from '#identity/user.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import type { NewAccount } from '#sdk/target/new-account.ts'
 
+/** A call of a workflow for a subject. */
 export interface WorkflowCall {
   readonly name: string
   /** The login of the authenticated caller; never a value the caller chose. */
@@ -63,6 +64,7 @@ export interface BoundSubject {
   readonly attributes: readonly string[] | 'any'
 }
 
+/** The version of an entry that the caller read. */
 export interface ReadVersion {
   readonly target: string
   /** Or `noVersion`. */
@@ -76,8 +78,10 @@ export interface ReadVersion {
 /** The version of a user who did not exist: the write must create the user, else it is refused with CONFLICT. */
 export const noVersion = ''
 
+/** The state of a run for its caller. */
 export type RunStatus = 'completed' | 'waiting' | 'accepted'
 
+/** The result of a call of a workflow. */
 export interface WorkflowResult {
   readonly id: string
   /** `accepted`: stored for execution; `waiting`: stored, since it met an approval or a time. */
@@ -86,6 +90,7 @@ export interface WorkflowResult {
   readonly changes: number
 }
 
+/** Starts workflows. */
 export interface WorkflowStarter {
   /**
    * A synchronous call resolves when the last task ended, and rejects if one failed. Rejects with NOT_SUPPORTED for

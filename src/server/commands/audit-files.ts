@@ -1,9 +1,10 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#domain/audit.ts'
+import type { AuditProblem } from '#domain/audit-report.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
-import type { AuditComparison, AuditProblem } from '#storage/audit/audit-verification.ts'
+import type { AuditComparison } from '#storage/audit/audit-verification.ts'
 
 const batchSize = 100
 const maxProblems = 100

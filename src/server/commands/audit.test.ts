@@ -259,7 +259,8 @@ test.each([
   [['tail', '--from', 'yesterday'], /--from/],
   [['export', '--until', 'x'], /--until/],
   [['prune', '--yes'], /--before/],
-  [[], /missing argument: ACTION/],
+  [['prune', '--before', '2999-01-01', '--yes'], /in the future/],
+  [[], /missing argument: one of verify, tail/],
 ])('%j is wrong usage', async (args, problem) => {
   const { code, errors } = await run(...args)
   expect(code).toBe(2)

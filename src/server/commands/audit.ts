@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { AuditEntry, AuditPart } from '#domain/audit.ts'
+import type { AuditEntry, AuditPart, AuditQuery } from '#domain/audit.ts'
+import type { AuditProblem, AuditReport } from '#domain/audit-report.ts'
 import { auditJsonLines } from '#engine/audit/audit-sinks.ts'
 import {
   compareWithAnchors,
@@ -7,148 +8,133 @@ import {
   type FileComparison,
   type FileProblem,
 } from '#server/commands/audit-files.ts'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
 import {
+  defineCommand,
+  listItems,
   maxLimit,
   operatorName,
-  readArguments,
+  pageSize,
+  printLines,
   readLimit,
   readTime,
-  runAction,
-  terminalLine,
-  terminalWidth,
-  unknownAction,
+  type Values,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
-import type { AuditQuery, AuditStore } from '#storage/audit/audit-store.ts'
-import type { AuditProblem, AuditReport } from '#storage/audit/audit-verification.ts'
-
-const usage = `Verify, read, export, prune and seal the audit log.
-
-Usage:
-  gatehouse audit verify [--anchor FILE] [--export FILE] [options]
-  gatehouse audit tail [--follow] [options]
-  gatehouse audit export [--from TIME] [--until TIME] [options]
-  gatehouse audit prune --before TIME [--only tokens|others] --yes [options]
-  gatehouse audit seal --yes [options]
-
-Actions:
-  verify  Report records that were changed, removed or inserted. Exit code 1 if there is one
-  tail    Print the latest changes, oldest first
-  export  Print all changes as JSON Lines, oldest first
-  prune   Delete old records permanently
-  seal    Accept the audit as it is, after verify reported a forged seal
-
-Options:
-${databaseUsage}
-  --json                   verify, tail: print JSON
-  --anchor FILE            verify: compare with the anchors in this file, JSON Lines; can be repeated
-  --export FILE            verify: compare with this export or audit sink file; can be repeated
-  --subject LOGIN          tail: only changes of this user
-  --requestor LOGIN        tail: only changes that this user requested
-  --workflow ID            tail: only changes of this run
-  --target NAME            tail: only changes in this target
-  --limit N                tail: number of changes (default 50)
-  --follow                 tail: keep printing new changes
-  --from TIME              tail, export: only changes from this time on
-  --until TIME             tail, export: only changes before this time
-  --before TIME            prune: delete records from before this time
-  --only PART              prune: only decisions about tokens ("tokens"), or everything else ("others")
-  --unsent                 prune: also delete records that an audit sink has not received
-  --by NAME                prune, seal: name of the operator, for the audit (default the system user)
-  --yes                    prune, seal: confirm
-
-TIME is 90s, 15m, 1h or 7d (ago), or an ISO 8601 date.
-verify, prune and seal need the key of the gateway: GATEHOUSE_AUDIT_KEY, GATEHOUSE_SECRET_KEY or its data folder.`
+import { withDatabase } from '#server/commands/installation.ts'
+import { databaseOptions } from '#server/commands/options.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const options = {
   ...databaseOptions,
-  json: { type: 'boolean' },
-  anchor: { type: 'string', multiple: true },
-  export: { type: 'string', multiple: true },
-  subject: { type: 'string' },
-  requestor: { type: 'string' },
-  workflow: { type: 'string' },
-  target: { type: 'string' },
-  limit: { type: 'string', default: '50' },
-  follow: { type: 'boolean' },
-  from: { type: 'string' },
-  until: { type: 'string' },
-  before: { type: 'string' },
-  only: { type: 'string' },
-  unsent: { type: 'boolean' },
-  by: { type: 'string' },
-  yes: { type: 'boolean' },
+  json: { about: 'verify, tail: print JSON' },
+  anchor: {
+    value: 'FILE',
+    multiple: true,
+    about: 'verify: compare with the anchors in this file, JSON Lines; can be repeated',
+  },
+  export: {
+    value: 'FILE',
+    multiple: true,
+    about: 'verify: compare with this export or audit sink file; can be repeated',
+  },
+  subject: { value: 'LOGIN', about: 'tail: only changes of this user' },
+  requestor: { value: 'LOGIN', about: 'tail: only changes that this user requested' },
+  workflow: { value: 'ID', about: 'tail: only changes of this run' },
+  target: { value: 'NAME', about: 'tail: only changes in this target' },
+  limit: { value: 'N', default: '50', about: 'tail: number of changes' },
+  follow: { about: 'tail: keep printing new changes' },
+  from: { value: 'TIME', about: 'tail, export: only changes from this time on' },
+  until: { value: 'TIME', about: 'tail, export: only changes before this time' },
+  before: { value: 'TIME', about: 'prune: delete records from before this time' },
+  only: { value: 'PART', about: 'prune: only decisions about tokens ("tokens"), or everything else ("others")' },
+  unsent: { about: 'prune: also delete records that an audit sink has not received' },
+  by: { value: 'NAME', about: 'prune, seal: name of the operator, for the audit (default the system user)' },
+  yes: { about: 'prune, seal: confirm' },
 } as const
+type AuditValues = Values<typeof options>
 
-const pageSize = 500
+export const auditCommand = defineCommand({
+  name: 'audit',
+  about: 'Verify, read, export, prune and seal the audit log.',
+  options,
+  actions: {
+    verify: {
+      usage: '[--anchor FILE] [--export FILE] [options]',
+      about: 'Report records that were changed, removed or inserted. Exit code 1 if there is one',
+      run: verify,
+    },
+    tail: { usage: '[--follow] [options]', about: 'Print the latest changes, oldest first', run: tail },
+    export: {
+      usage: '[--from TIME] [--until TIME] [options]',
+      about: 'Print all changes as JSON Lines, oldest first',
+      run: exportAll,
+    },
+    prune: {
+      usage: '--before TIME [--only tokens|others] --yes [options]',
+      about: 'Delete old records permanently',
+      run: prune,
+    },
+    seal: {
+      usage: '--yes [options]',
+      about: 'Accept the audit as it is, after verify reported a forged seal',
+      run: seal,
+    },
+  },
+  notes: `TIME is 90s, 15m, 1h or 7d (ago), or an ISO 8601 date.
+verify, prune and seal need the key of the gateway: GATEHOUSE_AUDIT_KEY, GATEHOUSE_SECRET_KEY or its data folder.`,
+  examples: [
+    'gatehouse audit tail --subject ada --from 7d',
+    'gatehouse audit export --from 2026-01-01 > audit.jsonl',
+    'gatehouse audit verify --export audit.jsonl',
+  ],
+})
+
 const followEveryMillis = 1000
 /** How many rows `--follow` remembers: more than the page that it reads. */
 const maxRemembered = 4 * pageSize
 
-type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
-type Action = (store: AuditStore, values: Values, io: CommandIo) => Promise<number>
-
-const read = (args: string[], io: CommandIo) =>
-  readArguments(args, { command: 'audit', usage, options, positionals: 1, names: ['ACTION'] }, io)
-
-export const auditCommand: RunCommand = async (args, io) => {
-  const given = read(args, io)
-  if ('exit' in given) return given.exit
-  const { values, positionals } = given
-  const [word = ''] = positionals
-  return runAction('audit', io, async () => {
-    const action = actions.get(word)?.(values) ?? unknownAction(word, [...actions.keys()])
-    return withDatabase(values, ({ audit }) => action(audit, values, io))
+function verify(values: AuditValues, _: readonly string[], io: CommandIo): Promise<number> {
+  return withDatabase(values, async ({ audit }) => {
+    const report = await audit.verify()
+    const anchors = []
+    for (const file of values.anchor) anchors.push(await compareWithAnchors(audit, file))
+    const exports = []
+    for (const file of values.export) exports.push(await compareWithExport(audit, file))
+    if (values.json) io.stdout(JSON.stringify({ ...report, anchors, exports }))
+    else {
+      const lines = [...anchors.flatMap(anchorLines), ...exports.flatMap(exportLines), ...reportLines(report)]
+      for (const line of lines) io.stdout(line)
+    }
+    const problems = [report, ...anchors, ...exports].flatMap((each) => each.problems)
+    return problems.length === 0 && report.authenticated ? 0 : 1
   })
 }
 
-/** Each action checks its options before the database is opened. */
-const actions: ReadonlyMap<string, (values: Values) => Action> = new Map<string, (values: Values) => Action>([
-  ['verify', () => verify],
-  ['tail', (values) => tail(readFilters(values), readLimit(values.limit))],
-  ['export', (values) => exportAll(readPeriod(values))],
-  ['prune', (values) => prune(readBefore(values), readBy(values), readPart(values))],
-  ['seal', (values) => seal(readBy(values), values)],
-])
-
-const verify: Action = async (store, { json, anchor = [], export: exports = [] }, io) => {
-  const report = await store.verify()
-  const anchors = []
-  for (const file of anchor) anchors.push(await compareWithAnchors(store, file))
-  const exported = []
-  for (const file of exports) exported.push(await compareWithExport(store, file))
-  if (json === true) io.stdout(JSON.stringify({ ...report, anchors, exports: exported }))
-  else {
-    for (const line of [...anchors.flatMap(anchorLines), ...exported.flatMap(exportLines), ...reportLines(report)]) {
-      io.stdout(line)
-    }
-  }
-  const problems = [report, ...anchors, ...exported].flatMap((each) => each.problems)
-  return problems.length === 0 && report.authenticated ? 0 : 1
-}
-
-const tail =
-  (filters: Omit<AuditQuery, 'limit'>, limit: number): Action =>
-  async (store, { json, follow }, io) => {
-    const width = terminalWidth()
+async function tail(values: AuditValues, _: readonly string[], io: CommandIo): Promise<void> {
+  const { json, follow } = values
+  const filters = readFilters(values)
+  const limit = readLimit(values.limit)
+  await withDatabase(values, async ({ audit }) => {
     const known = new Set<string>()
     const print = (rows: readonly AuditEntry[]): void => {
-      for (const row of rows) io.stdout(json === true ? JSON.stringify(row) : auditLine(row, width))
+      for (const row of rows) {
+        if (json) io.stdout(JSON.stringify(row))
+        else printLines([auditLine(row)], io)
+      }
     }
     // With --follow, remember a whole page, even if fewer rows are printed.
-    const first = await latest(store, filters, follow === true ? Math.max(limit, pageSize) : limit)
+    const first = await latest(audit, filters, follow ? Math.max(limit, pageSize) : limit)
     print(first.slice(-limit))
     remember(known, first)
-    while (follow === true) {
+    while (follow) {
       await delay(followEveryMillis)
-      const rows = await latest(store, filters, maxLimit, known)
+      const rows = await latest(audit, filters, maxLimit, known)
       print(rows)
       remember(known, rows)
     }
-    return 0
-  }
+  })
+}
 
 function remember(known: Set<string>, rows: readonly AuditEntry[]): void {
   for (const { id } of rows) known.add(id)
@@ -177,57 +163,60 @@ async function latest(
   return rows.reverse()
 }
 
-const exportAll =
-  (period: Pick<AuditQuery, 'from' | 'until'>): Action =>
-  async (store, _values, io) => {
-    let after: string | undefined
-    do {
-      const page = await store.export({ ...period, limit: pageSize, ...(after === undefined ? {} : { after }) })
-      for (const line of page.records.flatMap(auditJsonLines)) io.stdout(line)
-      after = page.next
-    } while (after !== undefined)
-    return 0
-  }
+async function exportAll(values: AuditValues, _: readonly string[], io: CommandIo): Promise<void> {
+  const period = readPeriod(values)
+  await withDatabase(values, async ({ audit }) => {
+    const read = async (limit: number, after: string | undefined) => {
+      const page = await audit.export({ ...period, limit, ...(after === undefined ? {} : { after }) })
+      return { items: page.records, next: page.next }
+    }
+    for await (const record of listItems(read)) for (const line of auditJsonLines(record)) io.stdout(line)
+  })
+}
 
-const prune =
-  (before: Date, by: string, part: AuditPart | undefined): Action =>
-  async (store, { unsent = false }, io) => {
-    const { removed, waiting } = await store.prune(before, { by, unsent, ...(part === undefined ? {} : { part }) })
+function prune(values: AuditValues, _: readonly string[], io: CommandIo): Promise<number> {
+  const before = readBefore(values)
+  const by = readBy(values)
+  const part = readPart(values)
+  return withDatabase(values, async ({ audit }) => {
+    const how = { by, unsent: values.unsent, ...(part === undefined ? {} : { part }) }
+    const { removed, waiting } = await audit.prune(before, how)
     io.stdout(`Deleted ${removed} record${removed === 1 ? '' : 's'} from before ${before.toISOString()}`)
     if (waiting.length === 0) return 0
     io.stderr(
       `gatehouse audit: kept older records that the audit sink ${waiting.join(', ')} has not received. Wait until it has, or add --unsent.`,
     )
     return 1
-  }
+  })
+}
 
-function seal(by: string, { yes }: Values): Action {
-  if (yes !== true) throw new WrongUsage('seal accepts all records as they are now; run verify first, then add --yes')
-  return async (store, _values, io) => {
-    const { records, replacedKeys = [] } = await store.seal(by)
+async function seal(values: AuditValues, _: readonly string[], io: CommandIo): Promise<void> {
+  const by = readBy(values)
+  if (!values.yes) throw new WrongUsage('seal accepts all records as they are now; run verify first, then add --yes')
+  await withDatabase(values, async ({ audit }) => {
+    const { records, replacedKeys = [] } = await audit.seal(by)
     io.stdout(`Sealed ${records} record${records === 1 ? '' : 's'}`)
     if (replacedKeys.length > 0) {
       io.stderr(
         `gatehouse audit: this replaced the key ${replacedKeys.join(', ')} of the audit. Give every gateway the new key and restart it; until then it cannot write to the audit. If you did not want to replace the key, run seal again with the key of the gateway.`,
       )
     }
-    return 0
-  }
+  })
 }
 
 const maxName = 200
-function readBy({ by: given }: Values): string {
+function readBy({ by: given }: AuditValues): string {
   const by = operatorName(given)
   if (by === '' || by.length > maxName) throw new WrongUsage(`--by must have 1 to ${maxName} characters`)
   return by
 }
 
-function readPart({ only }: Values): AuditPart | undefined {
+function readPart({ only }: AuditValues): AuditPart | undefined {
   if (only === undefined || only === 'tokens' || only === 'others') return only
   throw new WrongUsage('--only must be tokens or others')
 }
 
-function readFilters(values: Values): Omit<AuditQuery, 'limit'> {
+function readFilters(values: AuditValues): Omit<AuditQuery, 'limit'> {
   const { subject, requestor, workflow, target } = values
   return {
     ...readPeriod(values),
@@ -238,16 +227,17 @@ function readFilters(values: Values): Omit<AuditQuery, 'limit'> {
   }
 }
 
-function readPeriod(values: Values): Pick<AuditQuery, 'from' | 'until'> {
+function readPeriod(values: AuditValues): Pick<AuditQuery, 'from' | 'until'> {
   const from = readTime('from', values.from)
   const until = readTime('until', values.until)
   return { ...(from === undefined ? {} : { from }), ...(until === undefined ? {} : { until }) }
 }
 
-function readBefore({ before, yes }: Values): Date {
+function readBefore({ before, yes }: AuditValues): Date {
   const time = readTime('before', before)
   if (time === undefined) throw new WrongUsage('--before is required: older records are deleted')
-  if (yes === true) return time
+  if (time > new Date()) throw new WrongUsage('--before is in the future: it would also delete the record about it')
+  if (yes) return time
   throw new WrongUsage(`this deletes all records from before ${time.toISOString()} permanently; add --yes to confirm`)
 }
 
@@ -256,7 +246,7 @@ const verbs = { add: '+', replace: '=', delete: '-', issue: 'issued ', refuse: '
 /** The caller of a refused token exchange may be unknown. */
 const unknownParty = '(unknown)'
 
-function auditLine(row: AuditEntry, width: number): string {
+function auditLine(row: AuditEntry): string {
   const { time, requestor, caller, subject, workflow, target, kind, action, attribute, value, approval, reason } = row
   const change = `${verbs[action]}${attribute}${value === undefined ? '' : `=${value}`}`
   const by = caller === undefined ? requestor : `${requestor} (called by ${caller})`
@@ -264,14 +254,13 @@ function auditLine(row: AuditEntry, width: number): string {
     ...(approval === undefined ? [] : [`approval ${approval}`]),
     ...(reason === undefined ? [] : [`reason: ${reason}`]),
   ]
-  const text = [
+  return [
     `${time.toISOString()} ${target} ${subject === '' ? unknownParty : subject} ${kind} ${change}`,
     `by ${by === '' ? unknownParty : by}`,
     // A request that was rejected before it became a run has no id.
     workflow.id === '' ? workflow.name : `${workflow.name} ${workflow.id}`,
     ...more,
   ].join(', ')
-  return terminalLine(text, width)
 }
 
 function reportLines(report: AuditReport): string[] {

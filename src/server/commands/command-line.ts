@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import process from 'node:process'
-import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { parseArgs } from 'node:util'
 import { systemClock } from '#kernel/clock.ts'
+import { isForbiddenKey } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTime } from '#kernel/time.ts'
 
@@ -15,71 +16,168 @@ export interface CommandIo {
 /** Resolves to the exit code: 0 success, 1 a problem was found or the command failed, 2 wrong usage. */
 export type RunCommand = (args: string[], io: CommandIo) => Promise<number>
 
-interface CommandLine<O extends ParseArgsOptionsConfig> {
-  /** The name of the command, such as `keys` or `sts test`. */
-  readonly command: string
-  /** What `--help` prints. */
-  readonly usage: string
-  readonly options: O
-  readonly positionals: number
-  /** The names of the arguments in the usage, in order. */
-  readonly names?: readonly string[]
+interface Option {
+  /** What follows the option, such as `FILE`; absent for a flag. */
+  readonly value?: string
+  readonly multiple?: true
+  readonly default?: string
+  readonly about: string
 }
+
+type Options = Readonly<Record<string, Option>>
+
+/** The values of options: a flag is false, and an option that can be repeated an empty list, if it isn't given. */
+export type Values<O extends Options> = {
+  readonly [K in keyof O]: O[K] extends { readonly value: string }
+    ? O[K] extends { readonly multiple: true }
+      ? readonly string[]
+      : O[K] extends { readonly default: string }
+        ? string
+        : string | undefined
+    : boolean
+}
+
+interface Action<V> {
+  /** The arguments and important options, as in the help. A second line shows another way to call it. */
+  readonly usage: string
+  /** The names of the arguments. */
+  readonly arguments?: readonly string[]
+  /** Throws WrongUsage before it opens anything. The exit code is 0 if it returns nothing. */
+  run(values: V, args: readonly string[], io: CommandIo): Promise<number> | Promise<void>
+}
+
+interface CommandBase<O extends Options> {
+  /** Such as `keys` or `sts test`. */
+  readonly name: string
+  readonly about: string
+  readonly options: O
+  /** Printed after the options. */
+  readonly notes?: string
+  readonly examples: readonly string[]
+  /** The message of an error, if it isn't for operators. */
+  readonly describe?: (error: unknown) => string
+}
+
+/** A command with actions, such as `gatehouse mail list`. Any of them may be a command with options of its own. */
+interface ActionCommand<O extends Options> extends CommandBase<O> {
+  readonly actions: Readonly<
+    Record<
+      string,
+      { readonly about: string } & (Action<Values<O>> | { readonly usage: string; readonly command: RunCommand })
+    >
+  >
+}
+
+type CommandSpec<O extends Options> = ActionCommand<O> | (CommandBase<O> & Action<Values<O>>)
 
 /** An argument or option is wrong: the command exits with 2 and points to its help. */
 export class WrongUsage extends Error {}
 
-/** Reads the arguments of a command. Returns an exit code after `--help` and after wrong usage, which it reports. */
-export function readArguments<const O extends ParseArgsOptionsConfig>(
-  args: string[],
-  line: CommandLine<O>,
-  io: CommandIo,
-) {
-  if (args.includes('--help') || args.includes('-h')) {
-    io.stdout(line.usage)
-    return { exit: 0 } as const
-  }
-  try {
-    const { values, positionals } = parseArgs({ args, options: line.options, allowPositionals: true })
-    if (positionals.length !== line.positionals) throw new Error(wrongCount(positionals, line))
-    return { values, positionals } as const
-  } catch (error) {
-    return { exit: wrongUsage(line.command, firstSentence(messageOf(error)), io) } as const
+/** Reads the arguments, runs the action, and reports errors. `--help` prints the help. */
+export function defineCommand<const O extends Options>(spec: CommandSpec<O>): RunCommand {
+  return (args, io) => {
+    const [word = ''] = args
+    const action = 'actions' in spec && Object.hasOwn(spec.actions, word) ? spec.actions[word] : undefined
+    if (action !== undefined && 'command' in action) return action.command(args.slice(1), io)
+    return reportErrors(spec, io, async () => {
+      if (args.includes('--help') || args.includes('-h')) {
+        io.stdout(helpOf(spec))
+        return
+      }
+      if ('actions' in spec && !word.startsWith('-') && action === undefined)
+        unknownAction(word, Object.keys(spec.actions))
+      const { values, positionals } = readOptions(args, spec.options)
+      if (!('actions' in spec)) return spec.run(values, checkArguments(positionals, spec), io)
+      const [name = '', ...rest] = positionals
+      const chosen = Object.hasOwn(spec.actions, name) ? spec.actions[name] : undefined
+      if (chosen === undefined || 'command' in chosen) return unknownAction(name, Object.keys(spec.actions))
+      return chosen.run(values, checkArguments(rest, chosen), io)
+    })
   }
 }
 
-/** Prints the problem and where to find help. Returns the exit code. */
-export function wrongUsage(command: string, problem: string, io: CommandIo): 2 {
-  io.stderr(terminalLine(`gatehouse ${command}: ${problem}`, messageWidth))
-  io.stderr(`Run "gatehouse ${command} --help" for usage.`)
-  return 2
+function readOptions<O extends Options>(args: string[], options: O): { values: Values<O>; positionals: string[] } {
+  const config = Object.entries(options).map(([name, { value, multiple = false, default: text }]) => [
+    name,
+    value === undefined
+      ? { type: 'boolean' as const, default: false }
+      : {
+          type: 'string' as const,
+          multiple,
+          ...(multiple ? { default: [] } : text === undefined ? {} : { default: text }),
+        },
+  ])
+  try {
+    const { values, positionals } = parseArgs({ args, options: Object.fromEntries(config), allowPositionals: true })
+    return { values: values as unknown as Values<O>, positionals }
+  } catch (error) {
+    // Node.js adds advice about arguments that start with a dash, which no command accepts.
+    throw new WrongUsage(messageOf(error).split('. ', 1)[0])
+  }
+}
+
+function checkArguments(
+  given: readonly string[],
+  { arguments: names = [] }: { readonly arguments?: readonly string[] },
+) {
+  if (given.length > names.length) throw new WrongUsage(`unexpected argument "${given[names.length]}"`)
+  if (given.length < names.length) throw new WrongUsage(`missing argument: ${names.slice(given.length).join(' ')}`)
+  return given
+}
+
+/** Throws WrongUsage, with a suggestion for a misspelled name. */
+function unknownAction(given: string, known: readonly string[]): never {
+  if (given === '') throw new WrongUsage(`missing argument: one of ${known.join(', ')}`)
+  throw new WrongUsage(`unknown action "${given}"${suggestion(given, known) || `; use ${known.join(', ')}`}`)
+}
+
+function helpOf(spec: CommandSpec<Options>): string {
+  const actions = 'actions' in spec ? Object.entries(spec.actions) : [['', spec] as const]
+  const usages = actions.flatMap(([name, { usage }]) => usage.split('\n').map((each) => `${name} ${each}`.trim()))
+  const options = Object.entries(spec.options).map(([name, { value, default: text, about }]): [string, string] => [
+    value === undefined ? `--${name}` : `--${name} ${value}`,
+    text === undefined ? about : `${about} (default ${text})`,
+  ])
+  return [
+    spec.about,
+    `Usage:\n${usages.map((usage) => `  gatehouse ${spec.name} ${usage}`.trimEnd()).join('\n')}`,
+    ...('actions' in spec ? [`Actions:\n${columns(actions.map(([name, { about }]) => [name, about]))}`] : []),
+    `Options:\n${columns(options)}`,
+    ...(spec.notes === undefined ? [] : [spec.notes]),
+    `Examples:\n${spec.examples.map((example) => `  ${example}`).join('\n')}`,
+  ].join('\n\n')
+}
+
+/** The second column may have several lines. */
+function columns(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([first]) => first.length)) + 4
+  return rows
+    .map(([first, second]) => `  ${first}`.padEnd(width) + second.replaceAll('\n', `\n${' '.repeat(width)}`))
+    .join('\n')
 }
 
 /** Runs an action and reports what it throws. Returns the exit code. */
-export async function runAction(
-  command: string,
+async function reportErrors(
+  { name, describe = messageOf }: Pick<CommandBase<Options>, 'name' | 'describe'>,
   io: CommandIo,
-  action: () => Promise<number>,
-  describe: (error: unknown) => string = messageOf,
+  action: () => Promise<unknown>,
 ): Promise<number> {
+  const report = (line: string): void => io.stderr(terminalLine(`gatehouse ${name}: ${line}`, messageWidth))
   try {
-    return await action()
+    const code = await action()
+    return typeof code === 'number' ? code : 0
   } catch (error) {
-    if (error instanceof WrongUsage) return wrongUsage(command, error.message, io)
-    for (const line of describe(error).split('\n')) {
-      io.stderr(terminalLine(`gatehouse ${command}: ${line}`, messageWidth))
+    if (error instanceof WrongUsage) {
+      report(error.message)
+      io.stderr(`Run "gatehouse ${name} --help" for usage.`)
+      return 2
     }
+    describe(error).split('\n').forEach(report)
     return 1
   }
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-/** Throws WrongUsage, with a suggestion for a misspelled name. */
-export function unknownAction(given: string, known: readonly string[]): never {
-  if (given === '') throw new WrongUsage(`missing argument: one of ${known.join(', ')}`)
-  throw new WrongUsage(`unknown action "${given}"${suggestion(given, known) || `; use ${known.join(', ')}`}`)
-}
 
 /** Throws an Error if the file does not exist. */
 export function checkFile(file: string): void {
@@ -95,19 +193,30 @@ export function fileProblem(file: string, error: unknown): string {
   return `${file} cannot be read: ${messageOf(error)}`
 }
 
-/** Checks the values of options in order. Returns the problem with the first one that fails. */
-export function firstWrong(
-  checks: readonly (readonly [option: string, read: () => unknown])[],
+/** Throws WrongUsage that names the first option whose value can't be read. */
+export function checkOptions(
+  checks: Readonly<Record<string, () => unknown>>,
   describe: (error: unknown) => string = messageOf,
-): string | undefined {
-  for (const [option, read] of checks) {
+): void {
+  for (const [option, read] of Object.entries(checks)) {
     try {
       read()
     } catch (error) {
-      return `${option}: ${describe(error)}`
+      throw new WrongUsage(`--${option}: ${describe(error)}`)
     }
   }
-  return undefined
+}
+
+/** The values of an option such as `--attribute NAME=VALUE`, by name. Throws WrongUsage. */
+export function readPairs(option: string, texts: readonly string[]): Map<string, string[]> {
+  const pairs = new Map<string, string[]>()
+  for (const text of texts) {
+    const end = text.indexOf('=')
+    const name = text.slice(0, Math.max(end, 0))
+    if (name === '' || isForbiddenKey(name)) throw new WrongUsage(`--${option} must be NAME=VALUE, not "${text}"`)
+    pairs.set(name, [...(pairs.get(name) ?? []), text.slice(end + 1)])
+  }
+  return pairs
 }
 
 /** Throws WrongUsage. */
@@ -117,6 +226,7 @@ export function required(value: string | undefined, option: string): string {
 }
 
 export const maxLimit = 100_000
+export const pageSize = 500
 
 /** The value of `--limit`. Throws WrongUsage. */
 export function readLimit(text: string): number {
@@ -136,6 +246,24 @@ export function readTime(option: string, text: string | undefined): Date | undef
 /** The operator in the audit: the value of `--by`, otherwise the system user. */
 export const operatorName = (by: string | undefined): string => by ?? `${userInfo().username} (command line)`
 
+/** The items of all pages, at most `limit`. */
+export async function* listItems<T>(
+  readPage: (
+    limit: number,
+    after: string | undefined,
+  ) => Promise<{ readonly items: readonly T[]; readonly next?: string | undefined }>,
+  limit = Number.POSITIVE_INFINITY,
+): AsyncGenerator<T> {
+  let left = limit
+  let after: string | undefined
+  do {
+    const page = await readPage(Math.min(pageSize, left), after)
+    yield* page.items
+    left -= page.items.length
+    after = page.next
+  } while (after !== undefined && left > 0)
+}
+
 /** Undefined for anything but a whole number from `min` to `max`. */
 export function wholeNumber(text: string, min: number, max: number): number | undefined {
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
@@ -149,21 +277,14 @@ const messageWidth = 1_000
 
 export const terminalWidth = (): number => process.stdout.columns ?? pipeWidth
 
+/** Prints lines, each at most as long as the terminal is wide. */
+export function printLines(lines: readonly string[], io: CommandIo): void {
+  for (const line of lines) io.stdout(terminalLine(line, terminalWidth()))
+}
+
 /** A line no longer than the terminal, without characters that move the cursor or change colors. */
 export function terminalLine(text: string, width: number): string {
   const safe = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
   const most = Math.max(width, minWidth)
   return safe.length <= most ? safe : `${safe.slice(0, most - 1)}…`
-}
-
-/** Node.js adds advice about arguments that start with a dash, which no command accepts. */
-const firstSentence = (message: string): string => message.split('. ', 1)[0] ?? message
-
-function wrongCount(
-  given: readonly string[],
-  { positionals: wanted, names }: { readonly positionals: number; readonly names?: readonly string[] },
-): string {
-  if (given.length > wanted) return `unexpected argument "${given[wanted]}"`
-  if (names !== undefined) return `missing argument: ${names.slice(given.length).join(' ')}`
-  return `${wanted - given.length} more argument${wanted - given.length === 1 ? '' : 's'} required`
 }

@@ -3,52 +3,61 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
 import { catalog } from '#catalog/catalog.ts'
-import type { LoadResult } from '#config/load.ts'
+import { formatIssue } from '#config/located-issue.ts'
 import type { SecretSource } from '#config/secrets.ts'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { type Logger, silentLogger } from '#kernel/logger.ts'
-import type { Scope } from '#kernel/scope.ts'
+import { Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
+import { type CommandIo, required } from '#server/commands/command-line.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { openDataFolder } from '#server/private-files.ts'
 import { createServices } from '#server/services.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 
-/** The options of commands that work on the database of a gateway. */
-export const databaseOptions = {
-  data: { type: 'string', default: '.gatehouse' },
-  database: { type: 'string' },
-} as const
+const databaseUrl = (given: string | undefined): string | undefined => given ?? process.env['GATEHOUSE_DATABASE']
 
-export const databaseUsage = `  --data DIR               Data folder of the gateway (default .gatehouse)
-  --database URL           PostgreSQL database, instead of the one in the data folder (default $GATEHOUSE_DATABASE)`
-
-/** For commands that read the directory only if a rule needs it. */
-export const directoryUsage = `  --data DIR               Data folder of the gateway, for rules that read the directory
-  --database URL           PostgreSQL database, likewise (default $GATEHOUSE_DATABASE)`
-
-export const configUsage = '  --config SOURCE          Configuration folder, or kubernetes:NAMESPACE'
-export const secretsUsage =
-  '  --secrets DIR            Folder of secret files, NAME/KEY (default secrets/ in the configuration folder)'
-
-export const databaseUrl = (given: string | undefined): string | undefined => given ?? process.env['GATEHOUSE_DATABASE']
-
-export interface ConfigPlaces {
-  readonly config: string
+interface ConfigPlaces {
+  readonly config?: string | undefined
   readonly secrets?: string | undefined
 }
 
-/** Loads a configuration. Its secrets can be read until the scope ends. Throws if the source can't be reached. */
-export async function loadOnce(
+interface LoadedConfiguration {
+  readonly configuration: Configuration
+  /** They can be read until the scope ends. */
+  readonly secrets: SecretSource
+  readonly scope: Scope
+}
+
+/**
+ * Loads a configuration for the work. If it has errors, prints them and returns 1. Throws WrongUsage without
+ * `--config`, and an Error if the source can't be reached.
+ */
+export async function withConfiguration<T>(
   { config, secrets: secretsFolder }: ConfigPlaces,
-  strictSecrets: boolean,
-  scope: Scope,
-): Promise<{ readonly loaded: LoadResult; readonly secrets: SecretSource }> {
-  const options = { config, secretsFolder, environment: process.env, catalog, strictSecrets, log: silentLogger }
-  const source = scope.own(await openConfigurationSource(options))
-  return { loaded: await source.load(), secrets: source.secrets }
+  io: CommandIo,
+  work: (loaded: LoadedConfiguration) => Promise<T>,
+  strictSecrets = false,
+): Promise<T | 1> {
+  const options = {
+    config: required(config, 'config'),
+    secretsFolder,
+    environment: process.env,
+    catalog,
+    strictSecrets,
+  }
+  const scope = new Scope()
+  try {
+    const source = scope.own(await openConfigurationSource({ ...options, log: silentLogger }))
+    const { configuration, issues } = await source.load()
+    if (configuration !== undefined) return await work({ configuration, secrets: source.secrets, scope })
+    for (const issue of issues) io.stderr(formatIssue(issue))
+    return 1
+  } finally {
+    await scope.close()
+  }
 }
 
 /**
@@ -87,10 +96,8 @@ export function closeToOthers(data: string, url: string | undefined, create = fa
 
 /** Starts the engine without listeners. Without a data folder, it works on an empty database that is deleted at the end. */
 export async function openRuntime(
-  configuration: Configuration,
-  secrets: SecretSource,
+  { configuration, secrets, scope }: LoadedConfiguration,
   place: { readonly data?: string | undefined; readonly database?: string | undefined },
-  scope: Scope,
 ): Promise<Runtime> {
   const url = databaseUrl(place.database)
   const dataFolder = place.data === undefined ? mkdtempSync(join(tmpdir(), 'gatehouse-explain-')) : resolve(place.data)

@@ -74,7 +74,9 @@ onEachDatabase('gatehouse keys, several processes at once', (freshUrl) => {
     expect(certs.keys.map(({ kid }) => kid)).toEqual(ring.keys.map(({ kid }) => kid))
   })
 
-  test('rotate at once and revoke while a gateway issues tokens: it follows, and none of its responses fails', async () => {
+  test('rotate at once and revoke while a gateway issues tokens: it follows, and none of its responses fails', {
+    timeout: 180_000,
+  }, async () => {
     const cluster = await SigningCluster.start()
     const [url, config, data] = [await freshUrl(), temporaryFolder(), temporaryFolder()]
     await writeFile(join(config, 'values.yaml'), values.replace('(namespace=apps)', '(namespace=shop)'))

@@ -254,7 +254,7 @@ describe('gatehouse keys', () => {
     [[], 'gatehouse keys: missing argument: one of list, rotate, revoke, publish'],
     [['rotat'], 'gatehouse keys: unknown action "rotat" (did you mean "rotate"?)'],
     [['rotat', 'aws'], 'gatehouse keys: unknown action "rotat" (did you mean "rotate"?)'],
-    [['revoke'], 'gatehouse keys: missing argument: KID; run "gatehouse keys list" to see the keys'],
+    [['revoke'], 'gatehouse keys: missing argument: KID'],
     [['revoke', 'x', '--yes'], 'gatehouse keys: --config is required'],
   ])('%j is wrong usage, and the message names the problem', async (args, message) => {
     const { code, errors } = await run(args)

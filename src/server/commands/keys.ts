@@ -1,8 +1,6 @@
 import { resolve } from 'node:path'
 import process from 'node:process'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { LoadResult } from '#config/load.ts'
-import { formatIssue } from '#config/located-issue.ts'
 import { copiesLiveUntil, type KeyRing, keyIn, mayActivateAt, type RingKey, readRing } from '#engine/keys/key-ring.ts'
 import { followSeconds, type TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { createRuntime, type Runtime } from '#engine/runtime.ts'
@@ -16,134 +14,100 @@ import {
 } from '#engine/sts/publish/publication.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import type { Configuration } from '#sdk/module/configuration.ts'
 import { webhookKeys } from '#sdk/sts/sts-webhook.ts'
 import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
 import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
+  defineCommand,
   operatorName,
-  readArguments,
   required,
-  runAction,
   terminalLine,
-  unknownAction,
+  type Values,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import {
-  type ConfigPlaces,
-  configUsage,
-  databaseOptions,
-  databaseUsage,
-  loadOnce,
-  secretsUsage,
-  withDatabase,
-} from '#server/commands/installation.ts'
+import { withConfiguration, withDatabase } from '#server/commands/installation.ts'
+import { configOption, databaseOptions, secretsOption } from '#server/commands/options.ts'
 import { createServices } from '#server/services.ts'
 import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
 import type { Storage } from '#storage/open.ts'
 
-const keysUsage = `List, rotate, revoke and publish the keys of token endpoints.
-
-Usage:
-  gatehouse keys list [--endpoint NAME] [options]
-  gatehouse keys rotate --config SOURCE --endpoint NAME [--now] [options]
-  gatehouse keys revoke KID --config SOURCE --yes [options]
-  gatehouse keys publish --config SOURCE [--endpoint NAME] [options]
-
-Actions:
-  list     Show the keys and when their documents were published. Exit code 1 if publishing fails
-  rotate   Create the next key. It signs when every verifier can know it; with --now, at once
-  revoke   Remove a leaked key at once and let another key sign
-  publish  Publish the documents now and read them back. Exit code 1 if that fails
-
-Options:
-${configUsage}
-${databaseUsage}
-${secretsUsage}
-  --endpoint NAME          Only this endpoint
-  --now                    rotate: do not wait until every verifier can know the key; some may refuse its tokens for a time
-  --yes                    revoke: confirm
-  --by NAME                rotate, revoke: name of the operator, for the audit (default the system user)
-  --json                   Print JSON`
+/** Also the options of `sts publish`. */
+export const publishOptions = {
+  ...configOption,
+  ...databaseOptions,
+  ...secretsOption,
+  endpoint: { value: 'NAME', about: 'Only this endpoint' },
+  json: { about: 'Print JSON' },
+} as const
+type PublishValues = Values<typeof publishOptions>
 
 const options = {
-  ...databaseOptions,
-  config: { type: 'string' },
-  secrets: { type: 'string' },
-  endpoint: { type: 'string' },
-  now: { type: 'boolean' },
-  yes: { type: 'boolean' },
-  by: { type: 'string' },
-  json: { type: 'boolean' },
+  ...publishOptions,
+  now: {
+    about: 'rotate: do not wait until every verifier can know the key; some may refuse its tokens for a time',
+  },
+  yes: { about: 'revoke: confirm' },
+  by: { value: 'NAME', about: 'rotate, revoke: name of the operator, for the audit (default the system user)' },
+} as const
+type KeyValues = Values<typeof options>
+
+/** Also an action of `sts`. */
+export const publishAction = {
+  usage: '--config SOURCE [--endpoint NAME] [options]',
+  about: 'Publish the documents now and read them back. Exit code 1 if that fails',
+  run: publish,
 } as const
 
-type KeyValues = Extract<ReturnType<typeof read>, { values: unknown }>['values']
-type Action = (storage: Storage, values: KeyValues, io: CommandIo) => Promise<number>
-
-interface KeyCommand {
-  readonly command: string
-  /** The actions of this command that `runKeyAction` runs. */
-  readonly names: readonly string[]
-  /** All actions of the command, if there are more. */
-  readonly known?: readonly string[]
-  readonly usage: string
-}
+const keys = defineCommand({
+  name: 'keys',
+  about: 'List, rotate, revoke and publish the keys of token endpoints.',
+  options,
+  actions: {
+    list: {
+      usage: '[--endpoint NAME] [options]',
+      about: 'Show the keys and when their documents were published. Exit code 1 if publishing fails',
+      run: list,
+    },
+    rotate: {
+      usage: '--config SOURCE --endpoint NAME [--now] [options]',
+      about: 'Create the next key. It signs when every verifier can know it; with --now, at once',
+      run: rotate,
+    },
+    revoke: {
+      usage: 'KID --config SOURCE --yes [options]',
+      arguments: ['KID'],
+      about: 'Remove a leaked key at once and let another key sign',
+      run: revoke,
+    },
+    publish: publishAction,
+  },
+  examples: ['gatehouse keys list', 'gatehouse keys rotate --config config --endpoint aws'],
+})
 
 /** A kid may start with a dash, so it is moved after everything that could be an option. */
-function read([first, second, ...rest]: string[], { command, usage, known = [] }: KeyCommand, io: CommandIo) {
+export const keysCommand: RunCommand = (args, io) => {
+  const [first, second, ...rest] = args
   const isRevocation = first === 'revoke' && second !== undefined && !second.startsWith('--')
-  const args = [first, second].flatMap((word) => (word === undefined ? [] : [word]))
-  const names = [`one of ${known.join(', ')}`]
-  if (!isRevocation) return readArguments([...args, ...rest], { command, usage, options, positionals: 1, names }, io)
-  return readArguments(['revoke', ...rest, '--', second], { command, usage, options, positionals: 2 }, io)
+  return keys(isRevocation ? ['revoke', ...rest, '--', second] : args, io)
 }
 
 /** Long enough for the errors of a destination. */
 const lineWidth = 1000
 
-export const keysCommand: RunCommand = (args, io) =>
-  runKeyAction({ command: 'keys', names: ['list', 'rotate', 'revoke', 'publish'], usage: keysUsage }, args, io)
-
-/** Runs an action on keys under the name of a command. */
-export function runKeyAction(keyCommand: KeyCommand, args: string[], io: CommandIo): Promise<number> {
-  const { command, names, known = names } = keyCommand
-  return runAction(command, io, async () => {
-    const [name = ''] = args
-    if (name !== '' && !name.startsWith('-') && !names.includes(name)) unknownAction(name, known)
-    const given = read(args, { ...keyCommand, known }, io)
-    if ('exit' in given) return given.exit
-    const { values, positionals } = given
-    const prepare = names.includes(positionals[0] ?? '') ? actions.get(positionals[0] ?? '') : undefined
-    const action = prepare?.(values, positionals[1]) ?? unknownAction(positionals[0] ?? '', known)
-    return withDatabase(values, (storage) => action(storage, values, io))
-  })
-}
-
-/** Checks the usage before the database is opened. */
-type Prepare = (values: KeyValues, kid: string | undefined) => Action
-
-const actions: ReadonlyMap<string, Prepare> = new Map<string, Prepare>([
-  ['list', () => list],
-  ['revoke', (values, kid) => revoke(...confirmed(values, kid))],
-  ['rotate', (values) => rotate(required(values.config, 'config'), required(values.endpoint, 'endpoint'))],
-  ['publish', (values) => publish(required(values.config, 'config'))],
-])
-
-const list: Action = async ({ keys }, { endpoint, json }, io) => {
-  const ofEndpoints = (await keys.list()).filter((each) => each.endpoint !== webhookKeys)
-  const stored = ofEndpoints.filter((each) => endpoint === undefined || each.endpoint === endpoint)
-  if (stored.length === 0) throw new Error(noKeys(endpoint, ofEndpoints))
-  return printKeys(
-    stored.map((each) => ({
+function list(values: KeyValues, _: readonly string[], io: CommandIo): Promise<number> {
+  const { endpoint, json } = values
+  return withDatabase(values, async ({ keys: store }) => {
+    const ofEndpoints = (await store.list()).filter((each) => each.endpoint !== webhookKeys)
+    const stored = ofEndpoints.filter((each) => endpoint === undefined || each.endpoint === endpoint)
+    if (stored.length === 0) throw new Error(noKeys(endpoint, ofEndpoints))
+    const shown = stored.map((each) => ({
       endpoint: each.endpoint,
       ring: readRing(each.endpoint, each.ring),
       publications: readPublications(each.publications),
-    })),
-    json,
-    io,
-  )
+    }))
+    return printKeys(shown, json, io)
+  })
 }
 
 function noKeys(endpoint: string | undefined, stored: readonly { readonly endpoint: string }[]): string {
@@ -152,63 +116,63 @@ function noKeys(endpoint: string | undefined, stored: readonly { readonly endpoi
   return `no endpoint "${endpoint}"${suggestion(endpoint ?? '', names)}; the endpoints with keys are ${names.join(', ')}`
 }
 
-const rotate =
-  (config: string, endpoint: string): Action =>
-  (storage, values, io) =>
-    withKeyTools({ ...values, config }, storage, async ({ rings, keeper, issuers }) => {
-      const [issuer] = chosenIssuers(issuers, endpoint)
-      if (issuer === undefined) return 1
-      const present = await rings.tend(endpoint)
-      const by = operatorName(values.by)
-      const isWaiting = values.now === true && keyIn(present, 'next') !== undefined
-      const waiting = values.now === true ? 'take' : 'refuse'
-      const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by, waiting), 'next')?.kid ?? ''
-      const published = await publishNow(keeper, issuer, io)
-      if (values.now !== true) return printKeys([{ endpoint, ...published }], values.json, io)
-      if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
-        printKeys([{ endpoint, ...published }], values.json, io)
-        throw new Error(
-          'the next key was not published everywhere, so it does not sign yet; fix the destinations that FAILED and try again',
-        )
-      }
-      await rings.activate(endpoint, kid, by)
-      const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io)
-      note(values, io, [`${kid} signs now. All gateways follow within ${followSeconds} seconds.`])
-      note(values, io, [
-        `Verifiers with a cached copy of the documents may refuse its tokens ${copies(published.ring)}.`,
-      ])
-      return code
-    })
+function rotate(values: KeyValues, _: readonly string[], io: CommandIo): Promise<number> {
+  required(values.config, 'config')
+  const endpoint = required(values.endpoint, 'endpoint')
+  return withKeyTools(values, io, async ({ rings, keeper, issuers }) => {
+    const [issuer] = chosenIssuers(issuers, endpoint)
+    if (issuer === undefined) return 1
+    const present = await rings.tend(endpoint)
+    const by = operatorName(values.by)
+    const isWaiting = values.now && keyIn(present, 'next') !== undefined
+    const waiting = values.now ? 'take' : 'refuse'
+    const kid = keyIn(isWaiting ? present : await rings.rotate(endpoint, by, waiting), 'next')?.kid ?? ''
+    const published = await publishNow(keeper, issuer, io)
+    if (!values.now) return printKeys([{ endpoint, ...published }], values.json, io)
+    if (issuer.destinations.some((place) => published.publications.get(destinationName(place))?.failures !== 0)) {
+      printKeys([{ endpoint, ...published }], values.json, io)
+      throw new Error(
+        'the next key was not published everywhere, so it does not sign yet; fix the destinations that FAILED and try again',
+      )
+    }
+    await rings.activate(endpoint, kid, by)
+    const code = printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io)
+    note(values, io, [`${kid} signs now. All gateways follow within ${followSeconds} seconds.`])
+    note(values, io, [`Verifiers with a cached copy of the documents may refuse its tokens ${copies(published.ring)}.`])
+    return code
+  })
+}
 
-const revoke =
-  (config: string, kid: string): Action =>
-  (storage, values, io) =>
-    withKeyTools({ ...values, config }, storage, async ({ rings, keeper, issuers }) => {
-      const stored = (await storage.keys.list()).filter(({ endpoint }) => endpoint !== webhookKeys)
-      // Issuers of different hosts may share a configured key.
-      const owners = stored
-        .map(({ endpoint, ring }) => ({ endpoint, ring: readRing(endpoint, ring) }))
-        .filter(({ endpoint, ring }) => endpoint === (values.endpoint ?? endpoint) && keyOf(ring, kid) !== undefined)
-      if (owners.length === 0) {
-        throw new Error(
-          `no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}; run "gatehouse keys list" to see the keys`,
-        )
-      }
-      const configured = owners.map(({ endpoint, ring }) => {
-        const issuer = issuers.find((each) => each.endpoint === endpoint)
-        if (issuer === undefined) throw new Error(`endpoint "${endpoint}" has the key but is not configured`)
-        return { endpoint, ring, issuer }
-      })
-      // Publishing may wait or fail, and must not delay or hide a revocation.
-      for (const { endpoint, ring } of configured) {
-        note(values, io, revocationNotes(kid, ring, await rings.revoke(endpoint, kid, operatorName(values.by))))
-      }
-      let code = 0
-      for (const { endpoint, issuer } of configured) {
-        code = Math.max(code, printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io))
-      }
-      return code
+function revoke(values: KeyValues, [kid = '']: readonly string[], io: CommandIo): Promise<number> {
+  required(values.config, 'config')
+  if (!values.yes) throw new WrongUsage(`verifiers will refuse all tokens that ${kid} signed; add --yes to revoke it`)
+  return withKeyTools(values, io, async ({ rings, keeper, issuers, store }) => {
+    const stored = (await store.list()).filter(({ endpoint }) => endpoint !== webhookKeys)
+    // Issuers of different hosts may share a configured key.
+    const owners = stored
+      .map(({ endpoint, ring }) => ({ endpoint, ring: readRing(endpoint, ring) }))
+      .filter(({ endpoint, ring }) => endpoint === (values.endpoint ?? endpoint) && keyOf(ring, kid) !== undefined)
+    if (owners.length === 0) {
+      throw new Error(
+        `no endpoint${values.endpoint === undefined ? '' : ` "${values.endpoint}"`} has the key ${kid}; run "gatehouse keys list" to see the keys`,
+      )
+    }
+    const configured = owners.map(({ endpoint, ring }) => {
+      const issuer = issuers.find((each) => each.endpoint === endpoint)
+      if (issuer === undefined) throw new Error(`endpoint "${endpoint}" has the key but is not configured`)
+      return { endpoint, ring, issuer }
     })
+    // Publishing may wait or fail, and must not delay or hide a revocation.
+    for (const { endpoint, ring } of configured) {
+      note(values, io, revocationNotes(kid, ring, await rings.revoke(endpoint, kid, operatorName(values.by))))
+    }
+    let code = 0
+    for (const { endpoint, issuer } of configured) {
+      code = Math.max(code, printKeys([{ endpoint, ...(await publishNow(keeper, issuer, io)) }], values.json, io))
+    }
+    return code
+  })
+}
 
 const keyOf = (ring: KeyRing, kid: string): RingKey | undefined => ring.keys.find((key) => key.kid === kid)
 
@@ -230,31 +194,24 @@ function copies(ring: KeyRing): string {
 }
 
 /** With `--json`, notes go to stderr. */
-function note({ json }: KeyValues, io: CommandIo, lines: readonly string[]): void {
-  for (const line of lines) (json === true ? io.stderr : io.stdout)(terminalLine(line, lineWidth))
+function note({ json }: PublishValues, io: CommandIo, lines: readonly string[]): void {
+  for (const line of lines) (json ? io.stderr : io.stdout)(terminalLine(line, lineWidth))
 }
 
-function confirmed({ config, yes }: KeyValues, kid: string | undefined): [config: string, kid: string] {
-  if (kid === undefined) throw new WrongUsage('missing argument: KID; run "gatehouse keys list" to see the keys')
-  const folder = required(config, 'config')
-  if (yes === true) return [folder, kid]
-  throw new WrongUsage(`verifiers will refuse all tokens that ${kid} signed; add --yes to revoke it`)
+function publish(values: PublishValues, _: readonly string[], io: CommandIo): Promise<number> {
+  required(values.config, 'config')
+  return withKeyTools(values, io, async ({ keeper, issuers }) => {
+    const published: EndpointKeys[] = []
+    for (const issuer of chosenIssuers(issuers, values.endpoint)) {
+      published.push({ endpoint: issuer.endpoint, ...(await publishNow(keeper, issuer, io)) })
+    }
+    return printKeys(published, values.json, io)
+  })
 }
 
-const publish =
-  (config: string): Action =>
-  (storage, values, io) =>
-    withKeyTools({ ...values, config }, storage, async ({ keeper, issuers }) => {
-      const published: EndpointKeys[] = []
-      for (const issuer of chosenIssuers(issuers, values.endpoint)) {
-        published.push({ endpoint: issuer.endpoint, ...(await publishNow(keeper, issuer, io)) })
-      }
-      return printKeys(published, values.json, io)
-    })
-
-function printKeys(endpoints: readonly EndpointKeys[], json: boolean | undefined, io: CommandIo): number {
+function printKeys(endpoints: readonly EndpointKeys[], json: boolean, io: CommandIo): number {
   for (const each of endpoints) {
-    for (const line of json === true ? [keyJson(each)] : keyLines(each).map((text) => terminalLine(text, lineWidth))) {
+    for (const line of json ? [keyJson(each)] : keyLines(each).map((text) => terminalLine(text, lineWidth))) {
       io.stdout(line)
     }
   }
@@ -326,61 +283,60 @@ function placeLine(name: string, { done, failures, error, retryAt }: Publication
 
 const time = (millis: number | null): string | null => (millis === null ? null : new Date(millis).toISOString())
 
-interface KeyPlaces extends ConfigPlaces {
-  readonly data: string
-}
-
 interface KeyTools {
   readonly rings: TokenKeyRings
   readonly keeper: KeyKeeper
   readonly issuers: readonly TokenIssuer[]
+  readonly store: Storage['keys']
 }
 
 const busyMillis = 500
 
-/** Opens the keys of the configured endpoints. Throws an Error whose lines are the problems of the configuration. */
-async function withKeyTools<T>(places: KeyPlaces, storage: Storage, work: (tools: KeyTools) => Promise<T>): Promise<T> {
-  const { value, scope } = await buildScoped(async (scope) => work(await openTools(places, storage, scope)))
-  await scope.close()
-  return value
-}
-
-async function openTools(places: KeyPlaces, storage: Storage, scope: Scope): Promise<KeyTools> {
-  const dataFolder = resolve(places.data)
-  const { loaded, secrets } = await loadOnce(places, true, scope)
-  const configuration = usable(loaded)
-  const services = createServices({
-    storage,
-    configFolder: configuration.folder,
-    dataFolder,
-    secrets,
-    clock: systemClock,
-    log: silentLogger,
-    environment: process.env,
-  })
-  const issuers = keyIssuers(configuration)
-  const rings = services.tokenKeys
-  rings.configure(issuers)
-  let runtime: Promise<Runtime> | undefined
-  const keeper = createKeyKeeper({
-    rings,
-    store: storage.keys,
-    dataFolder,
-    clock: systemClock,
-    log: silentLogger,
-    meter: noKeyMeter,
-    useTarget: async (name, use) => {
-      // Targets are opened only if documents are published to one.
-      runtime ??= createRuntime(configuration, services).then((made) => scope.own(made))
-      return use((await runtime).target(name))
-    },
-  })
-  return { rings, keeper, issuers }
-}
-
-function usable({ configuration, issues }: LoadResult): Configuration {
-  if (configuration !== undefined) return configuration
-  throw new Error(['the configuration has errors', ...issues.map(formatIssue)].join('\n'))
+/** Opens the database and the keys of the configured endpoints. */
+function withKeyTools(
+  values: PublishValues,
+  io: CommandIo,
+  work: (tools: KeyTools) => Promise<number>,
+): Promise<number> {
+  const dataFolder = resolve(values.data)
+  return withDatabase(values, (storage) =>
+    withConfiguration(
+      values,
+      io,
+      ({ configuration, secrets, scope }) => {
+        const [clock, log] = [systemClock, silentLogger]
+        const { folder: configFolder } = configuration
+        const services = createServices({
+          storage,
+          configFolder,
+          dataFolder,
+          secrets,
+          clock,
+          log,
+          environment: process.env,
+        })
+        const issuers = keyIssuers(configuration)
+        const rings = services.tokenKeys
+        rings.configure(issuers)
+        let runtime: Promise<Runtime> | undefined
+        const keeper = createKeyKeeper({
+          rings,
+          store: storage.keys,
+          dataFolder,
+          clock,
+          log,
+          meter: noKeyMeter,
+          useTarget: async (name, use) => {
+            // Targets are opened only if documents are published to one.
+            runtime ??= createRuntime(configuration, services).then((made) => scope.own(made))
+            return use((await runtime).target(name))
+          },
+        })
+        return work({ rings, keeper, issuers, store: storage.keys })
+      },
+      true,
+    ),
+  )
 }
 
 /** Throws an Error if the endpoint does not exist, or if there is none. */
@@ -394,7 +350,7 @@ function chosenIssuers(issuers: readonly TokenIssuer[], name: string | undefined
 }
 
 /** Publishes and reads back now; waits for another process that publishes, or that was killed while it did. */
-export async function publishNow(
+async function publishNow(
   keeper: Pick<KeyKeeper, 'pass'>,
   issuer: TokenIssuer,
   io: Pick<CommandIo, 'stderr'>,

@@ -3,122 +3,102 @@ import type { MailState, MailSummary } from '#domain/mail.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
 import {
+  defineCommand,
+  listItems,
   messageOf,
   operatorName,
-  readArguments,
+  printLines,
   readLimit,
-  runAction,
-  terminalLine,
-  terminalWidth,
-  unknownAction,
+  type Values,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
+import { withDatabase } from '#server/commands/installation.ts'
+import { databaseOptions } from '#server/commands/options.ts'
 import type { Storage } from '#storage/open.ts'
-
-const usage = `List unsent mail and send it again.
-
-Usage:
-  gatehouse mail list [--state STATE] [options]
-  gatehouse mail retry ID [--reason TEXT] [options]
-
-Actions:
-  list   List mails that failed or may not have arrived
-  retry  Queue a mail again that failed or may not have arrived
-
-Options:
-${databaseUsage}
-  --state STATE            list: queued, unknown, failed or sent; can be repeated (default unknown and failed)
-  --limit N                list: number of mails of each state (default 50)
-  --json                   list: print JSON, one object per line
-  --reason TEXT            retry: reason, for the audit
-  --by NAME                retry: name of the operator, for the audit (default the system user)`
 
 const options = {
   ...databaseOptions,
-  state: { type: 'string', multiple: true },
-  limit: { type: 'string', default: '50' },
-  json: { type: 'boolean' },
-  reason: { type: 'string' },
-  by: { type: 'string' },
+  state: {
+    value: 'STATE',
+    multiple: true,
+    about: 'list: queued, unknown, failed or sent; can be repeated (default unknown and failed)',
+  },
+  limit: { value: 'N', default: '50', about: 'list: number of mails of each state' },
+  json: { about: 'list: print JSON, one object per line' },
+  reason: { value: 'TEXT', about: 'retry: reason, for the audit' },
+  by: { value: 'NAME', about: 'retry: name of the operator, for the audit (default the system user)' },
 } as const
 
+export const mailCommand = defineCommand({
+  name: 'mail',
+  about: 'List unsent mail and send it again.',
+  options,
+  actions: {
+    list: {
+      usage: '[--state STATE] [options]',
+      about: 'List mails that failed or may not have arrived',
+      run: list,
+    },
+    retry: {
+      usage: 'ID [--reason TEXT] [options]',
+      arguments: ['ID'],
+      about: 'Queue a mail again that failed or may not have arrived',
+      run: retry,
+    },
+  },
+  examples: ['gatehouse mail list --state failed', 'gatehouse mail retry 0199c3 --reason "mail server is back"'],
+  describe: (error) =>
+    error instanceof GatewayError && error.code === 'CONFLICT'
+      ? 'only a mail that failed or may not have arrived can be sent again'
+      : messageOf(error),
+})
+
 const states: readonly MailState[] = ['queued', 'unknown', 'failed', 'sent']
-const pageSize = 500
 const maxText = 2_000
 
-const read = (args: string[], io: CommandIo) =>
-  readArguments(
-    args,
-    { command: 'mail', usage, options, positionals: args[0] === 'list' ? 1 : 2, names: ['ACTION', 'ID'] },
-    io,
-  )
-type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
-
-export const mailCommand: RunCommand = async (args, io) => {
-  const given = read(args, io)
-  if ('exit' in given) return given.exit
-  const { values, positionals } = given
-  const [word = '', id = ''] = positionals
-  const run = async (): Promise<number> => {
-    const action =
-      word === 'list' ? list(values) : word === 'retry' ? retry(values, id) : unknownAction(word, ['list', 'retry'])
-    return withDatabase(values, (storage) => action(storage, io))
-  }
-  return runAction('mail', io, run, describe)
-}
-
-type Action = (storage: Storage, io: CommandIo) => Promise<number>
-
-/** Each action checks its options before the database is opened. */
-function list({ state, limit, json }: Values): Action {
-  const wanted = (state ?? ['unknown', 'failed']).map((word) => {
-    const known = states.find((candidate) => candidate === word)
-    if (known === undefined) throw new WrongUsage(`--state must be one of ${states.join(', ')}`)
-    return known
-  })
-  const most = readLimit(limit)
-  return async ({ mails }, io) => {
-    const width = terminalWidth()
-    for (const each of new Set(wanted)) {
-      let left = most
-      let after: string | undefined
-      do {
-        const query = { state: each, limit: Math.min(pageSize, left) }
-        const page = await mails.list(after === undefined ? query : { ...query, after })
-        for (const mail of page.mails) {
-          for (const line of json === true ? [JSON.stringify(mail)] : mailLines(mail, width)) io.stdout(line)
-        }
-        left -= page.mails.length
-        after = page.next
-      } while (after !== undefined && left > 0)
+async function list(values: Values<typeof options>, _: readonly string[], io: CommandIo): Promise<void> {
+  const wanted = values.state.length === 0 ? (['unknown', 'failed'] as const) : values.state.map(readState)
+  const limit = readLimit(values.limit)
+  await withDatabase(values, async ({ mails }) => {
+    for (const state of new Set(wanted)) {
+      const read = async (most: number, after: string | undefined) => {
+        const page = await mails.list({ state, limit: most, ...(after === undefined ? {} : { after }) })
+        return { items: page.mails, next: page.next }
+      }
+      for await (const mail of listItems(read, limit)) {
+        if (values.json) io.stdout(JSON.stringify(mail))
+        else printLines(mailLines(mail), io)
+      }
     }
-    return 0
-  }
+  })
 }
 
-function mailLines({ id, state, recipient, subject, run, error, updated }: MailSummary, width: number): string[] {
+function readState(word: string): MailState {
+  const known = states.find((state) => state === word)
+  if (known === undefined) throw new WrongUsage(`--state must be one of ${states.join(', ')}`)
+  return known
+}
+
+function mailLines({ id, state, recipient, subject, run, error, updated }: MailSummary): string[] {
   const of = run === undefined ? '' : `, of run ${run}`
-  const lines = [`${updated.toISOString()} ${state.padEnd(7)} ${id} to ${recipient}: ${subject}${of}`]
-  if (error !== undefined) lines.push(`    ${error}`)
-  return lines.map((line) => terminalLine(line, width))
+  const line = `${updated.toISOString()} ${state.padEnd(7)} ${id} to ${recipient}: ${subject}${of}`
+  return error === undefined ? [line] : [line, `    ${error}`]
 }
 
-function retry({ reason, by: given }: Values, id: string): Action {
-  const by = operatorName(given)
-  for (const text of [reason, by]) {
-    if (text !== undefined && text.length > maxText)
-      throw new WrongUsage(`--reason and --by have at most ${maxText} characters`)
+async function retry(values: Values<typeof options>, [id = '']: readonly string[], io: CommandIo): Promise<void> {
+  const { reason } = values
+  const by = operatorName(values.by)
+  if ((reason ?? '').length > maxText || by.length > maxText) {
+    throw new WrongUsage(`--reason and --by have at most ${maxText} characters`)
   }
-  return async (storage, io) => {
+  await withDatabase(values, async (storage) => {
     const mail = await storage.mails.get(id)
     if (mail === undefined) throw new Error(`there is no mail "${id}"`)
     await storage.mails.retry(id, [await retryRow(storage, mail, by, reason)])
     io.stdout(`${id} is queued`)
-    return 0
-  }
+  })
 }
 
 /** The subject of a mail without a run is its recipient. */
@@ -137,11 +117,4 @@ async function retryRow({ runs }: Storage, mail: MailSummary, by: string, reason
     value: `retry ${mail.id}`,
     ...(reason === undefined || reason === '' ? {} : { reason }),
   }
-}
-
-function describe(error: unknown): string {
-  if (error instanceof GatewayError && error.code === 'CONFLICT') {
-    return 'only a mail that failed or may not have arrived can be sent again'
-  }
-  return messageOf(error)
 }

@@ -4,68 +4,58 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { suggestion } from '#kernel/suggest.ts'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
-import { messageOf, readArguments, wrongUsage } from '#server/commands/command-line.ts'
+import { type CommandIo, defineCommand, WrongUsage } from '#server/commands/command-line.ts'
 
 const kinds = ['target', 'task', 'mapper', 'filter', 'mechanism'] as const
 type Kind = (typeof kinds)[number]
-
-const usage = `Create and test plug-ins.
-
-Usage:
-  gatehouse plugin new KIND NAME [--dir DIR]
-  gatehouse plugin test FOLDER
-
-Actions:
-  new   Create the folder DIR/NAME with a working plug-in, its configuration and its tests
-  test  Run the tests of a plug-in
-
-Arguments:
-  KIND  ${kinds.join(', ')}
-  NAME  Lower-case letters, digits and "-"
-
-Options:
-  --dir DIR  Folder in which to create the plug-in (default .)`
-
-const options = { dir: { type: 'string', default: '.' } } as const
 
 const root = new URL('../../../', import.meta.url)
 const typesOfExamples = '../../src/sdk/plugin/plugin-types.ts'
 const typesBeside = 'types.ts'
 
-export const pluginCommand: RunCommand = async (args, io) => {
-  const read = readArguments(args, { command: 'plugin', usage, options, ...expectedArguments(args) }, io)
-  if ('exit' in read) return read.exit
-  const [action, what = '', name = ''] = read.positionals
-  if (action === 'test') {
-    if (hasTests(what)) return runTests(what, io)
-    io.stderr(`gatehouse plugin: ${what} is not a folder with tests, such as target.test.ts`)
-    return 1
-  }
-  const wrong = (message: string): number => wrongUsage('plugin', message, io)
-  if (action !== 'new') return wrong(`unknown action "${action}"${suggestion(action ?? '', ['new', 'test'])}`)
-  const kind = kinds.find((known) => known === what)
-  if (kind === undefined) return wrong(`KIND must be one of ${kinds.join(', ')}, not "${what}"`)
-  if (!/^[a-z][a-z0-9-]{0,62}$/.test(name))
-    return wrong(`NAME must have lower-case letters, digits and "-", not "${name}"`)
-  const folder = resolve(read.values.dir, name)
-  try {
-    const files = await makePlugin(kind, folder, name)
-    io.stdout(`Created ${folder} with ${files.join(', ')}`)
-    io.stdout(`Next: gatehouse plugin test ${folder}`)
-    return 0
-  } catch (error) {
-    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-    io.stderr(`gatehouse plugin: ${isThere ? `${folder} already exists; choose another name` : messageOf(error)}`)
-    return 1
-  }
-}
+const options = { dir: { value: 'DIR', default: '.', about: 'new: folder in which to create the plug-in' } } as const
 
-const expectedArguments = ([action]: readonly string[]) =>
-  action === 'test'
-    ? ({ positionals: 2, names: ['test', 'FOLDER'] } as const)
-    : ({ positionals: 3, names: ['new', 'KIND', 'NAME'] } as const)
+export const pluginCommand = defineCommand({
+  name: 'plugin',
+  about: 'Create and test plug-ins.',
+  options,
+  actions: {
+    new: {
+      usage: 'KIND NAME [--dir DIR]',
+      arguments: ['KIND', 'NAME'],
+      about: 'Create the folder DIR/NAME with a working plug-in, its configuration and its tests',
+      run: ({ dir }, [kind = '', name = ''], io) => create(kind, name, dir, io),
+    },
+    test: {
+      usage: 'FOLDER',
+      arguments: ['FOLDER'],
+      about: 'Run the tests of a plug-in',
+      run: (_, [folder = ''], io) => {
+        if (!hasTests(folder)) throw new Error(`${folder} is not a folder with tests, such as target.test.ts`)
+        return runTests(folder, io)
+      },
+    },
+  },
+  notes: `Arguments:
+  KIND  ${kinds.join(', ')}
+  NAME  Lower-case letters, digits and "-"`,
+  examples: ['gatehouse plugin new target crm', 'gatehouse plugin test crm'],
+})
+
+async function create(given: string, name: string, dir: string, io: CommandIo): Promise<void> {
+  const kind = kinds.find((known) => known === given)
+  if (kind === undefined) throw new WrongUsage(`KIND must be one of ${kinds.join(', ')}, not "${given}"`)
+  if (!/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
+    throw new WrongUsage(`NAME must have lower-case letters, digits and "-", not "${name}"`)
+  }
+  const folder = resolve(dir, name)
+  const files = await makePlugin(kind, folder, name).catch((cause: unknown) => {
+    const exists = cause instanceof Error && 'code' in cause && cause.code === 'EEXIST'
+    throw exists ? new Error(`${folder} already exists; choose another name`, { cause }) : cause
+  })
+  io.stdout(`Created ${folder} with ${files.join(', ')}`)
+  io.stdout(`Next: gatehouse plugin test ${folder}`)
+}
 
 /** Copies the example of the kind. Throws if the folder exists, so nothing is overwritten. */
 async function makePlugin(kind: Kind, folder: string, name: string): Promise<string[]> {

@@ -2,8 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
-import { readArguments, runAction, wrongUsage } from '#server/commands/command-line.ts'
+import { type CommandIo, defineCommand, WrongUsage } from '#server/commands/command-line.ts'
 
 /** What to enter in a product, so that it calls the gateway. */
 interface ScimClientSetup {
@@ -113,47 +112,39 @@ function fieldsOf(client: ScimClientName, at: { readonly address: string; readon
   )
 }
 
-const usage = `Write the configuration of a SCIM gateway for an identity provider, with a new token, and print what to enter in the
-provider. Existing files are never overwritten.
-
-Usage:
-  gatehouse scim init --client NAME --url URL [--out DIR]
-
-Options:
-  --client NAME  ${scimClientNames.join(', ')}
-  --url URL      Address at which the provider reaches the gateway, such as https://idm.example.com
-  --out DIR      Configuration folder, which can have configurations of other providers (default config)`
-
-const options = {
-  client: { type: 'string' },
-  url: { type: 'string' },
-  out: { type: 'string', default: 'config' },
-} as const
-
-export const scimInit: RunCommand = async (args, io) => {
-  const read = readArguments(args, { command: 'scim init', usage, options, positionals: 1 }, io)
-  if ('exit' in read) return read.exit
-  const { out } = read.values
-  const wrong = (message: string): number => wrongUsage('scim init', message, io)
-  const client = scimClientNames.find((known) => known === read.values.client)
-  if (client === undefined) {
-    const given = read.values.client === undefined ? '' : `, not "${read.values.client}"`
-    return wrong(`--client must be one of ${scimClientNames.join(', ')}${given}`)
-  }
-  const url = readUrl(read.values.url)
-  if (typeof url === 'string') return wrong(`--url: ${url}`)
-
-  // Letters and digits only, which every provider accepts.
-  const token = randomBytes(32).toString('hex')
-  const secret = tokenSecret(client)
-  const files = { yaml: join(out, `${client}.yaml`), token: join(out, 'secrets', secret.name, secret.key) }
-  return runAction('scim init', io, async () => {
+export const scimInit = defineCommand({
+  name: 'scim init',
+  about: `Write the configuration of a SCIM gateway for an identity provider, with a new token, and print what to enter in the
+provider. Existing files are never overwritten.`,
+  usage: '--client NAME --url URL [--out DIR]',
+  options: {
+    client: { value: 'NAME', about: scimClientNames.join(', ') },
+    url: { value: 'URL', about: 'Address at which the provider reaches the gateway, such as https://idm.example.com' },
+    out: {
+      value: 'DIR',
+      default: 'config',
+      about: 'Configuration folder, which can have configurations of other providers',
+    },
+  },
+  examples: ['gatehouse scim init --client entra --url https://idm.example.com'],
+  run: async (values, _, io) => {
+    const { out } = values
+    const client = scimClientNames.find((known) => known === values.client)
+    if (client === undefined) {
+      const given = values.client === undefined ? '' : `, not "${values.client}"`
+      throw new WrongUsage(`--client must be one of ${scimClientNames.join(', ')}${given}`)
+    }
+    const url = readUrl(values.url)
+    if (typeof url === 'string') throw new WrongUsage(`--url: ${url}`)
+    // Letters and digits only, which every provider accepts.
+    const token = randomBytes(32).toString('hex')
+    const secret = tokenSecret(client)
+    const files = { yaml: join(out, `${client}.yaml`), token: join(out, 'secrets', secret.name, secret.key) }
     await write(files, scimClientYaml({ client, host: url.hostname, origin: url.origin }), token)
     const port = url.port === '' ? '443' : url.port
     print({ client, address: url.origin + scimPath(client), port, token, files, out }, io)
-    return 0
-  })
-}
+  },
+})
 
 /** The URL, or what is wrong with it. */
 function readUrl(text: string | undefined): URL | string {

@@ -1,110 +1,92 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JournalPage, JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
 import {
+  defineCommand,
   maxLimit,
-  readArguments,
+  pageSize,
   readLimit,
   readTime,
-  runAction,
   terminalLine,
   terminalWidth,
-  unknownAction,
+  type Values,
   WrongUsage,
   wholeNumber,
 } from '#server/commands/command-line.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
+import { withDatabase } from '#server/commands/installation.ts'
+import { databaseOptions } from '#server/commands/options.ts'
 import { scimInit } from '#server/commands/scim-init.ts'
 import type { JournalStore } from '#storage/journal-store.ts'
 
-const usage = `Set up SCIM gateways and read their journal.
-
-Usage:
-  gatehouse scim log [options]
-  gatehouse scim init --client NAME --url URL [--out DIR]
-
-Actions:
-  log   Print the latest calls to SCIM gateways, oldest first
-  init  Write the configuration of a SCIM gateway for an identity provider; see "gatehouse scim init --help"
-
-Options of log:
-${databaseUsage}
-  --gateway NAME           Only calls to the gateways of this Application; can be repeated
-  --failed                 Only calls with status 400 or above
-  --status N               Only calls with this status
-  --since TIME             Only calls from this time on: 90s, 15m, 1h or 7d (ago), or an ISO 8601 date
-  --limit N                Number of calls (default 50)
-  --json                   Print JSON, one object per line
-  --follow                 Keep printing new calls`
-
 const options = {
   ...databaseOptions,
-  gateway: { type: 'string', multiple: true },
-  failed: { type: 'boolean' },
-  status: { type: 'string' },
-  since: { type: 'string' },
-  limit: { type: 'string', default: '50' },
-  json: { type: 'boolean' },
-  follow: { type: 'boolean' },
+  gateway: {
+    value: 'NAME',
+    multiple: true,
+    about: 'Only calls to the gateways of this Application; can be repeated',
+  },
+  failed: { about: 'Only calls with status 400 or above' },
+  status: { value: 'N', about: 'Only calls with this status' },
+  since: {
+    value: 'TIME',
+    about: 'Only calls from this time on: 90s, 15m, 1h or 7d (ago), or an ISO 8601 date',
+  },
+  limit: { value: 'N', default: '50', about: 'Number of calls' },
+  json: { about: 'Print JSON, one object per line' },
+  follow: { about: 'Keep printing new calls' },
 } as const
 
-const pageSize = 500
+export const scimCommand = defineCommand({
+  name: 'scim',
+  about: 'Set up SCIM gateways and read their journal.',
+  options,
+  actions: {
+    log: {
+      usage: '[options]',
+      about: 'Print the latest calls to SCIM gateways, oldest first; takes the options below',
+      run: log,
+    },
+    init: {
+      usage: '--client NAME --url URL [--out DIR]',
+      about: 'Write the configuration of a SCIM gateway for an identity provider; see "gatehouse scim init --help"',
+      command: scimInit,
+    },
+  },
+  examples: ['gatehouse scim log --failed --since 1h', 'gatehouse scim log --gateway entra --follow'],
+})
+
 const followEveryMillis = 1000
 
 type Filters = Omit<JournalQuery, 'limit' | 'after'>
 
-export const scimCommand: RunCommand = (args, io) => {
-  const [word = ''] = args
-  if (word === 'init') return scimInit(args, io)
-  return runAction('scim', io, async () => {
-    // Before the options, which belong to `log`.
-    if (word !== 'log' && word !== '-h' && word !== '--help') unknownAction(word, ['log', 'init'])
-    const read = readArguments(args, { command: 'scim', usage, options, positionals: 1 }, io)
-    return 'exit' in read ? read.exit : log(read.values, io)
-  })
-}
-
-interface LogValues {
-  readonly data: string
-  readonly database?: string | undefined
-  readonly gateway?: string[] | undefined
-  readonly failed?: boolean | undefined
-  readonly status?: string | undefined
-  readonly since?: string | undefined
-  readonly limit: string
-  readonly json?: boolean | undefined
-  readonly follow?: boolean | undefined
-}
-
-async function log(values: LogValues, io: CommandIo): Promise<number> {
+async function log(values: Values<typeof options>, _: readonly string[], io: CommandIo): Promise<void> {
   const [limit, filters] = [readLimit(values.limit), readFilters(values)]
   const width = terminalWidth()
-  const show = values.json === true ? journalJson : (row: StoredJournalEntry) => journalLines(row, width)
+  const show = values.json ? journalJson : (row: StoredJournalEntry) => journalLines(row, width)
   let printed = 0
   await withDatabase(values, ({ journal }) =>
-    printCalls(journal, filters, limit, values.follow === true, (row) => {
+    printCalls(journal, filters, limit, values.follow, (row) => {
       for (const line of show(row)) io.stdout(line)
       printed++
     }),
   )
   if (printed === 0) io.stderr(nothingFound(values.gateway))
-  return 0
 }
 
 /** Goes to stderr, so that programs that read JSON don't get it. */
-const nothingFound = (gateways: readonly string[] = []): string =>
+const nothingFound = (gateways: readonly string[]): string =>
   gateways.length === 0
     ? 'No recorded call matches.'
     : `No recorded call to ${gateways.map((name) => `"${name}"`).join(', ')} matches. --gateway takes the name of an Application.`
 
-function readFilters(values: LogValues): Filters {
+function readFilters(values: Values<typeof options>): Filters {
   const status = values.status === undefined ? undefined : wholeNumber(values.status, 100, 599)
   if (values.status !== undefined && status === undefined) throw new WrongUsage('--status must be an HTTP status')
   const since = readTime('since', values.since)
   return {
-    ...(values.gateway === undefined ? {} : { journals: values.gateway }),
-    ...(values.failed === undefined ? {} : { failed: values.failed }),
+    ...(values.gateway.length === 0 ? {} : { journals: values.gateway }),
+    ...(values.failed ? { failed: true } : {}),
     ...(status === undefined ? {} : { status }),
     ...(since === undefined ? {} : { since }),
   }

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { serveCommand } from '#server/commands/serve.ts'
+import { printWelcome, serveCommand } from '#server/commands/serve.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'serve-command-'))
 const noPem = join(folder, 'no.pem')
@@ -59,4 +59,28 @@ test('an audit sink on the file of the database starts nothing', async () => {
   expect(await serveCommand(['--config', config, '--data', data, '--listen', '127.0.0.1:0'], io)).toBe(1)
   expect(errors.join('\n')).toContain('which is the gateway’s own')
   expect(existsSync(data)).toBe(false)
+})
+
+const welcomeOf = (make: (file: string) => void): string[] => {
+  const config = mkdtempSync(join(folder, 'welcome-'))
+  make(join(config, 'welcome.txt'))
+  const lines: string[] = []
+  printWelcome(config, { GATEHOUSE_URL: 'http://x' }, { stdout: (line) => lines.push(line), stderr: () => {} })
+  return lines
+}
+
+test('welcome.txt is printed with its known names replaced', () => {
+  expect(welcomeOf((file) => writeFileSync(file, 'Open #[GATEHOUSE_URL], #[OTHER]\n'))).toEqual([
+    '',
+    'Open http://x, #[OTHER]',
+  ])
+})
+
+test.each<[string, (file: string) => void]>([
+  ['absent', () => {}],
+  ['a folder', (file) => mkdirSync(file)],
+  ['a pipe', (file) => execFileSync('mkfifo', [file])],
+  ['a link that leads nowhere', (file) => symlinkSync('none', file)],
+])('a welcome.txt that is %s prints nothing and stops nothing', (_, make) => {
+  expect(welcomeOf(make)).toEqual([])
 })

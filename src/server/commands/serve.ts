@@ -8,15 +8,22 @@ import { defaultLimits } from '#engine/workflow/run-worker.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import { readSmallFileSync } from '#kernel/small-file.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
-import { firstWrong, readArguments, WrongUsage, wholeNumber, wrongUsage } from '#server/commands/command-line.ts'
+import {
+  checkOptions,
+  defineCommand,
+  required,
+  type Values,
+  WrongUsage,
+  wholeNumber,
+} from '#server/commands/command-line.ts'
+import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#server/commands/options.ts'
 import { type Faults, type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
-import { createAccessLog, createLogger, LineBuffer, type LogLevel, logLevels } from '#server/log.ts'
+import { createAccessLog, createLogger, LineBuffer, type LogThreshold, logLevels } from '#server/log.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
 import { ConfigurationRefused } from '#server/reload.ts'
-import { clientAddressText, TrustedProxies } from '#server/trusted-proxies.ts'
-import { readAddress } from '#storage/client/databases.ts'
+import { clientAddressText } from '#server/trusted-proxies.ts'
 
 interface Limit {
   readonly about: string
@@ -66,13 +73,9 @@ const limits = {
 type LimitName = keyof typeof limits
 const names = Object.keys(limits) as LimitName[]
 
-const limitUsage = names
-  .map((name) => `  ${`--${name} N`.padEnd(29)}${limits[name].about} (default ${limits[name].default})`)
-  .join('\n')
-
-const limitOptions = Object.fromEntries(names.map((name) => [name, { type: 'string' }])) as {
-  readonly [name in LimitName]: { readonly type: 'string' }
-}
+const limitOptions = Object.fromEntries(
+  names.map((name) => [name, { value: 'N', about: `${limits[name].about} (default ${limits[name].default})` }]),
+) as { readonly [name in LimitName]: { readonly value: 'N'; readonly about: string } }
 
 /** Throws WrongUsage. */
 export function readLimits(values: { readonly [name in LimitName]?: string | undefined }): {
@@ -108,83 +111,55 @@ export function readLimits(values: { readonly [name in LimitName]?: string | und
   }
 }
 
-const usage = `Run the gateway. It reloads the configuration when it changes.
-
-Usage:
-  gatehouse serve --config SOURCE [options]
-
-Options:
-  --config SOURCE              Configuration folder, or kubernetes:NAMESPACE[/CONFIGMAP]
-  --kubeconfig FILE            How to reach the cluster (default $KUBECONFIG, otherwise the pod's service account)
-  --data DIR                   Folder of the embedded database and the keys of this installation (default .gatehouse)
-  --database URL               PostgreSQL database, instead of the embedded one (default $GATEHOUSE_DATABASE)
-  --secrets DIR                Folder of secret files, NAME/KEY (default secrets/ in the configuration folder)
-  --listen HOST:PORT           Address of the public listener (default 127.0.0.1:8080)
-  --metrics HOST:PORT          Address of metrics and health checks, or "off" (default 127.0.0.1:8081)
-  --tls-cert FILE              Certificate chain, PEM; requires --tls-key. Both are reloaded when they change
-  --tls-key FILE               Private key of the certificate, PEM
-  --trusted-proxy CIDR         Proxy whose X-Forwarded-* headers to trust; can be repeated
-  --log-level LEVEL            ${logLevels.join(', ')} (default info)
-  --drain-seconds N            Time to finish open requests after SIGTERM (default 20)
-
-Limits:
-${limitUsage}`
-
 const options = {
-  config: { type: 'string' },
-  kubeconfig: { type: 'string' },
-  data: { type: 'string', default: '.gatehouse' },
-  database: { type: 'string' },
-  secrets: { type: 'string' },
-  listen: { type: 'string', default: '127.0.0.1:8080' },
-  metrics: { type: 'string', default: '127.0.0.1:8081' },
-  'tls-cert': { type: 'string' },
-  'tls-key': { type: 'string' },
-  'trusted-proxy': { type: 'string', multiple: true },
-  'log-level': { type: 'string', default: 'info' },
-  'drain-seconds': { type: 'string', default: '20' },
+  ...sourceOptions,
+  ...databaseOptions,
+  ...listenOptions,
+  'log-level': { value: 'LEVEL', default: 'info', about: logLevels.join(', ') },
+  'drain-seconds': { value: 'N', default: '20', about: 'Time to finish open requests after SIGTERM' },
   ...limitOptions,
 } as const
 
-export async function serveCommand(args: string[], io: CommandIo, faults: Faults = {}): Promise<number> {
-  const read = readArguments(args, { command: 'serve', usage, options, positionals: 0 }, io)
-  if ('exit' in read) return read.exit
-  const { values } = read
-  const wrong = (message: string): number => wrongUsage('serve', message, io)
-  const level = logLevels.find((known) => known === values['log-level'])
-  const drainSeconds = Number(values['drain-seconds'])
-  if (values.config === undefined) return wrong('--config is required')
-  if (level === undefined) return wrong(`--log-level must be one of ${logLevels.join(', ')}`)
-  if (!Number.isInteger(drainSeconds) || drainSeconds < 0) return wrong('--drain-seconds must be a whole number')
-  const [certFile, keyFile] = [values['tls-cert'], values['tls-key']]
-  if ((certFile === undefined) !== (keyFile === undefined)) return wrong('--tls-cert and --tls-key require each other')
-
-  const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']
-  const wrongOption = firstWrong(
-    [
-      ['--listen', () => parseHostPort(values.listen)],
-      ['--metrics', () => values.metrics === 'off' || parseHostPort(values.metrics)],
-      ['--database', () => databaseUrl === undefined || readAddress(databaseUrl)],
-      ['--trusted-proxy', () => new TrustedProxies(values['trusted-proxy'] ?? [])],
-      ['--tls-cert', () => certFile === undefined || new X509Certificate(readSmallFileSync(certFile))],
-      ['--tls-key', () => keyFile === undefined || createPrivateKey(readSmallFileSync(keyFile))],
+export const serveCommand = (args: string[], io: CommandIo, faults: Faults = {}): Promise<number> =>
+  defineCommand({
+    name: 'serve',
+    about: 'Run the gateway. It reloads the configuration when it changes.',
+    usage: '--config SOURCE [options]',
+    options,
+    examples: [
+      'gatehouse serve --config config',
+      'gatehouse serve --config kubernetes:identity --listen 0.0.0.0:8443 --tls-cert tls.crt --tls-key tls.key',
     ],
+    describe: reasonOf,
+    run: (values) => serve(values, io, faults),
+  })(args, io)
+
+async function serve(values: Values<typeof options>, io: CommandIo, faults: Faults): Promise<number> {
+  const config = required(values.config, 'config')
+  const level = logLevels.find((known) => known === values['log-level'])
+  if (level === undefined) throw new WrongUsage(`--log-level must be one of ${logLevels.join(', ')}`)
+  const drainSeconds = Number(values['drain-seconds'])
+  if (!Number.isInteger(drainSeconds) || drainSeconds < 0) {
+    throw new WrongUsage('--drain-seconds must be a whole number')
+  }
+  const [certFile, keyFile] = [values['tls-cert'], values['tls-key']]
+  const databaseUrl = values.database ?? process.env['GATEHOUSE_DATABASE']
+  checkListenOptions(values, databaseUrl)
+  checkOptions(
+    {
+      'tls-cert': () => certFile === undefined || new X509Certificate(readSmallFileSync(certFile)),
+      'tls-key': () => keyFile === undefined || createPrivateKey(readSmallFileSync(keyFile)),
+    },
     reasonOf,
   )
-  if (wrongOption !== undefined) return wrong(wrongOption)
-  let limits: ReturnType<typeof readLimits>
-  try {
-    limits = readLimits(values)
-  } catch (error) {
-    return wrong(reasonOf(error))
-  }
+  const limits = readLimits(values)
   const listenUrl = `${certFile === undefined ? 'http' : 'https'}://${values.listen}`
 
   const environment = process.env
   const { log, accessLog, flush } = bufferedLog(level)
   try {
     const source = await openConfigurationSource({
-      config: values.config,
+      config,
       secretsFolder: values.secrets,
       kubeconfig: values.kubeconfig,
       environment,
@@ -202,31 +177,29 @@ export async function serveCommand(args: string[], io: CommandIo, faults: Faults
       listen: values.listen,
       metrics: values.metrics === 'off' ? undefined : values.metrics,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
-      trustedProxies: values['trusted-proxy'] ?? [],
+      trustedProxies: values['trusted-proxy'],
       ...limits,
       log,
       accessLog,
       faults,
     })
     io.stdout(`Listening on ${gateway.address}`)
-    io.stdout(clientAddressText(values['trusted-proxy'] ?? []))
+    io.stdout(clientAddressText(values['trusted-proxy']))
     if (gateway.webhookAddress !== undefined) io.stdout(`Injector webhook on ${gateway.webhookAddress}`)
     if (gateway.metricsAddress !== undefined) io.stdout(`Metrics on ${gateway.metricsAddress}/metrics`)
     const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)
-    if (!isKubernetes(values.config))
-      printWelcome(source.folder, { GATEHOUSE_URL: url, GATEHOUSE_DATA: values.data }, io)
+    if (!isKubernetes(config)) printWelcome(source.folder, { GATEHOUSE_URL: url, GATEHOUSE_DATA: values.data }, io)
     return await untilStopped(gateway, drainSeconds, io)
   } catch (error) {
     if (error instanceof ConfigurationRefused) for (const problem of error.problems) io.stderr(problem)
-    io.stderr(`gatehouse serve: ${reasonOf(error)}`)
-    return 1
+    throw error
   } finally {
     flush()
   }
 }
 
 /** Prints the `welcome.txt` of a configuration for the operator who starts it, with `#[NAME]` replaced. */
-function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
+export function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
   const file = join(configFolder, 'welcome.txt')
   let text: string
   try {
@@ -240,7 +213,7 @@ function printWelcome(configFolder: string, values: Readonly<Record<string, stri
 }
 
 /** Log lines are written in batches, at the latest after a second, and at the end. */
-function bufferedLog(level: LogLevel) {
+function bufferedLog(level: LogThreshold) {
   const destination = pino.destination({ sync: false })
   const lines = new LineBuffer(destination)
   const timer = setInterval(() => lines.flush(), 1000)

@@ -7,20 +7,21 @@ import { formatIssue, locateIssues } from '#config/located-issue.ts'
 import { readSchema } from '#config/schema-issues.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { Issues } from '#kernel/issues.ts'
-import { Scope } from '#kernel/scope.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
-import { fileProblem, messageOf, readArguments, terminalLine, wrongUsage } from '#server/commands/command-line.ts'
 import {
-  configUsage,
-  databaseUsage,
-  directoryUsage,
-  loadOnce,
-  openRuntime,
-  secretsUsage,
-} from '#server/commands/installation.ts'
-import { runKeyAction } from '#server/commands/keys.ts'
+  type CommandIo,
+  defineCommand,
+  fileProblem,
+  messageOf,
+  readPairs,
+  terminalLine,
+  type Values,
+  WrongUsage,
+} from '#server/commands/command-line.ts'
+import { openRuntime, withConfiguration } from '#server/commands/installation.ts'
+import { publishAction, publishOptions } from '#server/commands/keys.ts'
+import { configOption, directoryOptions, secretsOption } from '#server/commands/options.ts'
 import {
   decideToken,
   describeWorkload,
@@ -31,52 +32,40 @@ import {
   withoutClusters,
 } from '#server/explain-token.ts'
 
-const usage = `Explain, test and publish token endpoints.
+const testOptions = { ...configOption, ...directoryOptions, ...secretsOption } as const
 
-Usage:
-  gatehouse sts explain --config SOURCE [options] ENDPOINT
-  gatehouse sts test --config SOURCE [options] FILE
-  gatehouse sts publish --config SOURCE [--endpoint NAME] [options]
+const explainOptions = {
+  ...configOption,
+  token: { value: 'FILE', about: 'The token of the workload, which is verified and reviewed; - reads standard input' },
+  as: {
+    value: 'NAME=VALUE',
+    multiple: true,
+    about: `Attribute of the workload instead, without contacting a cluster; can be repeated:
+namespace, saname, cluster, pod-name, ...; for an OpenID Connect issuer: issuer, sub and claims`,
+  },
+  ...directoryOptions,
+  ...secretsOption,
+} as const
 
-Actions:
-  explain  Show whether a workload would get a token, and why; see "gatehouse sts explain --help"
-  test     Run policy tests; see "gatehouse sts test --help"
-  publish  Publish the documents of endpoints now and read them back. Exit code 1 if that fails
+const explainCommand = defineCommand({
+  name: 'sts explain',
+  about: 'Show whether a workload would get a token of an endpoint, and why. Nothing is signed or audited.',
+  usage: `--config SOURCE --token FILE [options] ENDPOINT
+--config SOURCE --as NAME=VALUE ... [options] ENDPOINT`,
+  arguments: ['ENDPOINT'],
+  options: explainOptions,
+  notes: 'Exit code: 0 if a token would be issued, 1 if it would be refused.',
+  examples: ['gatehouse sts explain --config config --as namespace=shop --as saname=cart aws'],
+  run: explain,
+})
 
-Options of publish:
-${configUsage}
-${databaseUsage}
-${secretsUsage}
-  --endpoint NAME          Only this endpoint
-  --json                   Print JSON`
-
-const explainUsage = `Show whether a workload would get a token of an endpoint, and why. Nothing is signed or audited.
-
-Usage:
-  gatehouse sts explain --config SOURCE --token FILE [options] ENDPOINT
-  gatehouse sts explain --config SOURCE --as NAME=VALUE ... [options] ENDPOINT
-
-Options:
-${configUsage}
-  --token FILE             The token of the workload, which is verified and reviewed; - reads standard input
-  --as NAME=VALUE          Attribute of the workload instead, without contacting a cluster; can be repeated:
-                           namespace, saname, cluster, pod-name, ...; for an OpenID Connect issuer: issuer, sub and claims
-${directoryUsage}
-${secretsUsage}
-
-Exit code: 0 if a token would be issued, 1 if it would be refused.`
-
-const testUsage = `Check that token endpoints decide as a file expects. No cluster is contacted and nothing is signed.
-
-Usage:
-  gatehouse sts test --config SOURCE [options] FILE
-
-Options:
-${configUsage}
-${directoryUsage}
-${secretsUsage}
-
-FILE lists workloads that get a token, and workloads that do not:
+const testCommand = defineCommand({
+  name: 'sts test',
+  about: 'Check that token endpoints decide as a file expects. No cluster is contacted and nothing is signed.',
+  usage: '--config SOURCE [options] FILE',
+  arguments: ['FILE'],
+  options: testOptions,
+  notes: `FILE lists workloads that get a token, and workloads that do not:
 
   tests:
     - endpoint: aws
@@ -85,104 +74,79 @@ FILE lists workloads that get a token, and workloads that do not:
       subject: k8s:shop:cart
       claims: { namespace: shop }
 
-Exit code: 0 if all tests pass, 1 if a test fails or the file is invalid.`
+Exit code: 0 if all tests pass, 1 if a test fails or the file is invalid.`,
+  examples: ['gatehouse sts test --config config policy-tests.yaml'],
+  run: testPolicy,
+})
 
-const testOptions = {
-  config: { type: 'string' },
-  data: { type: 'string' },
-  database: { type: 'string' },
-  secrets: { type: 'string' },
-} as const
-const explainOptions = { ...testOptions, token: { type: 'string' }, as: { type: 'string', multiple: true } } as const
-
-/** `publish` is the same as `gatehouse keys publish`. */
-export const stsCommand: RunCommand = (args, io) => {
-  if (args[0] === 'explain') return explain(args.slice(1), io)
-  if (args[0] === 'test') return testPolicy(args.slice(1), io)
-  return runKeyAction({ command: 'sts', names: ['publish'], known: ['explain', 'test', 'publish'], usage }, args, io)
-}
+export const stsCommand = defineCommand({
+  name: 'sts',
+  about: 'Explain, test and publish token endpoints.',
+  options: publishOptions,
+  actions: {
+    explain: {
+      usage: '--config SOURCE [options] ENDPOINT',
+      about: 'Show whether a workload would get a token, and why; see "gatehouse sts explain --help"',
+      command: explainCommand,
+    },
+    test: {
+      usage: '--config SOURCE [options] FILE',
+      about: 'Run policy tests; see "gatehouse sts test --help"',
+      command: testCommand,
+    },
+    publish: { ...publishAction, about: 'Publish the documents now and read them back; takes the options below' },
+  },
+  examples: ['gatehouse sts publish --config config --endpoint aws'],
+})
 
 const widest = 2000
 
-async function explain(args: string[], io: CommandIo): Promise<number> {
-  const read = readArguments(
-    args,
-    { command: 'sts explain', usage: explainUsage, options: explainOptions, positionals: 1, names: ['ENDPOINT'] },
-    io,
-  )
-  if ('exit' in read) return read.exit
-  const { values, positionals } = read
-  const [name = ''] = positionals
-  const wrong = (message: string): number => wrongUsage('sts explain', message, io)
-  if (values.config === undefined) return wrong('--config is required')
-  if (values.token !== undefined && values.as !== undefined) return wrong('--token and --as cannot be combined')
-  if (values.token === undefined && values.as === undefined) {
-    return wrong('--token FILE or --as NAME=VALUE is required, such as --as namespace=shop --as saname=cart')
-  }
-  let explained: ExplainedWorkload
-  try {
-    explained = readWorkload(values.token, values.as ?? [])
-  } catch (error) {
-    return wrong(messageOf(error))
-  }
-  const scope = new Scope()
-  try {
-    const { loaded, secrets } = await loadOnce({ config: values.config, secrets: values.secrets }, false, scope)
-    if (loaded.configuration === undefined) {
-      for (const issue of loaded.issues) io.stderr(formatIssue(issue))
-      return 1
-    }
+function explain(
+  values: Values<typeof explainOptions>,
+  [name = '']: readonly string[],
+  io: CommandIo,
+): Promise<number> {
+  const explained = readWorkload(values)
+  return withConfiguration(values, io, async (loaded) => {
     const { stsEndpoints } = loaded.configuration
-    const names = stsEndpoints.map(({ endpoint }) => endpoint.name)
     const config = stsEndpoints.find(({ endpoint }) => endpoint.name === name)
-    if (config === undefined) return wrong(unknownEndpoint(name, names))
-    const { configuration } = loaded
-    const used = explained.kind === 'described' ? withoutClusters(configuration) : configuration
-    if (explained.kind === 'described') {
-      try {
-        describeWorkload(explained.attributes, config.endpoint)
-      } catch (error) {
-        return wrong(`--as: ${messageOf(error)}`)
-      }
-    }
-    const { tokens, rules } = await openRuntime(used, secrets, values, scope)
+    if (config === undefined) throw new WrongUsage(unknownEndpoint(name, stsEndpoints))
+    const isDescribed = explained.kind === 'described'
+    if (isDescribed) checkDescription(explained.attributes, config)
+    const configuration = isDescribed ? withoutClusters(loaded.configuration) : loaded.configuration
+    const { tokens, rules } = await openRuntime({ ...loaded, configuration }, values)
     if (tokens === undefined) throw new Error('there is no token service')
     const { allowed, lines } = await explainToken(tokens, rules, config, explained)
     for (const line of lines) io.stdout(terminalLine(line, widest))
     return allowed ? 0 : 1
+  })
+}
+
+function checkDescription(attributes: ReadonlyMap<string, readonly string[]>, { endpoint }: StsEndpointConfig): void {
+  try {
+    describeWorkload(attributes, endpoint)
   } catch (error) {
-    io.stderr(`gatehouse sts explain: ${messageOf(error)}`)
-    return 1
-  } finally {
-    await scope.close()
+    throw new WrongUsage(`--as: ${messageOf(error)}`)
   }
 }
 
-function unknownEndpoint(name: string, known: readonly string[]): string {
+function unknownEndpoint(name: string, endpoints: readonly StsEndpointConfig[]): string {
+  const known = endpoints.map(({ endpoint }) => endpoint.name)
   const others = known.length === 0 ? 'no token endpoints are configured' : `the endpoints are ${known.join(', ')}`
   return `no token endpoint "${name}"${suggestion(name, known)}; ${others}`
 }
 
-function readToken(file: string): string {
+function readWorkload({ token, as }: Values<typeof explainOptions>): ExplainedWorkload {
+  if (token !== undefined && as.length > 0) throw new WrongUsage('--token and --as cannot be combined')
+  if (token === undefined && as.length === 0) {
+    throw new WrongUsage('--token FILE or --as NAME=VALUE is required, such as --as namespace=shop --as saname=cart')
+  }
+  if (token === undefined) return { kind: 'described', attributes: readPairs('as', as) }
   try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8')
+    return { kind: 'token', token: readFileSync(token === '-' ? 0 : token, 'utf8') }
   } catch (error) {
-    throw new Error(`--token: ${fileProblem(file, error)}`)
+    throw new WrongUsage(`--token: ${fileProblem(token, error)}`)
   }
-}
-
-function readWorkload(tokenFile: string | undefined, given: readonly string[]): ExplainedWorkload {
-  if (tokenFile !== undefined) {
-    return { kind: 'token', token: readToken(tokenFile) }
-  }
-  const attributes = new Map<string, string[]>()
-  for (const pair of given) {
-    const equals = pair.indexOf('=')
-    if (equals < 1) throw new Error(`--as takes NAME=VALUE, not "${pair}"`)
-    const name = pair.slice(0, equals)
-    attributes.set(name, [...(attributes.get(name) ?? []), pair.slice(equals + 1)])
-  }
-  return { kind: 'described', attributes }
 }
 
 const mostBytes = 4 << 20
@@ -207,23 +171,12 @@ interface PolicyTest {
   readonly workload: Workload
 }
 
-async function testPolicy(args: string[], io: CommandIo): Promise<number> {
-  const read = readArguments(
-    args,
-    { command: 'sts test', usage: testUsage, options: testOptions, positionals: 1, names: ['FILE'] },
-    io,
-  )
-  if ('exit' in read) return read.exit
-  const { values, positionals } = read
-  const [file = ''] = positionals
-  if (values.config === undefined) return wrongUsage('sts test', '--config is required', io)
-  const scope = new Scope()
-  try {
-    const { loaded, secrets } = await loadOnce({ config: values.config, secrets: values.secrets }, false, scope)
-    if (loaded.configuration === undefined) {
-      for (const issue of loaded.issues) io.stderr(formatIssue(issue))
-      return 1
-    }
+function testPolicy(
+  values: Values<typeof testOptions>,
+  [file = '']: readonly string[],
+  io: CommandIo,
+): Promise<number> {
+  return withConfiguration(values, io, async (loaded) => {
     const issues = new Issues()
     const tests = readTests(file, loaded.configuration.stsEndpoints, issues)
     if (!issues.ok) {
@@ -231,7 +184,7 @@ async function testPolicy(args: string[], io: CommandIo): Promise<number> {
       return 1
     }
     const configuration = withoutClusters(loaded.configuration)
-    const { tokens, rules } = await openRuntime(configuration, secrets, values, scope)
+    const { tokens, rules } = await openRuntime({ ...loaded, configuration }, values)
     if (tokens === undefined) throw new Error('there is no token service')
     let failed = 0
     for (const test of tests) {
@@ -243,12 +196,7 @@ async function testPolicy(args: string[], io: CommandIo): Promise<number> {
     }
     io.stdout(`${tests.length} test${tests.length === 1 ? '' : 's'}: ${tests.length - failed} passed, ${failed} failed`)
     return failed === 0 ? 0 : 1
-  } catch (error) {
-    io.stderr(`gatehouse sts test: ${messageOf(error)}`)
-    return 1
-  } finally {
-    await scope.close()
-  }
+  })
 }
 
 function readTestFile(file: string): string {
@@ -293,8 +241,7 @@ function readTest(
   }
   const config = endpoints.find(({ endpoint }) => endpoint.name === spec.endpoint)
   if (config === undefined) {
-    const names = endpoints.map(({ endpoint }) => endpoint.name)
-    issues.error([...path, 'endpoint'], unknownEndpoint(spec.endpoint, names))
+    issues.error([...path, 'endpoint'], unknownEndpoint(spec.endpoint, endpoints))
     return []
   }
   const given = new Map(

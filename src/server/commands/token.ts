@@ -4,62 +4,63 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createKeySource, type SigningKey } from '#engine/keys/key-source.ts'
 import { systemClock } from '#kernel/clock.ts'
-import { isForbiddenKey } from '#kernel/json.ts'
 import { signToken, type TokenContent } from '#protocols/jwt/signing.ts'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
-import { readArguments, runAction, wrongUsage } from '#server/commands/command-line.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
+import {
+  defineCommand,
+  readPairs,
+  required,
+  type Values,
+  WrongUsage,
+  wholeNumber,
+} from '#server/commands/command-line.ts'
 import { closeToOthers } from '#server/commands/installation.ts'
-
-const usage = `Create a token for development, signed with the key that filters.DevelopmentIssuer publishes, or a fixed token that
-is signed with a private key of your own.
-
-Usage:
-  gatehouse token mint --subject NAME [options]
-
-Options:
-  --subject NAME      The caller, claim "sub"
-  --data DIR          Data folder of the gateway (default .gatehouse)
-  --issuer URL        Claim "iss" (default http://127.0.0.1:8080/dev-issuer)
-  --audience NAME     Claim "aud" (default gatehouse)
-  --claim NAME=VALUE  Another claim; can be repeated, also with the same name for a list
-  --ttl SECONDS       Lifetime of the token (default 3600)
-  --key NAME          Signing key in the data folder (default development-issuer)
-  --key-file FILE     RSA private key, PEM, whose public key is the validationKey of the chain`
+import { databaseOptions } from '#server/commands/options.ts'
 
 const options = {
-  data: { type: 'string', default: '.gatehouse' },
-  issuer: { type: 'string', default: 'http://127.0.0.1:8080/dev-issuer' },
-  audience: { type: 'string', default: 'gatehouse' },
-  subject: { type: 'string' },
-  claim: { type: 'string', multiple: true },
-  ttl: { type: 'string', default: '3600' },
-  key: { type: 'string', default: 'development-issuer' },
-  'key-file': { type: 'string' },
+  subject: { value: 'NAME', about: 'The caller, claim "sub"' },
+  data: databaseOptions.data,
+  issuer: { value: 'URL', default: 'http://127.0.0.1:8080/dev-issuer', about: 'Claim "iss"' },
+  audience: { value: 'NAME', default: 'gatehouse', about: 'Claim "aud"' },
+  claim: {
+    value: 'NAME=VALUE',
+    multiple: true,
+    about: 'Another claim; can be repeated, also with the same name for a list',
+  },
+  ttl: { value: 'SECONDS', default: '3600', about: 'Lifetime of the token' },
+  key: { value: 'NAME', default: 'development-issuer', about: 'Signing key in the data folder' },
+  'key-file': { value: 'FILE', about: 'RSA private key, PEM, whose public key is the validationKey of the chain' },
 } as const
+
+export const tokenCommand = defineCommand({
+  name: 'token',
+  about: 'Create tokens for development.',
+  options,
+  actions: {
+    mint: {
+      usage: '--subject NAME [options]',
+      about: `Print a token signed with the key that filters.DevelopmentIssuer publishes, or a fixed token that is
+signed with a private key of your own`,
+      run: mint,
+    },
+  },
+  examples: ['gatehouse token mint --subject ada --claim groups=admins'],
+})
 
 const longestLifetime = 366 * 24 * 3600
 const registered = ['iss', 'aud', 'sub', 'iat', 'nbf', 'exp']
 
-export const tokenCommand: RunCommand = async (args, io) => {
-  const read = readArguments(args, { command: 'token', usage, options, positionals: 1, names: ['mint'] }, io)
-  if ('exit' in read) return read.exit
-  const { data, issuer, audience, subject, claim, ttl, key } = read.values
-  const wrong = (message: string): number => wrongUsage('token', message, io)
-  if (read.positionals[0] !== 'mint') return wrong(`unknown action "${read.positionals[0]}"`)
-  if (subject === undefined || subject === '') return wrong('--subject is required')
-  const lifetimeSeconds = /^\d{1,9}$/.test(ttl) ? Number(ttl) : 0
-  if (lifetimeSeconds < 1 || lifetimeSeconds > longestLifetime) {
-    return wrong(`--ttl must be a number of seconds from 1 to ${longestLifetime}`)
+async function mint(values: Values<typeof options>, _: readonly string[], io: CommandIo): Promise<void> {
+  const { data, issuer, audience, key, 'key-file': keyFile } = values
+  const subject = required(values.subject || undefined, 'subject')
+  const lifetimeSeconds = wholeNumber(values.ttl, 1, longestLifetime)
+  if (lifetimeSeconds === undefined) {
+    throw new WrongUsage(`--ttl must be a number of seconds from 1 to ${longestLifetime}`)
   }
-  const claims = readClaims(claim ?? [])
-  if (typeof claims === 'string') return wrong(claims)
-  return runAction('token', io, async () => {
-    const content: TokenContent = { issuer, audience, subject, claims, lifetimeSeconds }
-    const pair =
-      read.values['key-file'] === undefined ? await ownKey(data, key, io) : await keyInFile(read.values['key-file'])
-    io.stdout(await signToken(content, pair, systemClock))
-    return 0
-  })
+  const claims = readClaims(values.claim)
+  const content: TokenContent = { issuer, audience, subject, claims, lifetimeSeconds }
+  const pair = keyFile === undefined ? await ownKey(data, key, io) : await keyInFile(keyFile)
+  io.stdout(await signToken(content, pair, systemClock))
 }
 
 async function ownKey(data: string, key: string, io: CommandIo): Promise<SigningKey> {
@@ -86,18 +87,13 @@ async function keyInFile(file: string): Promise<SigningKey> {
   return { privateKey, publicKey: createPublicKey(privateKey) }
 }
 
-/** The claims, or what is wrong with them. */
-function readClaims(texts: readonly string[]): Map<string, string | string[]> | string {
+function readClaims(texts: readonly string[]): Map<string, string | string[]> {
   const claims = new Map<string, string | string[]>()
-  for (const text of texts) {
-    const end = text.indexOf('=')
-    const name = text.slice(0, Math.max(end, 0))
-    if (name === '' || isForbiddenKey(name)) return `--claim must be NAME=VALUE, not "${text}"`
-    if (registered.includes(name))
-      return `--claim cannot set "${name}"; use its option, or leave it out: it is computed`
-    const value = text.slice(end + 1)
-    const before = claims.get(name)
-    claims.set(name, before === undefined ? value : [before, value].flat())
+  for (const [name, values] of readPairs('claim', texts)) {
+    if (registered.includes(name)) {
+      throw new WrongUsage(`--claim cannot set "${name}"; use its option, or leave it out: it is computed`)
+    }
+    claims.set(name, values.length === 1 ? (values[0] ?? '') : values)
   }
   return claims
 }

@@ -5,13 +5,11 @@ import type { InvitationForm } from '#sdk/filter/filter.ts'
 import type { InvitationRecord } from '#sdk/filter/registrations.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
-import { operatorName, terminalLine, terminalWidth } from '#server/commands/command-line.ts'
+import { listItems, operatorName, printLines } from '#server/commands/command-line.ts'
 import type { Storage } from '#storage/open.ts'
 
-export const invitationWords: readonly string[] = ['invite', 'invitations', 'resend-invitation', 'revoke-invitation']
-
 export interface InvitationAction {
-  readonly word: string
+  readonly word: 'invite' | 'invitations' | 'resend-invitation' | 'revoke-invitation'
   /** The mail address for `invite`, the invitation's id for others. */
   readonly argument: string
   readonly application: string | undefined
@@ -23,8 +21,6 @@ interface NamedForm {
   readonly application: string
   readonly form: InvitationForm
 }
-
-const pageSize = 200
 
 /** Creates, lists, resends or revokes invitations; the gateway sends the mails when it runs. */
 export async function runInvitationAction(
@@ -38,12 +34,7 @@ export async function runInvitationAction(
   const invitations = new Invitations({ store, clock: systemClock })
   const actor = { by: operatorName(action.by) }
   const print = (one: InvitationRecord): void =>
-    io.stdout(
-      terminalLine(
-        `${one.id}  ${one.state}  ${one.email}  until ${one.expires.toISOString()}  by ${one.invitedBy}`,
-        terminalWidth(),
-      ),
-    )
+    printLines([`${one.id}  ${one.state}  ${one.email}  until ${one.expires.toISOString()}  by ${one.invitedBy}`], io)
   switch (action.word) {
     case 'invite': {
       const attributes = singleValues(action.attributes)
@@ -55,13 +46,12 @@ export async function runInvitationAction(
       return print(await withPublicText(invitations.resend(name, action.argument, form.mail, actor)))
     case 'revoke-invitation':
       return print(await withPublicText(invitations.revoke(name, action.argument, actor)))
-    default: {
-      let after: string | undefined
-      do {
-        const page = await invitations.list(name, pageSize, after)
-        for (const one of page.invitations) print(one)
-        after = page.next
-      } while (after !== undefined)
+    case 'invitations': {
+      const read = async (limit: number, after: string | undefined) => {
+        const page = await invitations.list(name, limit, after)
+        return { items: page.invitations, next: page.next }
+      }
+      for await (const one of listItems(read)) print(one)
     }
   }
 }

@@ -1,7 +1,6 @@
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { formatIssue } from '#config/located-issue.ts'
 import type { AuditEntry } from '#domain/audit.ts'
 import type { EndedSession } from '#domain/session.ts'
 import { insertIdentity } from '#engine/directory/virtual-directory.ts'
@@ -14,220 +13,197 @@ import type { UserChange } from '#identity/user-directory.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import { isForbiddenKey } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { Scope } from '#kernel/scope.ts'
-import { keepsPeople, type NewPerson, type PeopleInsert } from '#sdk/directory/directory-insert.ts'
+import { keepsPeople, type PeopleInsert } from '#sdk/directory/directory-insert.ts'
 import type { Configuration, InsertConfig } from '#sdk/module/configuration.ts'
 import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
 import {
+  defineCommand,
+  listItems,
   messageOf,
   operatorName,
-  readArguments,
-  required,
-  runAction,
-  terminalLine,
-  terminalWidth,
-  unknownAction,
+  printLines,
+  readPairs,
+  type Values,
   WrongUsage,
 } from '#server/commands/command-line.ts'
-import { configUsage, databaseOptions, databaseUsage, loadOnce, withDatabase } from '#server/commands/installation.ts'
-import { invitationWords, runInvitationAction } from '#server/commands/user-invitations.ts'
+import { withConfiguration, withDatabase } from '#server/commands/installation.ts'
+import { configOption, databaseOptions } from '#server/commands/options.ts'
+import { type InvitationAction, runInvitationAction } from '#server/commands/user-invitations.ts'
 import type { Storage } from '#storage/open.ts'
-import type { ChangeClaim } from '#storage/password-change-store.ts'
-
-const usage = `Manage users of the embedded directory, invitations and second factors. All changes are in the audit.
-
-Usage:
-  gatehouse user add LOGIN --config SOURCE [options]
-  gatehouse user passwd LOGIN --config SOURCE [options]
-  gatehouse user remove LOGIN --config SOURCE [options]
-  gatehouse user list --config SOURCE [options]
-  gatehouse user invite EMAIL --config SOURCE [options]
-  gatehouse user invitations --config SOURCE [options]
-  gatehouse user resend-invitation ID --config SOURCE [options]
-  gatehouse user revoke-invitation ID --config SOURCE [options]
-  gatehouse user reset-factors DN [options]
-
-Actions:
-  add                Add a user
-  passwd             Set the password of a user and end their sessions
-  remove             Remove a user and end their sessions
-  list               List users, and whether they have a password
-  invite             Invite someone to a registration form; the gateway sends the mail
-  invitations        List invitations
-  resend-invitation  Send an invitation again, with a new link
-  revoke-invitation  Revoke an invitation
-  reset-factors      Remove the second factors and recovery codes of a user
-
-Options:
-${configUsage}
-${databaseUsage}
-  --insert NAME            DirectoryInsert of class directory.Database, if there are several
-  --attribute NAME=VALUE   add, invite: an attribute; can be repeated
-  --group NAME             add: a group, created if it does not exist; can be repeated
-  --no-password            add: do not set a password
-  --application NAME       Application with the registration form, if there are several
-  --by NAME                Name of the operator, for the audit (default the system user)
-
-add and passwd read the password from the terminal, or from the first line of standard input.`
 
 const options = {
+  ...configOption,
   ...databaseOptions,
-  config: { type: 'string' },
-  insert: { type: 'string' },
-  application: { type: 'string' },
-  attribute: { type: 'string', multiple: true },
-  group: { type: 'string', multiple: true },
-  'no-password': { type: 'boolean' },
-  by: { type: 'string' },
+  insert: { value: 'NAME', about: 'DirectoryInsert of class directory.Database, if there are several' },
+  attribute: { value: 'NAME=VALUE', multiple: true, about: 'add, invite: an attribute; can be repeated' },
+  group: { value: 'NAME', multiple: true, about: 'add: a group, created if it does not exist; can be repeated' },
+  'no-password': { about: 'add: do not set a password' },
+  application: { value: 'NAME', about: 'Application with the registration form, if there are several' },
+  by: { value: 'NAME', about: 'Name of the operator, for the audit (default the system user)' },
 } as const
+type UserValues = Values<typeof options>
 
 const embedded = 'directory.Database'
-const pageSize = 200
 /** Time to write a password; after that, the outcome is unknown. */
 const leaseMillis = 120_000
 
-const read = (args: string[], io: CommandIo) =>
-  readArguments(
-    args,
-    { command: 'user', usage, options, positionals: args[0] === 'list' || args[0] === 'invitations' ? 1 : 2 },
-    io,
-  )
-type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
-
-/** Changes the users of an insert and returns the changes for the audit. Calls `begun` before it replaces a password. */
-type Action = (people: PeopleInsert, io: CommandIo, begun: () => Promise<void>) => Promise<readonly UserChange[]>
-
 /** Reads passwords from the given input. */
-export const userCommandReading =
-  (input: PasswordInput): RunCommand =>
-  async (args, io) => {
-    const given = read(args, io)
-    if ('exit' in given) return given.exit
-    const { values, positionals } = given
-    const [word = '', argument = ''] = positionals
-    const run = async (): Promise<number> => {
-      if (invitationWords.includes(word)) return invite(word, argument, values, io)
-      if (word === 'reset-factors') {
-        await withDatabase(values, (storage) => resetFactors(argument, operatorName(values.by), storage, io))
-        return 0
-      }
-      return change(word, argument, values, readAction(word, argument, values, input), io)
-    }
-    return runAction('user', io, run, describe)
-  }
-
-async function change(word: string, login: string, values: Values, action: Action, io: CommandIo): Promise<number> {
-  const configuration = await load(required(values.config, 'config'), io)
-  if (configuration === undefined) return 1
-  const config = chooseInsert(configuration, values.insert)
-  const work = async (storage: Storage): Promise<void> => {
-    const people = await openPeople(config, storage)
-    try {
-      const by = { requestor: operatorName(values.by), workflow: { id: newId(), name: `gatehouse user ${word}` } }
-      const cause = { login, target: config.name, by }
-      // A user whose password changed, or who is removed, must log in again.
-      const ended = word === 'passwd' || word === 'remove' ? await identityOf(login, people, config) : undefined
-      if (word === 'passwd' && ended !== undefined) {
-        return await replacePassword((begun) => action(people, io, begun), ended, cause, storage)
-      }
-      const rows = rowsOf(await action(people, io, async () => {}), cause, storage)
-      if (rows.length > 0) await storage.audit.append(rows)
-      if (ended !== undefined) await storage.sessions.deleteOfOwner(ended)
-    } finally {
-      await people.close?.()
-    }
-  }
-  await withDatabase(values, work, word === 'add' ? 'create' : 'refuse')
-  return 0
-}
-
-async function invite(word: string, argument: string, values: Values, io: CommandIo): Promise<number> {
-  const config = required(values.config, 'config')
-  const attributes = readAttributes(values.attribute ?? [])
-  const configuration = await load(config, io)
-  if (configuration === undefined) return 1
-  const { application, by } = values
-  const action = { word, argument, application, by, attributes }
-  await withDatabase(values, (storage) => runInvitationAction(action, configuration, storage, io))
-  return 0
-}
+export const userCommandReading = (input: PasswordInput): RunCommand =>
+  defineCommand({
+    name: 'user',
+    about: 'Manage users of the embedded directory, invitations and second factors. All changes are in the audit.',
+    options,
+    actions: {
+      add: {
+        usage: 'LOGIN --config SOURCE [options]',
+        arguments: ['LOGIN'],
+        about: 'Add a user',
+        run: (values, [login = ''], io) => add(values, login, input, io),
+      },
+      passwd: {
+        usage: 'LOGIN --config SOURCE [options]',
+        arguments: ['LOGIN'],
+        about: 'Set the password of a user and end their sessions',
+        run: (values, [login = ''], io) => setPassword(values, login, input, io),
+      },
+      remove: {
+        usage: 'LOGIN --config SOURCE [options]',
+        arguments: ['LOGIN'],
+        about: 'Remove a user and end their sessions',
+        run: remove,
+      },
+      list: { usage: '--config SOURCE [options]', about: 'List users, and whether they have a password', run: list },
+      invite: {
+        usage: 'EMAIL --config SOURCE [options]',
+        arguments: ['EMAIL'],
+        about: 'Invite someone to a registration form; the gateway sends the mail',
+        run: invitationAction('invite'),
+      },
+      invitations: {
+        usage: '--config SOURCE [options]',
+        about: 'List invitations',
+        run: invitationAction('invitations'),
+      },
+      'resend-invitation': {
+        usage: 'ID --config SOURCE [options]',
+        arguments: ['ID'],
+        about: 'Send an invitation again, with a new link',
+        run: invitationAction('resend-invitation'),
+      },
+      'revoke-invitation': {
+        usage: 'ID --config SOURCE [options]',
+        arguments: ['ID'],
+        about: 'Revoke an invitation',
+        run: invitationAction('revoke-invitation'),
+      },
+      'reset-factors': {
+        usage: 'DN [options]',
+        arguments: ['DN'],
+        about: 'Remove the second factors and recovery codes of a user',
+        run: (values, [dn = ''], io) =>
+          withDatabase(values, (storage) => resetFactors(dn, operatorName(values.by), storage, io)),
+      },
+    },
+    notes: 'add and passwd read the password from the terminal, or from the first line of standard input.',
+    examples: [
+      'gatehouse user add ada --config config --attribute mail=ada@example.com --group admins',
+      'gatehouse user invite grace@example.com --config config',
+    ],
+    describe,
+  })
 
 export const userCommand: RunCommand = (args, io) => userCommandReading(process.stdin)(args, io)
+
+function add(values: UserValues, login: string, input: PasswordInput, io: CommandIo): Promise<number> {
+  const attributes = readPairs('attribute', values.attribute)
+  return withPeople(values, 'add', login, io, async ({ people, cause, storage }) => {
+    const password = values['no-password'] ? undefined : await readPassword(input, io.stderr)
+    await auditChanges(await people.addPerson({ login, attributes, groups: values.group, password }), cause, storage)
+  })
+}
+
+/** A user whose password changed must log in again. */
+function setPassword(values: UserValues, login: string, input: PasswordInput, io: CommandIo): Promise<number> {
+  return withPeople(values, 'passwd', login, io, async ({ people, cause, storage, config }) => {
+    const owner = await identityOf(login, people, config)
+    const password = await readPassword(input, io.stderr)
+    const write = (): Promise<readonly UserChange[]> => people.setPassword(login, password)
+    if (owner === undefined) await auditChanges(await write(), cause, storage)
+    else await replacePassword(write, owner, cause, storage)
+  })
+}
+
+/** A user who is removed is also logged out. */
+function remove(values: UserValues, [login = '']: readonly string[], io: CommandIo): Promise<number> {
+  return withPeople(values, 'remove', login, io, async ({ people, cause, storage, config }) => {
+    const owner = await identityOf(login, people, config)
+    const changes = await people.removePerson(login)
+    if (changes.length === 0) throw new Error(`there is no user with the login "${login}"`)
+    await auditChanges(changes, cause, storage)
+    if (owner !== undefined) await storage.sessions.deleteOfOwner(owner)
+  })
+}
+
+function list(values: UserValues, _: readonly string[], io: CommandIo): Promise<number> {
+  return withPeople(values, 'list', '', io, async ({ people }) => {
+    const read = async (limit: number, after: string | undefined) => {
+      const page = await people.listPeople(limit, after)
+      return { items: page.people, next: page.next }
+    }
+    for await (const { login, entry, hasPassword } of listItems(read)) {
+      printLines([`${login}  ${hasPassword ? 'password' : 'no password'}  ${entry.dn}`], io)
+    }
+  })
+}
+
+function invitationAction(word: InvitationAction['word']) {
+  return (values: UserValues, [argument = '']: readonly string[], io: CommandIo): Promise<number> => {
+    const { application, by } = values
+    const action = { word, argument, application, by, attributes: readPairs('attribute', values.attribute) }
+    return withConfiguration(values, io, async ({ configuration }) => {
+      await withDatabase(values, (storage) => runInvitationAction(action, configuration, storage, io))
+      return 0
+    })
+  }
+}
+
+interface OpenPeople {
+  readonly people: PeopleInsert
+  readonly config: InsertConfig
+  readonly storage: Storage
+  readonly cause: Cause
+}
+
+/** Opens the insert that has the users. Only `add` creates a database. */
+function withPeople(
+  values: UserValues,
+  word: string,
+  login: string,
+  io: CommandIo,
+  work: (open: OpenPeople) => Promise<void>,
+): Promise<number> {
+  return withConfiguration(values, io, async ({ configuration }) => {
+    const config = chooseInsert(configuration, values.insert)
+    const by = { requestor: operatorName(values.by), workflow: { id: newId(), name: `gatehouse user ${word}` } }
+    const run = async (storage: Storage): Promise<void> => {
+      const people = await openPeople(config, storage)
+      try {
+        await work({ people, config, storage, cause: { login, target: config.name, by } })
+      } finally {
+        await people.close?.()
+      }
+    }
+    await withDatabase(values, run, word === 'add' ? 'create' : 'refuse')
+    return 0
+  })
+}
 
 /** Undefined if the insert has no such user. */
 async function identityOf(login: string, people: PeopleInsert, config: InsertConfig): Promise<Identity | undefined> {
   const filter = { kind: 'equal', attribute: 'uid', value: login } as const
   const { entries } = await people.search({ base: config.suffix, scope: 'sub', filter, limit: 1 })
   return entries[0] && insertIdentity(config.name, entries[0])
-}
-
-/** Checks the options before anything is opened or read. */
-function readAction(word: string, login: string, values: Values, input: PasswordInput): Action {
-  const password = (io: CommandIo): Promise<string> => readPassword(input, io.stderr)
-  switch (word) {
-    case 'add': {
-      const person = { login, attributes: readAttributes(values.attribute ?? []), groups: values.group ?? [] }
-      return async (people, io) => {
-        const added: NewPerson = {
-          ...person,
-          password: values['no-password'] === true ? undefined : await password(io),
-        }
-        return people.addPerson(added)
-      }
-    }
-    case 'passwd':
-      return async (people, io, begun) => {
-        const written = await password(io)
-        await begun()
-        return people.setPassword(login, written)
-      }
-    case 'remove':
-      return async (people) => {
-        const changes = await people.removePerson(login)
-        if (changes.length === 0) throw new Error(`there is no user with the login "${login}"`)
-        return changes
-      }
-    case 'list':
-      return list
-    default:
-      return unknownAction(word, ['add', 'passwd', 'remove', 'list', ...invitationWords, 'reset-factors'])
-  }
-}
-
-async function list(people: PeopleInsert, io: CommandIo): Promise<readonly UserChange[]> {
-  let after: string | undefined
-  do {
-    const page = await people.listPeople(pageSize, after)
-    for (const { login, entry, hasPassword } of page.people) {
-      io.stdout(terminalLine(`${login}  ${hasPassword ? 'password' : 'no password'}  ${entry.dn}`, terminalWidth()))
-    }
-    after = page.next
-  } while (after !== undefined)
-  return []
-}
-
-function readAttributes(texts: readonly string[]): Map<string, string[]> {
-  const attributes = new Map<string, string[]>()
-  for (const text of texts) {
-    const end = text.indexOf('=')
-    const name = text.slice(0, Math.max(end, 0))
-    if (name === '' || isForbiddenKey(name)) throw new WrongUsage(`--attribute must be NAME=VALUE, not "${text}"`)
-    attributes.set(name, [...(attributes.get(name) ?? []), text.slice(end + 1)])
-  }
-  return attributes
-}
-
-async function load(config: string, io: CommandIo): Promise<Configuration | undefined> {
-  const scope = new Scope()
-  try {
-    const { configuration, issues } = (await loadOnce({ config }, false, scope)).loaded
-    if (configuration === undefined) for (const issue of issues) io.stderr(formatIssue(issue))
-    return configuration
-  } finally {
-    await scope.close()
-  }
 }
 
 function chooseInsert({ inserts }: Configuration, name: string | undefined): InsertConfig {
@@ -274,30 +250,31 @@ function rowsOf(
   return new AuditTrail(by, audit).rowsOf({ time: systemClock(), subject: login, target }, changes)
 }
 
+async function auditChanges(changes: readonly UserChange[], cause: Cause, storage: Storage): Promise<void> {
+  const rows = rowsOf(changes, cause, storage)
+  if (rows.length > 0) await storage.audit.append(rows)
+}
+
 /**
  * Ends the user's sessions and voids reset links and known devices with the commit that reports the change. If this process
  * dies after the write, the gateway ends the sessions.
  */
 async function replacePassword(
-  write: (begun: () => Promise<void>) => Promise<readonly UserChange[]>,
+  write: () => Promise<readonly UserChange[]>,
   owner: Identity,
   cause: Cause,
   storage: Storage,
 ): Promise<void> {
   const store = storage.passwordChanges
-  let claim: ChangeClaim | undefined
+  const claim = await store.begin({ id: newId(), form: '', owner, data: { login: cause.login } }, leaseMillis)
   let changes: readonly UserChange[]
   try {
-    changes = await write(async () => {
-      claim = await store.begin({ id: newId(), form: '', owner, data: { login: cause.login } }, leaseMillis)
-    })
+    changes = await write()
   } catch (error) {
     // Otherwise it is unknown whether the password was written.
-    if (claim !== undefined && error instanceof GatewayError && error.isRefusal)
-      await store.release(claim, { audit: [] })
+    if (error instanceof GatewayError && error.isRefusal) await store.release(claim, { audit: [] })
     throw error
   }
-  if (claim === undefined) throw new GatewayError('INTERNAL', 'a password was replaced without a note')
   const ending = {
     owners: [owner],
     logins: [],
@@ -313,7 +290,7 @@ function describe(error: unknown): string {
 }
 
 /** Works for users of any directory. Throws an Error for an invalid DN, and for a DN without second factors. */
-export async function resetFactors(
+async function resetFactors(
   written: string,
   requestor: string,
   { secondFactors }: Pick<Storage, 'secondFactors'>,
@@ -340,7 +317,7 @@ export async function resetFactors(
 }
 
 /** The source of a password. */
-export type PasswordInput = NodeJS.ReadableStream & { readonly isTTY?: boolean }
+type PasswordInput = NodeJS.ReadableStream & { readonly isTTY?: boolean }
 
 /** Longer than any valid password. */
 const maxBytes = 4096

@@ -11,142 +11,125 @@ import {
 import { RunInterventions } from '#engine/workflow/interventions.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { CommandIo, RunCommand } from '#server/commands/command-line.ts'
+import type { CommandIo } from '#server/commands/command-line.ts'
 import {
+  defineCommand,
+  listItems,
   maxLimit,
   messageOf,
   operatorName,
-  readArguments,
+  printLines,
   readLimit,
-  runAction,
-  terminalLine,
-  terminalWidth,
-  unknownAction,
+  type Values,
   WrongUsage,
   wholeNumber,
 } from '#server/commands/command-line.ts'
-import { databaseOptions, databaseUsage, withDatabase } from '#server/commands/installation.ts'
+import { withDatabase } from '#server/commands/installation.ts'
+import { databaseOptions } from '#server/commands/options.ts'
 import type { Storage } from '#storage/open.ts'
-
-const usage = `List workflow runs, and retry, skip or cancel them. A running gateway continues a run within seconds.
-
-Usage:
-  gatehouse workflow list [options]
-  gatehouse workflow show ID [options]
-  gatehouse workflow retry ID [--reason TEXT] [options]
-  gatehouse workflow skip ID --reason TEXT [options]
-  gatehouse workflow cancel ID --reason TEXT [options]
-
-Actions:
-  list    List stored runs, latest first
-  show    Show a run, its timeline and its approvals
-  retry   Retry the failed task of an incident
-  skip    Continue after the failed task of an incident, as if it had succeeded
-  cancel  End a run before its next task
-
-Options:
-${databaseUsage}
-  --state STATE            list: ready, running, waiting, incident, completed, failed or cancelled; can be repeated
-  --name NAME              list: only runs of this workflow
-  --subject LOGIN          list: only runs about this user
-  --requestor LOGIN        list: only runs that this user requested
-  --limit N                list: number of runs (default 50)
-  --json                   list, show: print JSON, one object per line
-  --reason TEXT            retry, skip, cancel: reason, for the audit
-  --fence N                retry, skip, cancel: only if "show" still prints this number
-  --by NAME                retry, skip, cancel: name of the operator, for the audit (default the system user)`
 
 const options = {
   ...databaseOptions,
-  state: { type: 'string', multiple: true },
-  name: { type: 'string' },
-  subject: { type: 'string' },
-  requestor: { type: 'string' },
-  limit: { type: 'string', default: '50' },
-  json: { type: 'boolean' },
-  reason: { type: 'string' },
-  fence: { type: 'string' },
-  by: { type: 'string' },
+  state: { value: 'STATE', multiple: true, about: `list: ${runStates.join(', ')}; can be repeated` },
+  name: { value: 'NAME', about: 'list: only runs of this workflow' },
+  subject: { value: 'LOGIN', about: 'list: only runs about this user' },
+  requestor: { value: 'LOGIN', about: 'list: only runs that this user requested' },
+  limit: { value: 'N', default: '50', about: 'list: number of runs' },
+  json: { about: 'list, show: print JSON, one object per line' },
+  reason: { value: 'TEXT', about: 'retry, skip, cancel: reason, for the audit' },
+  fence: { value: 'N', about: 'retry, skip, cancel: only if "show" still prints this number' },
+  by: { value: 'NAME', about: 'retry, skip, cancel: name of the operator, for the audit (default the system user)' },
 } as const
+type WorkflowValues = Values<typeof options>
 
-const pageSize = 500
-const maxText = 2_000
-
-const read = (args: string[], io: CommandIo) =>
-  readArguments(
-    args,
-    { command: 'workflow', usage, options, positionals: args[0] === 'list' ? 1 : 2, names: ['ACTION', 'ID'] },
-    io,
-  )
-type Values = Extract<ReturnType<typeof read>, { values: unknown }>['values']
-type Action = (storage: Storage, io: CommandIo) => Promise<number>
-
-export const workflowCommand: RunCommand = async (args, io) => {
-  const given = read(args, io)
-  if ('exit' in given) return given.exit
-  const { values, positionals } = given
-  const [word = '', id = ''] = positionals
-  const run = async (): Promise<number> => {
-    const action = actions.get(word)?.(values, id) ?? unknownAction(word, [...actions.keys()])
-    return withDatabase(values, (storage) => action(storage, io))
-  }
-  return runAction('workflow', io, run, describe)
+/** For operators; the messages of the store are for the log. */
+const hints: Readonly<Record<string, string>> = {
+  VERSION_MISMATCH: 'the run has changed; look at it again with "gatehouse workflow show"',
+  CONFLICT:
+    'the run is not in a state for this: only incidents can be retried or skipped, and an ended run stays as it is',
 }
 
-/** Each action checks its options before the database is opened. */
-const actions: ReadonlyMap<string, (values: Values, id: string) => Action> = new Map([
-  ['list', (values: Values) => list(readQuery(values), readLimit(values.limit), values.json === true)],
-  ['show', (values: Values, id: string) => show(id, values.json === true)],
-  ['retry', (values: Values, id: string) => intervene('retry', id, readIntervention(values, false))],
-  ['skip', (values: Values, id: string) => intervene('skip', id, readIntervention(values, true))],
-  ['cancel', (values: Values, id: string) => intervene('cancel', id, readIntervention(values, true))],
-])
+export const workflowCommand = defineCommand({
+  name: 'workflow',
+  about: 'List workflow runs, and retry, skip or cancel them. A running gateway continues a run within seconds.',
+  options,
+  actions: {
+    list: { usage: '[options]', about: 'List stored runs, latest first', run: list },
+    show: {
+      usage: 'ID [options]',
+      arguments: ['ID'],
+      about: 'Show a run, its timeline and its approvals',
+      run: show,
+    },
+    retry: {
+      usage: 'ID [--reason TEXT] [options]',
+      arguments: ['ID'],
+      about: 'Retry the failed task of an incident',
+      run: intervene('retry'),
+    },
+    skip: {
+      usage: 'ID --reason TEXT [options]',
+      arguments: ['ID'],
+      about: 'Continue after the failed task of an incident, as if it had succeeded',
+      run: intervene('skip'),
+    },
+    cancel: {
+      usage: 'ID --reason TEXT [options]',
+      arguments: ['ID'],
+      about: 'End a run before its next task',
+      run: intervene('cancel'),
+    },
+  },
+  examples: [
+    'gatehouse workflow list --state incident',
+    'gatehouse workflow cancel 0199c3 --reason "requested by mistake"',
+  ],
+  describe: (error) => (error instanceof GatewayError ? hints[error.code] : undefined) ?? messageOf(error),
+})
 
-const list =
-  (query: Omit<RunQuery, 'limit'>, limit: number, json: boolean): Action =>
-  async ({ runs }, io) => {
-    const width = terminalWidth()
-    let left = limit
-    let after: string | undefined
-    do {
-      const page = await runs.list({
-        ...query,
-        limit: Math.min(pageSize, left),
-        ...(after === undefined ? {} : { after }),
-      })
-      for (const run of page.runs) {
-        for (const line of json ? [JSON.stringify(run)] : runLines(run, width)) io.stdout(line)
-      }
-      left -= page.runs.length
-      after = page.next
-    } while (after !== undefined && left > 0)
-    return 0
-  }
+const maxText = 2_000
 
-const show =
-  (id: string, json: boolean): Action =>
-  async (storage, io) => {
+async function list(values: WorkflowValues, _: readonly string[], io: CommandIo): Promise<void> {
+  const query = readQuery(values)
+  const limit = readLimit(values.limit)
+  await withDatabase(values, async ({ runs }) => {
+    const read = async (most: number, after: string | undefined) => {
+      const page = await runs.list({ ...query, limit: most, ...(after === undefined ? {} : { after }) })
+      return { items: page.runs, next: page.next }
+    }
+    for await (const run of listItems(read, limit)) {
+      if (values.json) io.stdout(JSON.stringify(run))
+      else printLines(runLines(run), io)
+    }
+  })
+}
+
+async function show(values: WorkflowValues, [id = '']: readonly string[], io: CommandIo): Promise<void> {
+  await withDatabase(values, async (storage) => {
     const story = await readStory(storage, await findRun(storage, id))
-    for (const line of json ? [storyJson(story)] : storyLines(story, terminalWidth())) io.stdout(line)
-    return 0
-  }
+    if (values.json) io.stdout(storyJson(story))
+    else printLines(storyLines(story), io)
+  })
+}
 
-interface Asked {
+function intervene(action: 'retry' | 'skip' | 'cancel') {
+  return async (values: WorkflowValues, [id = '']: readonly string[], io: CommandIo): Promise<void> => {
+    const { fence, ...request } = readIntervention(values, action !== 'retry')
+    await withDatabase(values, async (storage) => {
+      const run = await findRun(storage, id)
+      const interventions = new RunInterventions(storage.runs, systemClock)
+      await interventions[action]({ id, fence: fence ?? run.fence, ...request })
+      const { state } = await findRun(storage, id)
+      io.stdout(`${id} is ${state}${action === 'cancel' && state === 'running' ? ' until its current task ends' : ''}`)
+    })
+  }
+}
+
+interface Request {
   readonly by: string
   readonly reason?: string
   readonly fence?: number
 }
-
-const intervene =
-  (action: 'retry' | 'skip' | 'cancel', id: string, { fence, ...asked }: Asked): Action =>
-  async (storage, io) => {
-    const run = await findRun(storage, id)
-    const interventions = new RunInterventions(storage.runs, systemClock)
-    await interventions[action]({ id, fence: fence ?? run.fence, ...asked })
-    const { state } = await findRun(storage, id)
-    io.stdout(`${id} is ${state}${action === 'cancel' && state === 'running' ? ' until its current task ends' : ''}`)
-    return 0
-  }
 
 async function findRun({ runs }: Storage, id: string): Promise<RunWithData> {
   const run = await runs.get(id)
@@ -182,8 +165,8 @@ const storyJson = ({ run, steps, approvals }: RunStory): string =>
     })),
   })
 
-function readQuery({ state, name, subject, requestor }: Values): Omit<RunQuery, 'limit'> {
-  const wanted = (state ?? []).map((word) => {
+function readQuery({ state, name, subject, requestor }: WorkflowValues): Omit<RunQuery, 'limit'> {
+  const wanted = state.map((word) => {
     if (!isRunState(word)) throw new WrongUsage(`--state must be one of ${runStates.join(', ')}`)
     return word
   })
@@ -195,7 +178,7 @@ function readQuery({ state, name, subject, requestor }: Values): Omit<RunQuery, 
   }
 }
 
-function readIntervention({ reason, fence, by }: Values, needsReason: boolean): Asked {
+function readIntervention({ reason, fence, by }: WorkflowValues, needsReason: boolean): Request {
   if (needsReason && (reason ?? '') === '') throw new WrongUsage('--reason is required; the audit records it')
   for (const text of [reason, by]) {
     if (text !== undefined && text.length > maxText)
@@ -210,16 +193,6 @@ function readIntervention({ reason, fence, by }: Values, needsReason: boolean): 
   }
 }
 
-/** For operators; the messages of the store are for the log. */
-const hints: Readonly<Record<string, string>> = {
-  VERSION_MISMATCH: 'the run has changed; look at it again with "gatehouse workflow show"',
-  CONFLICT:
-    'the run is not in a state for this: only incidents can be retried or skipped, and an ended run stays as it is',
-}
-
-const describe = (error: unknown): string =>
-  (error instanceof GatewayError ? hints[error.code] : undefined) ?? messageOf(error)
-
 /** What administrators see of a run; not its data. */
 interface RunStory {
   readonly run: Run
@@ -230,16 +203,15 @@ interface RunStory {
 const stateWidth = 9
 
 /** One line, and another one for an incident. */
-function runLines(run: Run, width: number): string[] {
+function runLines(run: Run): string[] {
   const { created, state, name, subject, requestor, caller, id, incident } = run
   const by = caller === undefined ? requestor : `${requestor} (called by ${caller})`
-  const lines = [`${created.toISOString()} ${state.padEnd(stateWidth)} ${id} ${name}, for ${subject}, by ${by}`]
-  if (incident !== undefined) lines.push(`    ${incident.task}: ${incident.code}: ${incident.message}`)
-  return lines.map((line) => terminalLine(line, width))
+  const line = `${created.toISOString()} ${state.padEnd(stateWidth)} ${id} ${name}, for ${subject}, by ${by}`
+  return incident === undefined ? [line] : [line, `    ${incident.task}: ${incident.code}: ${incident.message}`]
 }
 
-function storyLines({ run, steps, approvals }: RunStory, width: number): string[] {
-  const lines = [
+function storyLines({ run, steps, approvals }: RunStory): string[] {
+  return [
     `run        ${run.id}`,
     `workflow   ${run.name} (definition ${run.definition})`,
     `state      ${stateText(run)}`,
@@ -258,7 +230,6 @@ function storyLines({ run, steps, approvals }: RunStory, width: number): string[
     ...(steps.length === 0 ? [] : ['', 'timeline', ...steps.flatMap(stepLines)]),
     ...(approvals.length === 0 ? [] : ['', 'approvals', ...approvals.flatMap(approvalLines)]),
   ]
-  return lines.map((line) => terminalLine(line, width))
 }
 
 const stateTexts: Partial<Readonly<Record<RunState, (run: Run) => string>>> = {

@@ -99,7 +99,7 @@ export function createMetrics() {
     help: 'When the certificate that the injector serves ends, as Unix time; 0 where it has no listener.',
     registers,
   })
-  const webhookTold = new Gauge({
+  const webhookRegistered = new Gauge({
     name: 'gatehouse_sts_webhook_current',
     help: 'Whether the webhook configuration of the API server could be written or was right when this process last looked.',
     registers,
@@ -204,7 +204,7 @@ export function createMetrics() {
         webhookEnds.set(ends === undefined ? 0 : ends.getTime() / 1000)
       },
       registered(ok: boolean): void {
-        webhookTold.set(ok ? 1 : 0)
+        webhookRegistered.set(ok ? 1 : 0)
       },
     },
     logins: {

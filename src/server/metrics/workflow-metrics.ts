@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { JobMeter } from '#engine/jobs/job-meter.ts'
-import type { StepObserver } from '#engine/workflow/step-log.ts'
+import type { JobMeter } from '#engine/jobs/job-scheduler.ts'
+import type { StepObserver } from '#engine/workflow/workflow-services.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { ApprovalFigures, ApprovalStore } from '#storage/approval-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'

@@ -49,7 +49,7 @@ export interface ProductionCheck {
 }
 
 /** A module in the configuration: its class by our own name, its parameters, and their place. */
-export interface ConfiguredModule {
+interface ConfiguredModule {
   readonly className: string
   readonly params: Params
   /** The place of a parameter, or of the module if it has none of that name. */
@@ -63,7 +63,7 @@ export interface ConfiguredFilter extends ConfiguredModule {
 }
 
 /** A link of a chain. */
-export interface ConfiguredLink extends ConfiguredModule {
+interface ConfiguredLink extends ConfiguredModule {
   readonly chain: string
   /** Of the mechanism. */
   readonly name: string

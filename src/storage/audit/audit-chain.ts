@@ -12,7 +12,7 @@ import {
   toRecords,
 } from '#storage/audit/audit-record.ts'
 import { type AuditSeal, authenticity, type ChainState, missingKey } from '#storage/audit/audit-seal.ts'
-import type { SqlClient, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 import { columnName, columns, RowInsert, statement } from '#storage/client/statement.ts'
 
 const chains = 16
@@ -65,7 +65,7 @@ const part = (text: string | null): string => (text === null ? '-' : `${text.len
  * the stored ones, by the id of their entry; other entries are stored whole.
  */
 export async function appendToChain(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   entries: readonly AuditEntry[],
   contexts: ReadonlyMap<string, AuditContext> = new Map(),
 ): Promise<void> {
@@ -92,7 +92,7 @@ export async function appendToChain(
 }
 
 /** `appendToChain` for a change that may have no entries. */
-export async function appendAudit(tx: SqlTransaction, entries: readonly AuditEntry[]): Promise<void> {
+export async function appendAudit(tx: DatabaseTransaction, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length > 0) await appendToChain(tx, entries)
 }
 
@@ -121,7 +121,7 @@ const forgeryEntry = ({ chain, seq }: ChainState): AuditEntry =>
     reason: 'the head of the chain was changed without the key of the audit',
   })
 
-async function takeHead(tx: SqlTransaction, forTokens: boolean): Promise<ChainState> {
+async function takeHead(tx: DatabaseTransaction, forTokens: boolean): Promise<ChainState> {
   const [first, count] = forTokens ? [chains, tokenChains] : [0, chains]
   const free = await lockFreeChain.first(tx, { first, last: first + count - 1 })
   if (free !== undefined) return free
@@ -165,7 +165,7 @@ const insertAndMoveHead = statement<ChainState & { readonly records: string }>(
 )
 
 /** The current state of all chains, in one snapshot. */
-export const readChains = (client: SqlReader): Promise<ChainState[]> => findChains.all(client, {})
+export const readChains = (client: DatabaseReader): Promise<ChainState[]> => findChains.all(client, {})
 
 export interface AuditSealing {
   /** Whether this call sealed the chains, with or without records. */
@@ -196,7 +196,7 @@ export async function authenticateAudit(client: SqlClient, seal: AuditSeal | und
  * How many existing records were sealed; undefined if there are seals. If only some chains have a seal, this isn't
  * the first start: the others are left for `verify` to report.
  */
-async function sealMissing(tx: SqlTransaction, seal: AuditSeal): Promise<number | undefined> {
+async function sealMissing(tx: DatabaseTransaction, seal: AuditSeal): Promise<number | undefined> {
   const chains = await lockChains.all(tx, {})
   if (chains.every(({ mac }) => mac === null)) return await sealAll(tx, seal, chains, 'gatehouse')
   for (const chain of chains) {
@@ -218,7 +218,7 @@ export async function resealAudit(client: SqlClient, seal: AuditSeal | undefined
 
 /** An empty audit needs no entry. */
 async function sealAll(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   seal: AuditSeal,
   chains: readonly ChainState[],
   by: string,

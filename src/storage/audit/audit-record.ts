@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { type DialectText, ListStatement, RowInsert, statement } from '#storage/client/statement.ts'
 import { isStorable, lookupKey, storable } from '#storage/client/text-keys.ts'
 
@@ -200,7 +200,7 @@ export function storedRecord(record: AuditRecordRow, context: AuditContext | und
  * Returns the ids of the contexts that are now stored, without ids that another context has: their records would be
  * shown with the other subject. Writes in an order that all writers share, so that no two wait for each other.
  */
-export async function insertContexts(tx: SqlTransaction, contexts: readonly AuditContext[]): Promise<Set<string>> {
+export async function insertContexts(tx: DatabaseTransaction, contexts: readonly AuditContext[]): Promise<Set<string>> {
   const sorted = contexts.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   await insertMissing.run(tx, sorted)
   const wanted = new Map(sorted.map((context) => [context.id, context]))
@@ -212,7 +212,7 @@ export const isSame = (a: AuditContext, b: AuditContext | undefined): boolean =>
   a.day === b?.day && a.subject === b.subject && a.shared === b.shared
 
 /** Removes the contexts of days without compact records. Writers use only those of the current day. */
-export async function pruneContexts(tx: SqlTransaction, now: Date): Promise<void> {
+export async function pruneContexts(tx: DatabaseTransaction, now: Date): Promise<void> {
   const oldest = await findOldestCompact.first(tx, {})
   const latest = dayOf(now.getTime()) - spareDays
   await deleteContexts.run(tx, { before: oldest === undefined ? latest : Math.min(dayOf(oldest.time), latest) })

@@ -1,7 +1,7 @@
 import type { AuditRecord } from '#domain/audit.ts'
 import { auditChains, type ChainedRecord, chainedRecord, readChains } from '#storage/audit/audit-chain.ts'
 import { toEntries } from '#storage/audit/audit-record.ts'
-import type { SqlClient, SqlReader } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, SqlClient } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
 
 /** The number of the last record that a sink has, by chain; 0 if absent. */
@@ -13,7 +13,7 @@ export interface SinkTurn {
   readonly positions: SinkPositions
 }
 
-export interface SinkLag {
+interface SinkLag {
   /** Records that the sink does not have yet. */
   readonly records: number
   /** When the oldest of them was written. */
@@ -106,7 +106,7 @@ export class AuditSinkStore {
 }
 
 /** The positions of all configured sinks, by name. */
-export async function findReceived(reader: SqlReader): Promise<ReadonlyMap<string, SinkPositions>> {
+export async function findReceived(reader: DatabaseReader): Promise<ReadonlyMap<string, SinkPositions>> {
   const rows = await findConfigured.all(reader, {})
   return new Map(rows.map(({ name, positions }) => [name, readPositions(positions)]))
 }

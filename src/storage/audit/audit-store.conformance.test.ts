@@ -4,7 +4,8 @@ import type { AuditStore } from '#storage/audit/audit-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'
 import { openStores } from '#testing/stores.ts'
 
-const at = (second: number): Date => new Date(Date.UTC(2030, 0, 1) + second * 1000)
+/** In the past, so that the entries about pruning are the latest. */
+const at = (second: number): Date => new Date(Date.UTC(2020, 0, 1) + second * 1000)
 
 function row(id: string, more: Partial<AuditEntry> = {}): AuditEntry {
   return {
@@ -82,6 +83,28 @@ onEachDatabase('audit', (freshUrl) => {
       await store.append([row(`later-${seen.length}`)])
     } while (after !== undefined)
     expect(seen).toEqual(Array.from({ length: 205 }, (_, i) => `${204 - i}`))
+  })
+
+  test('pages of a period or a target are in the order of time, all others in the order of writing', async () => {
+    const store = await open()
+    const times = [5, 1, 4, 4, 2, 9, 3]
+    for (const [i, time] of times.entries()) {
+      await store.append([row(`${i}`, { time: at(time), target: i % 2 === 0 ? 'even' : 'odd' })])
+    }
+    const pages = async (query: object) => {
+      const seen: string[] = []
+      let after: string | undefined
+      do {
+        const page = await store.list({ ...query, limit: 2, ...(after === undefined ? {} : { after }) })
+        seen.push(...ids(page.rows))
+        after = page.next
+      } while (after !== undefined)
+      return seen
+    }
+    expect(await pages({})).toEqual(['6', '5', '4', '3', '2', '1', '0'])
+    expect(await pages({ from: at(2), until: at(9) })).toEqual(['0', '3', '2', '6', '4'])
+    expect(await pages({ target: 'even', until: at(5) })).toEqual(['2', '6', '4'])
+    expect(await pages({ requestId: 'r-1', from: at(4) })).toEqual(['5', '3', '2', '0'])
   })
 
   test('a page has at most 500 entries, and a malformed cursor is rejected', async () => {

@@ -1,14 +1,19 @@
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
-import type { AuditAnchor, AuditEntry, AuditPart, AuditRecord } from '#domain/audit.ts'
+import type { AuditAnchor, AuditEntry, AuditPage, AuditPart, AuditQuery, AuditRecord } from '#domain/audit.ts'
+import type { AuditReport } from '#domain/audit-report.ts'
 import { BoundedCache } from '#kernel/bounded-cache.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
   type AuditSealing,
   appendToChain,
+  auditChains,
+  auditEntry,
   authenticateAudit,
   type ChainedRecord,
   chainedRecord,
+  isTokenChain,
+  lockChain,
   readChains,
   resealAudit,
 } from '#storage/audit/audit-chain.ts'
@@ -19,27 +24,21 @@ import {
   contextOf,
   insertContexts,
   isSame,
+  pruneContexts,
   recordProperties,
   toEntries,
 } from '#storage/audit/audit-record.ts'
-import {
-  type AuditPruning,
-  auditSize,
-  keptSince,
-  type PrunedAudit,
-  pruneAudit,
-} from '#storage/audit/audit-retention.ts'
-import type { AuditSeal } from '#storage/audit/audit-seal.ts'
+import { type AuditSeal, authenticity, type ChainState, missingKey } from '#storage/audit/audit-seal.ts'
+import { findReceived, type SinkPositions } from '#storage/audit/audit-sink-store.ts'
 import {
   type AuditComparison,
-  type AuditReport,
   anchorAudit,
   compareAnchors,
   compareRecords,
   verifyAudit,
 } from '#storage/audit/audit-verification.ts'
-import type { SqlClient } from '#storage/client/sql-client.ts'
-import { columns, dynamic } from '#storage/client/statement.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
+import { columns, dynamic, statement } from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 
 const maxPage = 500
@@ -47,31 +46,7 @@ const rememberedContexts = 50_000
 /** After this time they are written again if they are gone, as after a restored backup. */
 const contextMillis = 3600_000
 
-export interface AuditQuery {
-  /** All given conditions must hold; logins are compared without regard to letter case. */
-  readonly requestor?: string
-  readonly subject?: string
-  readonly workflowId?: string
-  readonly target?: string
-  readonly requestId?: string
-  /** From this time on. */
-  readonly from?: Date
-  /** Before this time. */
-  readonly until?: Date
-  /** The `next` of the previous page. */
-  readonly after?: string
-  /** At most 500. */
-  readonly limit: number
-}
-
-export interface AuditPage {
-  /** Latest first. */
-  readonly rows: readonly AuditEntry[]
-  /** Where the next page starts; absent on the last page. */
-  readonly next?: string
-}
-
-export interface AuditExport {
+interface AuditExport {
   /** Oldest first. */
   readonly records: readonly AuditRecord[]
   /** Where the next page starts; absent on the last page. */
@@ -80,6 +55,7 @@ export interface AuditExport {
 
 /** A position between entries: all entries of earlier records, and the entries of this one before `index`. */
 interface Cursor {
+  readonly time: number
   readonly seq: number
   readonly index: number
 }
@@ -132,6 +108,11 @@ export class AuditStore {
     }
   }
 
+  /** Writes an entry about the audit itself. */
+  record(change: Parameters<typeof auditEntry>[0], by: string): Promise<void> {
+    return this.append([auditEntry(change, by)])
+  }
+
   /**
    * Appends as part of a transaction of another store, so that a change and its audit are one commit. False, and
    * nothing is written, if the transaction is not one of this database.
@@ -142,9 +123,12 @@ export class AuditStore {
     return true
   }
 
-  /** Walks all chains, in bounded memory, while others append. */
-  verify(): Promise<AuditReport> {
-    return verifyAudit(this.#client, this.#seal)
+  /**
+   * Walks all chains, in bounded memory, while others append. Waits for `onPage` after each page, with the number of
+   * records so far; if it rejects, the walk ends with its error.
+   */
+  verify(onPage?: (checked: number) => Promise<void>): Promise<AuditReport> {
+    return verifyAudit(this.#client, this.#seal, onPage)
   }
 
   /**
@@ -223,10 +207,10 @@ export class AuditStore {
       const before = record.seq === cursor?.seq ? cursor.index : Number.POSITIVE_INFINITY
       const entries = toEntries(record)
       for (let index = Math.min(entries.length, before) - 1; index >= 0; index--) {
-        if (rows.length === limit && last !== undefined) return { rows, next: `${last.seq}.${last.index}` }
+        if (rows.length === limit && last !== undefined) return { rows, next: `${last.time}.${last.seq}.${last.index}` }
         const entry = entries[index]
         if (entry !== undefined) rows.push(entry)
-        last = { seq: record.seq, index }
+        last = { time: record.time, seq: record.seq, index }
       }
     }
     return { rows }
@@ -234,24 +218,28 @@ export class AuditStore {
 
   /**
    * Latest first; one more than the page's entries, since the cursor may be at the first entry of its record. Whole and
-   * compact records have different keys, and each kind is read in order by its own index.
+   * compact records have different keys, and each kind is read in order by its own index: in the order of time for a
+   * period or a target, and in the order of writing for everything, a requester, a user, a run or a request.
    */
   async #records(query: AuditQuery, cursor: Cursor | undefined, limit: number): Promise<ReadRecord[]> {
-    const texts = [query.requestor, query.subject, query.workflowId, query.target, query.requestId]
+    const { workflowId, target, requestId } = query
+    const texts = [query.requestor, query.subject, workflowId, target, requestId]
     if (texts.some((text) => text !== undefined && !isStorable(text))) return []
     const [requestor, subject] = [query.requestor, query.subject].map((login) =>
       login === undefined ? undefined : lookupKey(login),
     )
-    const { workflowId, target, requestId } = query
-    const isKeyed = requestor !== undefined || subject !== undefined || workflowId !== undefined
-    const keys = { requestor, subject, workflowId }
+    const keys = { requestor, subject, workflowId, requestId }
+    const shared = [...(target === undefined ? [] : [sql`target = ${target}`]), ...timeConditions(query)]
+    const isKeyed = Object.values(keys).some((key) => key !== undefined)
+    if (!isKeyed && shared.length > 0) {
+      const conditions = [...shared, ...(cursor === undefined ? [] : notAfter(cursor))]
+      return await this.#select<ReadRecord>(
+        sql`select seq, ${raw(wholeRecord)} from audit_rows ${where(conditions)}
+            order by time desc, seq desc ${atMost(limit + 1)}`,
+      )
+    }
+    if (cursor !== undefined) shared.push(sql`seq <= ${cursor.seq}`)
     const forms = isKeyed ? [wholeConditions(keys), compactConditions(keys)] : [[]]
-    const shared = [
-      ...(target === undefined ? [] : [sql`target = ${target}`]),
-      ...(requestId === undefined ? [] : [sql`request_id = ${requestId}`]),
-      ...timeConditions(query),
-      ...(cursor === undefined ? [] : [sql`seq <= ${cursor.seq}`]),
-    ]
     const pages = await Promise.all(
       forms.map((form) =>
         this.#select<ReadRecord>(
@@ -260,7 +248,6 @@ export class AuditStore {
         ),
       ),
     )
-    if (pages.length === 1) return pages.flat()
     return pages
       .flat()
       .sort((a, b) => b.seq - a.seq)
@@ -278,31 +265,35 @@ interface Keys {
   readonly requestor: string | undefined
   readonly subject: string | undefined
   readonly workflowId: string | undefined
+  readonly requestId: string | undefined
 }
 
 /** The indexes have no empty keys; a statement uses them only if its text excludes empty keys. */
-const wholeConditions = ({ requestor, subject, workflowId }: Keys): Sql[] => [
+const wholeConditions = ({ requestor, subject, workflowId, requestId }: Keys): Sql[] => [
   sql`context is null`,
   ...(requestor === undefined ? [] : [sql`stored_requestor_key = ${requestor}`]),
   ...(requestor ? [sql`stored_requestor_key <> ''`] : []),
   ...(subject === undefined ? [] : [sql`stored_subject_key = ${subject}`]),
   ...(workflowId === undefined ? [] : [sql`stored_workflow_id = ${workflowId}`]),
   ...(workflowId ? [sql`stored_workflow_id <> ''`] : []),
+  ...(requestId === undefined ? [] : [sql`stored_request_id = ${requestId}`]),
 ]
 
-/** Requestor and subject of a compact record are the same. */
-const compactConditions = ({ requestor, subject, workflowId }: Keys): Sql[] => [
+/** Requestor and subject of a compact record are the same, and so are its id, run and request. */
+const compactConditions = ({ requestor, subject, workflowId, requestId }: Keys): Sql[] => [
   sql`context is not null`,
   ...[requestor, subject].flatMap((key) =>
     key === undefined ? [] : [sql`stored_subject_key = ${compactKey(key)}`, sql`subject_key = ${key}`],
   ),
-  ...(workflowId === undefined ? [] : [sql`id = ${workflowId}`]),
+  ...[workflowId, requestId].flatMap((id) => (id === undefined ? [] : [sql`id = ${id}`])),
 ]
 
 const timeConditions = ({ from, until }: Pick<AuditQuery, 'from' | 'until'>): Sql[] => [
   ...(from === undefined ? [] : [sql`time >= ${from.getTime()}`]),
   ...(until === undefined ? [] : [sql`time < ${until.getTime()}`]),
 ]
+
+const notAfter = ({ time, seq }: Cursor): Sql[] => [sql`time <= ${time}`, sql`(time < ${time} or seq <= ${seq})`]
 
 const where = (conditions: readonly Sql[]): Sql =>
   conditions.length === 0 ? empty : sql`where ${join(conditions, ' and ')}`
@@ -313,8 +304,134 @@ const atMost = (limit: number): Sql => sql`limit cast(${limit} as bigint)`
 const pageSize = (limit: number): number => Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage))
 
 function readCursor(after: string): Cursor {
-  const [, seq, index] = /^(\d{1,15})\.(\d{1,3})$/.exec(after) ?? []
-  if (seq === undefined || index === undefined)
+  const [, time, seq, index] = /^(-?\d{1,16})\.(\d{1,15})\.(\d{1,3})$/.exec(after) ?? []
+  if (time === undefined || seq === undefined || index === undefined) {
     throw new GatewayError('BAD_REQUEST', `not a page of the audit: ${after}`)
-  return { seq: Number(seq), index: Number(index) }
+  }
+  return { time: Number(time), seq: Number(seq), index: Number(index) }
 }
+
+/** How many records one transaction removes, so that writers do not wait long. */
+const atOnce = 1000
+
+interface AuditPruning {
+  /** Who prunes, for the audit entry. */
+  readonly by: string
+  /** Only these; all if absent. */
+  readonly part?: AuditPart
+  /** Also removes what a configured audit sink has not received. */
+  readonly unsent?: boolean
+}
+
+interface PrunedAudit {
+  /** Records that were removed. */
+  readonly removed: number
+  /** Audit sinks for which older records were kept, since they have not received them. */
+  readonly waiting: readonly string[]
+}
+
+const partOf = (chain: number): AuditPart => (isTokenChain(chain) ? 'tokens' : 'others')
+
+/** The number of records, from the numbers of the chains. */
+function auditSize(chains: readonly ChainState[]): Record<AuditPart, number> {
+  const size = { tokens: 0, others: 0 }
+  for (const { chain, seq, baseSeq } of chains) size[partOf(chain)] += seq - baseSeq
+  return size
+}
+
+async function keptSince(client: SqlClient, part: AuditPart, most: number): Promise<Date | undefined> {
+  const oldest = auditSize(await readChains(client))[part] - most
+  if (oldest <= 0) return undefined
+  const own = auditChains.filter((chain) => partOf(chain) === part)
+  const [first = 0, last = 0] = [own.at(0), own.at(-1)]
+  const found = await findTimeBehind.first(client, { first, last, oldest })
+  // Without such a record the numbers of the chains are wrong, and nothing is removed because of them.
+  return found && new Date(found.time)
+}
+
+/**
+ * From the start of each chain up to the first record that is kept because of its age or a sink that has not
+ * received it. The first transaction that removes something writes the entry about it.
+ */
+async function pruneAudit(
+  client: SqlClient,
+  before: Date,
+  { by, unsent = false, part }: AuditPruning,
+): Promise<PrunedAudit> {
+  const received = unsent ? new Map() : await findReceived(client)
+  const waiting = new Set<string>()
+  const what = part === undefined ? '' : part === 'tokens' ? ' (tokens)' : ' (all but tokens)'
+  const value = `before ${before.toISOString()}${what}`
+  const entry = auditEntry({ action: 'delete', attribute: 'records', value }, by)
+  let removed = 0
+  for (const { chain } of await readChains(client)) {
+    if (part !== undefined && part !== partOf(chain)) continue
+    for (;;) {
+      const isFirst = removed === 0
+      const some = await client.transaction(async (tx) => {
+        const count = await pruneSome(tx, chain, before.getTime(), part, received, waiting)
+        if (isFirst && count > 0) await appendToChain(tx, [entry])
+        return count
+      })
+      removed += some
+      if (some < atOnce) break
+    }
+  }
+  if (removed > 0) await client.transaction((tx) => pruneContexts(tx, systemClock()))
+  return { removed, waiting: [...waiting] }
+}
+
+/** An entry about a forged head may be in a chain of tokens; it is kept as long as the others. */
+const isOfTokens = (changes: string): boolean => (JSON.parse(changes) as unknown[][])[0]?.[1] === 'token'
+
+async function pruneSome(
+  tx: DatabaseTransaction,
+  chain: number,
+  before: number,
+  part: AuditPart | undefined,
+  received: ReadonlyMap<string, SinkPositions>,
+  waiting: Set<string>,
+): Promise<number> {
+  const base = await lockChain.first(tx, { chain })
+  if (base === undefined) return 0
+  const records = await findOldest.all(tx, { chain, after: base.baseSeq })
+  const kept = records.findIndex(({ time, changes }) => time >= before || (part === 'tokens' && !isOfTokens(changes)))
+  const tooOld = kept < 0 ? records : records.slice(0, kept)
+  const lacks = (positions: SinkPositions, number: number): boolean => (positions.get(chain) ?? 0) < number
+  for (const [name, positions] of received) {
+    if (tooOld.some(({ chainSeq }) => lacks(positions, chainSeq))) waiting.add(name)
+  }
+  const all = [...received.values()]
+  const last = tooOld.findLast(({ chainSeq }) => !all.some((positions) => lacks(positions, chainSeq)))
+  if (last === undefined) return 0
+  const { seal } = tx
+  const trust = authenticity(seal, base)
+  if (trust === 'no key') throw missingKey(base.keyId)
+  if (trust === 'forged') {
+    throw new GatewayError('INTERNAL', `chain ${chain} of the audit is forged; run "gatehouse audit verify"`)
+  }
+  const moved = { ...base, baseSeq: last.chainSeq, baseHash: last.hash }
+  await moveBase.run(tx, trust === 'sealed' && seal !== undefined ? seal.sign(moved) : moved)
+  return await deleteUntil.run(tx, { chain, until: last.chainSeq })
+}
+
+interface OldRecord {
+  readonly chainSeq: number
+  readonly time: number
+  readonly hash: string
+  readonly changes: string
+}
+const findOldest = statement<{ chain: number; after: number }, OldRecord>(
+  `select chain_seq as "chainSeq", time, hash, changes from audit where chain = :chain and chain_seq > :after
+   order by chain_seq limit ${atOnce}`,
+)
+const deleteUntil = statement<{ chain: number; until: number }>(
+  `delete from audit where chain = :chain and chain_seq <= :until`,
+)
+const moveBase = statement<ChainState>(
+  `update audit_chains set base_seq = :baseSeq, base_hash = :baseHash, key_id = :keyId, mac = :mac where chain = :chain`,
+)
+/** The time of the record after the oldest ones. */
+const findTimeBehind = statement<{ first: number; last: number; oldest: number }, { time: number }>(
+  `select time from audit where chain >= :first and chain <= :last order by seq limit 1 offset :oldest`,
+)

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#domain/audit.ts'
+import type { AuditProblem, AuditReport } from '#domain/audit-report.ts'
 import { systemClock } from '#kernel/clock.ts'
 import {
   auditChains,
@@ -11,64 +12,11 @@ import {
 } from '#storage/audit/audit-chain.ts'
 import { toEntries } from '#storage/audit/audit-record.ts'
 import { type AuditSeal, type Authenticity, authenticity, type ChainState } from '#storage/audit/audit-seal.ts'
-import type { SqlReader } from '#storage/client/sql-client.ts'
+import type { DatabaseReader } from '#storage/client/sql-client.ts'
 import { ListStatement, statement } from '#storage/client/statement.ts'
 
 const pageSize = 500
 const maxProblems = 100
-
-/**
- * - `changed`: the record, or its link to the previous one, is not what was written.
- * - `removed`: records are missing, this one first.
- * - `inserted`: this store did not write the record.
- * - `forged`: someone without the key changed head or base of the chain.
- * - `broken`: they had been forged when the gateway next wrote to the chain.
- * - `unsealed`: the chain has no seal, while others have one or this process has a key.
- * - `no key`: the seal needs a key that this process does not have.
- * - `older`: an anchor or an export has this record, and the database does not have it yet.
- * - `differs`: the database has another record than the anchor or the export.
- * - `resealed`: the records were pruned before an operator sealed the chain again, so the anchor proves nothing
- * about them.
- * - `invalid`: no known key signed the anchor.
- */
-export interface AuditProblem {
-  readonly kind:
-    | 'changed'
-    | 'removed'
-    | 'inserted'
-    | 'forged'
-    | 'broken'
-    | 'unsealed'
-    | 'no key'
-    | 'older'
-    | 'differs'
-    | 'resealed'
-    | 'invalid'
-  readonly chain?: number
-  readonly number?: number
-  /** The time of the record's first entry, if there is a record. */
-  readonly id?: string
-  /** The missing key. */
-  readonly key?: string
-}
-
-export interface AuditReport {
-  /** The number of checked records. */
-  readonly checked: number
-  /** Whether every chain has a valid seal. */
-  readonly authenticated: boolean
-  /**
-   * When a chain was last sealed in its existing state: nothing is proven about what was there before, or was
-   * removed by then. Undefined if no chain has a valid seal.
-   */
-  readonly since: Date | undefined
-  /** Records up to `number` existed already when their chain was sealed: only what happened since `at` is proven. */
-  readonly sealed: readonly { readonly chain: number; readonly number: number; readonly at: Date }[]
-  /** Records up to `number` were pruned. */
-  readonly pruned: readonly { readonly chain: number; readonly number: number }[]
-  /** Empty if everything is as it was written. The first 100, chain by chain. */
-  readonly problems: readonly AuditProblem[]
-}
 
 interface Chain extends ChainState {
   /** The number of the last record that exists, in the same snapshot. */
@@ -76,14 +24,21 @@ interface Chain extends ChainState {
 }
 
 /** Reads only. Appending and retention may continue meanwhile. */
-export async function verifyAudit(client: SqlReader, seal: AuditSeal | undefined): Promise<AuditReport> {
+export async function verifyAudit(
+  client: DatabaseReader,
+  seal: AuditSeal | undefined,
+  onPage: (checked: number) => Promise<void> = async () => {},
+): Promise<AuditReport> {
   const problems: AuditProblem[] = []
   let checked = 0
   const all = await findChainsWithLast.all(client, {})
   const trusts = all.map((chain) => authenticity(seal, chain))
   const expectsSeal = seal !== undefined || trusts.some((trust) => trust !== 'unsealed')
   for (const [i, chain] of all.entries()) problems.push(...sealProblems(chain, trusts[i], expectsSeal))
-  for (const chain of all) checked += await verifyChain(client, chain, problems, seal)
+  for (const chain of all) {
+    const before = checked
+    checked += await verifyChain(client, chain, problems, seal, (ofChain) => onPage(before + ofChain))
+  }
   for (const chain of auditChains.filter((each) => !all.some((known) => known.chain === each))) {
     problems.push({ kind: 'removed', chain, number: 1 })
   }
@@ -115,10 +70,11 @@ function sealProblems(
 }
 
 async function verifyChain(
-  client: SqlReader,
+  client: DatabaseReader,
   chain: Chain,
   problems: AuditProblem[],
   seal: AuditSeal | undefined,
+  onPage: (checked: number) => Promise<void>,
 ): Promise<number> {
   let place: Place = { chain, seal, number: chain.baseSeq, hash: chain.baseHash, seq: 0 }
   let checked = 0
@@ -129,6 +85,7 @@ async function verifyChain(
       place = await check(client, place, record, problems)
       checked++
     }
+    await onPage(checked)
     after = records.at(-1)?.chainSeq ?? after
     if (records.length < pageSize || after >= chain.seq) break
   }
@@ -154,7 +111,7 @@ interface Place {
 
 /** A wrong record is reported once: the next ones are checked as if it were right. */
 async function check(
-  client: SqlReader,
+  client: DatabaseReader,
   place: Place,
   record: ChainedRecord & { readonly seq: number },
   problems: AuditProblem[],
@@ -177,7 +134,7 @@ async function check(
 }
 
 /** Only retention may have moved it since the walk began, so it counts if its seal is valid. */
-async function currentBase(client: SqlReader, { chain, seal }: Place): Promise<ChainState> {
+async function currentBase(client: DatabaseReader, { chain, seal }: Place): Promise<ChainState> {
   const found = (await readChains(client)).find((each) => each.chain === chain.chain)
   if (found === undefined) throw new Error(`the audit has no chain ${chain.chain}`)
   return authenticity(seal, found) === 'forged' ? chain : found
@@ -207,7 +164,10 @@ export interface AuditComparison {
 }
 
 /** The signed heads of chains with a valid seal. */
-export async function anchorAudit(client: SqlReader, seal: AuditSeal | undefined): Promise<AuditAnchor | undefined> {
+export async function anchorAudit(
+  client: DatabaseReader,
+  seal: AuditSeal | undefined,
+): Promise<AuditAnchor | undefined> {
   if (seal === undefined) return undefined
   const heads = (await readChains(client))
     .filter((chain) => chain.seq > 0 && seal.check(chain) === 'sealed')
@@ -223,7 +183,7 @@ interface KeptRecord extends AuditLink {
 }
 
 export async function compareAnchors(
-  client: SqlReader,
+  client: DatabaseReader,
   seal: AuditSeal | undefined,
   anchors: readonly AuditAnchor[],
 ): Promise<AuditComparison> {
@@ -238,7 +198,10 @@ export async function compareAnchors(
   return await compare(client, kept, problems)
 }
 
-export async function compareRecords(client: SqlReader, records: readonly AuditRecord[]): Promise<AuditComparison> {
+export async function compareRecords(
+  client: DatabaseReader,
+  records: readonly AuditRecord[],
+): Promise<AuditComparison> {
   return await compare(
     client,
     records.map(({ link, rows }) => ({ ...link, rows })),
@@ -247,7 +210,7 @@ export async function compareRecords(client: SqlReader, records: readonly AuditR
 }
 
 async function compare(
-  client: SqlReader,
+  client: DatabaseReader,
   kept: readonly KeptRecord[],
   problems: AuditProblem[],
 ): Promise<AuditComparison> {

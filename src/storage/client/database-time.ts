@@ -1,5 +1,5 @@
 import type { When } from '#domain/timer.ts'
-import type { SqlReader } from '#storage/client/sql-client.ts'
+import type { DatabaseReader } from '#storage/client/sql-client.ts'
 import { type DialectText, statement } from '#storage/client/statement.ts'
 
 /** The time in milliseconds, in a transaction that began at `now`. */
@@ -21,4 +21,4 @@ export const dueText = (on: DialectText, name = 'due'): string =>
 
 const selectNow = statement<object, { now: number }>((on) => `select ${on.now} as now`)
 
-export const readNow = async (reader: SqlReader): Promise<number> => (await selectNow.first(reader, {}))?.now ?? 0
+export const readNow = async (reader: DatabaseReader): Promise<number> => (await selectNow.first(reader, {}))?.now ?? 0

@@ -6,7 +6,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
-import type { Durability, MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
 import { statement } from '#storage/client/statement.ts'
 
@@ -112,11 +112,11 @@ export class LazyClient implements SqlClient {
     return (this.#client ?? (await this.open())).query(query)
   }
 
-  async transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T> {
+  async transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable?: Durability): Promise<T> {
     return (this.#client ?? (await this.open())).transaction(work, durable)
   }
 
-  owns(transaction: object): transaction is SqlTransaction {
+  owns(transaction: object): transaction is DatabaseTransaction {
     return this.#client?.owns(transaction) ?? false
   }
 

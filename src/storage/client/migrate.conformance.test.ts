@@ -4,14 +4,14 @@ import { silentLogger } from '#kernel/logger.ts'
 import { type Migration, migrate, migration, readMigrations } from '#storage/client/databases.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
-import { connectTo, onEachDatabase } from '#testing/databases.ts'
+import { connectTo, onEachEmptyDatabase } from '#testing/databases.ts'
 
 const first = migration('0001_first.sql', 'create table first (a bigint); create table second (a bigint);')
 const later = migration('0002_later.sql', 'create table third (a bigint);')
 
 const selectNames = statement<object, { name: string }>(`select name from schema_migrations order by name`)
 
-onEachDatabase('migrations', (freshUrl) => {
+onEachEmptyDatabase('migrations', (freshUrl) => {
   /** Each call of the result opens another client of the test's database. */
   const connect = async () => {
     const url = await freshUrl()

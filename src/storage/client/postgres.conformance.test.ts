@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { PostgresClient } from '#storage/client/postgres.ts'
-import type { SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, SqlQuery } from '#storage/client/sql-client.ts'
 import { freshSchema, postgresUrl, runSql } from '#testing/postgres.ts'
 
 const query = (sql: string, ...params: string[]): SqlQuery<{ id: string; amount: number; pid: number }> => ({
@@ -49,7 +49,7 @@ describe.skipIf(postgresUrl() === '')('PostgreSQL', () => {
 
   test('two transactions that deadlock both succeed', async () => {
     const { client } = await open()
-    const add = (tx: SqlTransaction, id: string) =>
+    const add = (tx: DatabaseTransaction, id: string) =>
       tx.run(query('update things set amount = amount + 1 where id = $1', id))
     const both = (first: string, second: string) =>
       client.transaction(async (tx) => {

@@ -2,7 +2,7 @@ import pg from 'pg'
 import type { Logger } from '#kernel/logger.ts'
 import { type Execute, PostgresPool } from '#protocols/sql/postgres.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
-import type { Durability, MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 /** Any number that no other program uses as an advisory lock in the same database. */
 const migrationLock = 7_236_582_401
@@ -45,11 +45,11 @@ export class PostgresClient implements SqlClient {
     return (await this.#pool.query(config(query))).rows as R[]
   }
 
-  transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable: Durability = 'now'): Promise<T> {
+  transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable: Durability = 'now'): Promise<T> {
     return this.#pool.transaction((execute) => work(new PostgresTransaction(this, execute)), beginnings[durable])
   }
 
-  owns(transaction: object): transaction is SqlTransaction {
+  owns(transaction: object): transaction is DatabaseTransaction {
     return transaction instanceof PostgresTransaction && transaction.client === this
   }
 
@@ -68,7 +68,7 @@ export class PostgresClient implements SqlClient {
   }
 }
 
-class PostgresTransaction implements SqlTransaction {
+class PostgresTransaction implements DatabaseTransaction {
   readonly dialect = 'postgres'
   readonly client: PostgresClient
   readonly #execute: Execute

@@ -36,11 +36,11 @@ test('units that are added at the same time share a commit and settle after it',
   const { connection, log } = fakeConnection()
   const commits = new SharedCommits(connection)
   const units = ['a', 'b', 'c'].map((name) =>
-    commits.add(async () => log.push(name)).then(() => log.push(`told ${name}`)),
+    commits.add(async () => log.push(name)).then(() => log.push(`reported ${name}`)),
   )
   await Promise.all(units)
   const work = ['a', 'b', 'c'].flatMap((name) => ['savepoint', name, 'release'])
-  expect(log).toEqual(['begin', ...work, 'commit', 'told a', 'told b', 'told c'])
+  expect(log).toEqual(['begin', ...work, 'commit', 'reported a', 'reported b', 'reported c'])
 })
 
 test('a failing unit is undone alone', async () => {

@@ -14,7 +14,7 @@ export interface CommitConnection {
   readonly inTransaction: boolean
 }
 
-export interface CommitLimits {
+interface CommitLimits {
   /** Units that share one commit. */
   readonly units: number
   /** No further unit joins a commit that is this old. */

@@ -13,13 +13,13 @@ export interface SqlQuery<R> {
   readonly row?: R
 }
 
-export interface SqlReader {
+export interface DatabaseReader {
   readonly dialect: SqlDialect
   query<R>(query: SqlQuery<R>): Promise<R[]>
 }
 
 /** Sees its own writes. Unusable once the transaction's function has returned. */
-export interface SqlTransaction extends SqlReader {
+export interface DatabaseTransaction extends DatabaseReader {
   /** Seals what is appended to the audit; absent if this process has no key for it. */
   readonly seal?: AuditSeal | undefined
   /** For statements without rows; returns how many rows were changed. */
@@ -27,7 +27,7 @@ export interface SqlTransaction extends SqlReader {
 }
 
 /** `runScript` runs a text of several statements. */
-export type MigrationPlan = (tx: SqlTransaction, runScript: (script: string) => Promise<void>) => Promise<void>
+export type MigrationPlan = (tx: DatabaseTransaction, runScript: (script: string) => Promise<void>) => Promise<void>
 
 /**
  * `soon`: a crash of the database may undo the commit, together with everything that was committed after it; for claims,
@@ -39,16 +39,16 @@ export type Durability = 'now' | 'soon'
  * A database. Failures are GatewayErrors: CONFLICT for a uniqueness rule, BAD_REQUEST for a value it can't store,
  * TARGET_UNREACHABLE if it does not answer, is locked or is full, TARGET_TIMEOUT if a statement takes too long.
  */
-export interface SqlClient extends SqlReader {
+export interface SqlClient extends DatabaseReader {
   /** Reads what is committed. One statement is one snapshot. Writing is for transactions. */
   query<R>(query: SqlQuery<R>): Promise<R[]>
   /**
    * Settles when the work is durable, or undone as a whole. `work` may run more than once, so its only effects are those
    * of `tx`; it awaits only `tx` and starts no other transaction, since others wait for it.
    */
-  transaction<T>(work: (tx: SqlTransaction) => Promise<T>, durable?: Durability): Promise<T>
+  transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>, durable?: Durability): Promise<T>
   /** Whether the transaction is one of this client. */
-  owns(transaction: object): transaction is SqlTransaction
+  owns(transaction: object): transaction is DatabaseTransaction
   /** Runs a plan in one transaction, while other processes that migrate this database wait. */
   migrate(plan: MigrationPlan): Promise<void>
   /** Waits for calls in progress; later ones are SHUTTING_DOWN. */

@@ -6,7 +6,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
-import type { MigrationPlan, SqlClient, SqlQuery, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 /**
  * `case_sensitive_like` makes LIKE compare as PostgreSQL does; letter case is folded by us, before a value is stored.
@@ -78,7 +78,7 @@ export class SqliteClient implements SqlClient {
     }
   }
 
-  async transaction<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>): Promise<T> {
     if (this.#closed) throw closedError()
     return await this.#commits.add(async () => {
       const tx = new SqliteTransaction(this, this.#writes)
@@ -90,7 +90,7 @@ export class SqliteClient implements SqlClient {
     })
   }
 
-  owns(transaction: object): transaction is SqlTransaction {
+  owns(transaction: object): transaction is DatabaseTransaction {
     return transaction instanceof SqliteTransaction && transaction.client === this
   }
 
@@ -122,7 +122,7 @@ export class SqliteClient implements SqlClient {
   }
 }
 
-class SqliteTransaction implements SqlTransaction {
+class SqliteTransaction implements DatabaseTransaction {
   readonly dialect = 'sqlite'
   readonly client: SqliteClient
   readonly #statements: StatementCache

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from 'sql-template-tag'
 import type { SqlDialect, SqlValue } from '#protocols/sql/sql-database.ts'
-import type { SqlClient, SqlQuery, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 
 /** The few phrases that SQLite and PostgreSQL write differently. */
 export interface DialectText {
@@ -32,7 +32,7 @@ export const dialectTexts: Readonly<Record<SqlDialect, DialectText>> = {
 }
 
 /** SQL with `:name` as a placeholder for a value; a function where the dialects differ. */
-export type StatementText = string | ((on: DialectText) => string)
+type StatementText = string | ((on: DialectText) => string)
 
 interface Compiled {
   readonly sql: string
@@ -54,16 +54,16 @@ export class Statement<P extends object = object, R = never> {
     this.#text = text
   }
 
-  all(reader: SqlReader, values: P): Promise<R[]> {
+  all(reader: DatabaseReader, values: P): Promise<R[]> {
     return reader.query(this.query(reader.dialect, values))
   }
 
-  async first(reader: SqlReader, values: P): Promise<R | undefined> {
+  async first(reader: DatabaseReader, values: P): Promise<R | undefined> {
     return (await reader.query(this.query(reader.dialect, values)))[0]
   }
 
   /** Returns how many rows were changed. */
-  run(tx: SqlTransaction, values: P): Promise<number> {
+  run(tx: DatabaseTransaction, values: P): Promise<number> {
     return tx.run(this.query(tx.dialect, values))
   }
 
@@ -133,7 +133,7 @@ export class RowInsert<Row extends object> {
     })
   }
 
-  async run(tx: SqlTransaction, rows: readonly Row[]): Promise<void> {
+  async run(tx: DatabaseTransaction, rows: readonly Row[]): Promise<void> {
     for (let done = 0; done < rows.length; ) {
       const left = rows.length - done
       const chosen = this.#ofSize.find(({ size }) => size <= left)
@@ -166,14 +166,14 @@ export class ListStatement<P extends object, V extends SqlValue, R = never> {
     })
   }
 
-  async all(reader: SqlReader, values: P, list: readonly V[]): Promise<R[]> {
+  async all(reader: DatabaseReader, values: P, list: readonly V[]): Promise<R[]> {
     const rows: R[] = []
     for (const query of this.#queries(reader.dialect, values, list)) rows.push(...(await reader.query(query)))
     return rows
   }
 
   /** Returns how many rows were changed. */
-  async run(tx: SqlTransaction, values: P, list: readonly V[]): Promise<number> {
+  async run(tx: DatabaseTransaction, values: P, list: readonly V[]): Promise<number> {
     let changed = 0
     for (const query of this.#queries(tx.dialect, values, list)) changed += await tx.run(query)
     return changed

@@ -33,6 +33,26 @@ onEachDatabase('portal marks and offers', (freshUrl) => {
     expect(await names(stores, userRef('ann'), 'recent')).toEqual(['url c', 'url a', 'url d'])
   })
 
+  test('keeps several marks at once, forgets others, and cuts the list at its limit', async () => {
+    const stores = await open()
+    const { portal } = stores.one
+    const note = (...list: string[]) => list.map((name) => ({ kind: 'notification', name }))
+    const read = async (user: UserRef) => (await stores.two.portal.marks(user, 'read')).map(({ name }) => name)
+    await portal.noteAll(userRef('ann'), 'read', note('a', 'b'), { limit: 5 })
+    await portal.noteAll(userRef('ann'), 'read', note('b', 'c'), { limit: 5 })
+    await portal.noteAll(userRef('bob'), 'read', note('a'), { limit: 5 })
+    expect(await read(userRef('ANN'))).toEqual(['a', 'b', 'c'])
+    await portal.noteAll(userRef('ann'), 'read', note('d'), { limit: 5, keep: note('b', 'e') })
+    expect(await read(userRef('ann'))).toEqual(['b', 'd'])
+    await portal.noteAll(userRef('ann'), 'read', note('1', '2', '3', '4'), { limit: 3 })
+    expect(await read(userRef('ann'))).toEqual(['2', '3', '4'])
+    expect(await read(userRef('bob'))).toEqual(['a'])
+    await portal.noteAll(userRef('bob'), 'read', [], { limit: 3, keep: [] })
+    expect(await read(userRef('bob'))).toEqual([])
+    const refused = portal.noteAll(userRef('bob'), 'read', note('\0'), { limit: 3 })
+    await expect(refused).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
   test("rejects names that can't be stored", async () => {
     const { one } = await open()
     const refused = { code: 'BAD_REQUEST' }

@@ -100,6 +100,20 @@ onEachDatabase('second factors', (freshUrl) => {
     expect(await one.secondFactors.recoveryCodes('ann')).toBe(1)
   })
 
+  test('removes all factors and recovery codes of their owner, with audit rows only if there were any', async () => {
+    const stores = await open()
+    const { secondFactors, audit } = stores.one
+    await secondFactors.add(factor('a'), 5, ['h1'], [])
+    await secondFactors.add(factor('b'), 5, [], [])
+    await secondFactors.add(factor('c', { owner: 'bob', ownerName: 'name of bob' }), 5, [], [])
+    expect(await secondFactors.removeAll('ann', [auditRow('row-1')])).toBe(2)
+    expect(await secondFactors.removeAll('ann', [auditRow('row-2')])).toBe(0)
+    expect(await secondFactors.removeAll('\0', [auditRow('row-3')])).toBe(0)
+    expect([await ids(stores), await secondFactors.recoveryCodes('ann')]).toEqual([[], 0])
+    expect(await ids(stores, 'bob')).toEqual(['c'])
+    expect((await audit.list({ limit: 10 })).rows.map(({ id }) => id)).toEqual(['row-1'])
+  })
+
   test('removes all factors that were last used under a name', async () => {
     const stores = await open()
     const { secondFactors } = stores.one

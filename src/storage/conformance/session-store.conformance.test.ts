@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { type Session, touchEverySeconds } from '#domain/session.ts'
-import { entryIdentity } from '#identity/identity.ts'
+import { type EndedSession, type Session, touchEverySeconds } from '#domain/session.ts'
+import { entryIdentity, type Identity } from '#identity/identity.ts'
 import { maxSessionsPerUser } from '#storage/session-store.ts'
 import { onEachDatabase } from '#testing/databases.ts'
+import { auditRow } from '#testing/storage/workflow-stores.ts'
 import { openStores } from '#testing/stores.ts'
 
 const start = Date.UTC(2030, 0, 1)
@@ -152,6 +153,24 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.deletePublic(bob, 'public-a')).toBe(false)
     expect(await store.deletePublic(alice, 'public-a')).toBe(true)
     expect(await store.find('a', after(1))).toBeUndefined()
+  })
+
+  test('ends one session or all of a user with audit entries, and leaves expired ones', async () => {
+    const { sessions: store, audit } = (await openStores(await freshUrl())).one
+    await store.create(session('old', { idleSeconds: 10 }))
+    for (const id of ['a', 'b', 'c']) await store.create(session(id))
+    await store.create(session('other', { owner: bob }))
+    const rows = (ended: readonly EndedSession[]) => ended.map(({ publicId }) => auditRow(publicId))
+    const end = (owner: Identity, publicId?: string) => store.endAudited(owner, publicId, after(11), rows)
+    expect(await end(bob, 'public-a')).toBe(0)
+    expect(await end(alice, '\0')).toBe(0)
+    expect(await end(alice, 'public-old')).toBe(0)
+    expect(await end(alice, 'public-a')).toBe(1)
+    expect(await end(alice)).toBe(2)
+    expect(await end(alice)).toBe(0)
+    expect(await store.find('other', after(11))).toBeDefined()
+    const written = (await audit.list({ limit: 10 })).rows.map(({ id }) => id).sort()
+    expect(written).toEqual(['public-a', 'public-b', 'public-c'])
   })
 
   test('lists the sessions of a user, latest first, without expired ones', async () => {

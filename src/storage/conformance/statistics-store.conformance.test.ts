@@ -16,7 +16,8 @@ const at = (millis: number): Date => new Date(begin + millis)
 /** Three hours and a half. */
 const query = { from: at(0), to: at(3.5 * hour), partMillis: hour, most: 10 }
 
-const noRuns = { ready: 0, running: 0, waiting: 0, incident: 0, completed: 0, failed: 0, cancelled: 0 }
+const openRuns = { ready: 0, running: 0, waiting: 0, incident: 0 }
+const noRuns = { ...openRuns, completed: 0, denied: 0, expired: 0, failed: 0, cancelled: 0 }
 
 let made = 0
 
@@ -79,11 +80,13 @@ onEachDatabase('statistics', (freshUrl) => {
     await addRun(stores, 'leave', 'incident', 3 * hour)
     await addRun(stores, 'leave', 'failed', 3.5 * hour - 1)
     await addRun(stores, 'move', 'cancelled', 3 * hour)
+    await addRun(stores, 'move', 'denied', 2 * hour)
     await addRun(stores, 'late', 'completed', 3.5 * hour)
     const { requests, workflows } = await stores.one.statistics.count({ ...query, most: 2 })
     expect(requests.toSorted((a, b) => a.part - b.part)).toEqual([
       { ...noRuns, part: 0, completed: 2 },
       { ...noRuns, part: 1, waiting: 1 },
+      { ...noRuns, part: 2, denied: 1 },
       { ...noRuns, part: 3, incident: 1, failed: 1, cancelled: 1 },
     ])
     expect(workflows).toEqual([

@@ -2,7 +2,7 @@ import type { Attributes } from '#identity/attributes.ts'
 import { missingValues, valueChanges } from '#identity/entry-changes.ts'
 import { directoryLimits, type UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, indexKey, isLong, numberOf } from '#storage/client/text-keys.ts'
 import { attributesByKey, type LockedEntry, replaceAttributes, storedAttributes } from '#storage/directory/entries.ts'
@@ -13,7 +13,7 @@ interface AttributeRow extends ValueRow {
   readonly collection: number
 }
 
-export interface ValueRow {
+interface ValueRow {
   readonly nameKey: string
   readonly position: number
   readonly name: string
@@ -36,7 +36,7 @@ export const valueRows = (attributes: Iterable<readonly [string, readonly string
   }).flat()
 
 export async function insertValues(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   entry: number,
   collection: number,
   values: readonly ValueRow[],
@@ -67,7 +67,7 @@ const deleteValues = statement<{ entry: number; nameKey: string }>(
  * count. Returns the changes.
  */
 export async function syncAttributes(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   entry: LockedEntry,
   collection: number,
   attributes: ReadonlyMap<string, readonly string[]>,

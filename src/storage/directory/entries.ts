@@ -3,7 +3,7 @@ import type { MemberGroup } from '#identity/group.ts'
 import type { GroupReading } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { SqlQuery, SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlQuery } from '#storage/client/sql-client.ts'
 import { inserted, ListStatement, statement } from '#storage/client/statement.ts'
 import { foldKey, numberOf } from '#storage/client/text-keys.ts'
 
@@ -82,7 +82,7 @@ export const selectPage = (dialect: SqlDialect, related: Related): string =>
   `select e.pk, e.id, e.name, e.version, e.created, e.modified, e.attributes, ${relatedColumns[related](jsonRows[dialect])}
    from page cross join entries as e where e.pk = page.pk`
 
-export const readRows = (reader: SqlReader, query: SqlQuery<EntryRow>): Promise<EntryRow[]> =>
+export const readRows = (reader: DatabaseReader, query: SqlQuery<EntryRow>): Promise<EntryRow[]> =>
   reader.query({ ...query, asLists: true })
 
 /** Rows come in any order; entries are in the order of creation. */
@@ -138,7 +138,7 @@ export function attributesByKey(
 
 /** `display` names the attributes whose first values are read with the members; without it, they have none. */
 export async function findEntry(
-  reader: SqlReader,
+  reader: DatabaseReader,
   collection: number,
   by: 'id' | 'key',
   wanted: string,
@@ -168,7 +168,7 @@ export interface DirectoryWrite {
   readonly users: number
   readonly groups: number
   readonly now: number
-  readonly transaction: <T>(work: (tx: SqlTransaction) => Promise<T>) => Promise<T>
+  readonly transaction: <T>(work: (tx: DatabaseTransaction) => Promise<T>) => Promise<T>
 }
 
 /** An entry that no one else changes until the transaction ends. */
@@ -184,7 +184,7 @@ export interface StoredEntry {
   readonly version: number
 }
 
-export interface NewEntry {
+interface NewEntry {
   readonly collection: number
   readonly id: string
   readonly name: string
@@ -196,13 +196,13 @@ export interface NewEntry {
 const nameColumns = (name: string) => ({ name, key: foldKey(name), number: numberOf(name) })
 
 /** Returns the key of the new row. Throws the database's CONFLICT when the name is taken. */
-export async function insertEntry(tx: SqlTransaction, entry: NewEntry): Promise<number> {
+export async function insertEntry(tx: DatabaseTransaction, entry: NewEntry): Promise<number> {
   const row = await insert.first(tx, { ...entry, ...nameColumns(entry.name) })
   return row?.pk ?? 0
 }
 
 /** Undefined if the name is taken by an entry that was committed before or created in this transaction. */
-export async function insertEntryIfAbsent(tx: SqlTransaction, entry: NewEntry): Promise<number | undefined> {
+export async function insertEntryIfAbsent(tx: DatabaseTransaction, entry: NewEntry): Promise<number | undefined> {
   const row = await insertIfAbsent.first(tx, { ...entry, ...nameColumns(entry.name) })
   return row?.pk
 }
@@ -215,8 +215,11 @@ const insertIfAbsent = statement<EntryValues, { pk: number }>(
   `${insertText} on conflict (collection, key) do nothing returning pk`,
 )
 
-export const lockEntry = (tx: SqlTransaction, collection: number, name: string): Promise<LockedEntry | undefined> =>
-  lockByKey.first(tx, { collection, key: foldKey(name) })
+export const lockEntry = (
+  tx: DatabaseTransaction,
+  collection: number,
+  name: string,
+): Promise<LockedEntry | undefined> => lockByKey.first(tx, { collection, key: foldKey(name) })
 
 const lockByKey = statement<{ collection: number; key: string }, LockedEntry>(
   (on) => `select pk, name, key, version, attributes from entries
@@ -225,7 +228,7 @@ const lockByKey = statement<{ collection: number; key: string }, LockedEntry>(
 
 /** By folded name; names that do not exist are missing from the result. */
 export async function findEntries(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   collection: number,
   keys: readonly string[],
 ): Promise<Map<string, StoredEntry>> {
@@ -237,7 +240,7 @@ const findByKeys = new ListStatement<{ collection: number }, string, StoredEntry
 )
 
 /** Locks in one order for all, so that no two transactions wait for each other. */
-export async function lockEntries(tx: SqlTransaction, entries: readonly number[]): Promise<void> {
+export async function lockEntries(tx: DatabaseTransaction, entries: readonly number[]): Promise<void> {
   if (tx.dialect === 'sqlite') return
   await lockByPk.all(tx, {}, inOrder(entries))
 }
@@ -247,7 +250,7 @@ const lockByPk = new ListStatement<object, number, { pk: number }>(
 )
 
 /** Gives the entries a new version. */
-export async function bumpEntries(tx: SqlTransaction, entries: readonly number[], now: number): Promise<void> {
+export async function bumpEntries(tx: DatabaseTransaction, entries: readonly number[], now: number): Promise<void> {
   await bump.run(tx, { now }, inOrder(entries))
 }
 
@@ -264,7 +267,7 @@ export function checkVersion({ name, version }: StoredEntry, expected: string | 
 }
 
 /** False when the entry already has exactly that name. Throws the database's CONFLICT when the name is taken. */
-export async function renameEntry(tx: SqlTransaction, entry: StoredEntry, name: string): Promise<boolean> {
+export async function renameEntry(tx: DatabaseTransaction, entry: StoredEntry, name: string): Promise<boolean> {
   if (entry.name === name) return false
   await rename.run(tx, { pk: entry.pk, ...nameColumns(name) })
   return true
@@ -286,7 +289,7 @@ export const deleteEntry = statement<{ pk: number }>(`delete from entries where 
 const sizeSlots = 16
 
 /** Changes a collection's size; call it last, since other transactions wait for the row. */
-export async function resize(tx: SqlTransaction, collection: number, by: number): Promise<void> {
+export async function resize(tx: DatabaseTransaction, collection: number, by: number): Promise<void> {
   if (by === 0) return
   const slot = tx.dialect === 'sqlite' ? 0 : Math.floor(Math.random() * sizeSlots)
   await addToSize.run(tx, { collection, slot, size: by })

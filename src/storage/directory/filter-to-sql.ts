@@ -59,7 +59,7 @@ export function truthCondition(truth: Truth, space: SearchSpace, drives = true):
 const someValue = (attribute: string, test?: Sql): Sql =>
   sql`exists (select 1 from attributes as a where a.entry = e.pk and a.name_key = ${nameKey(attribute)}${and(test)})`
 
-export const both = (conditions: readonly Sql[]): Sql => sql`(${join(conditions, ' and ')})`
+const both = (conditions: readonly Sql[]): Sql => sql`(${join(conditions, ' and ')})`
 export const either = (conditions: readonly Sql[]): Sql => sql`(${join(conditions, ' or ')})`
 export const and = (condition: Sql | undefined): Sql => (condition === undefined ? empty : sql` and ${condition}`)
 

@@ -2,7 +2,7 @@ import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { type TimeAttribute, timeAttribute, timeAttributes } from '#identity/entry-times.ts'
 import type { Truth, ValueFilter } from '#identity/filter/rewrite-filter.ts'
 import { keyLength } from '#identity/paging.ts'
-import type { SqlReader } from '#storage/client/sql-client.ts'
+import type { DatabaseReader } from '#storage/client/sql-client.ts'
 import { dynamic } from '#storage/client/statement.ts'
 import {
   and,
@@ -58,7 +58,7 @@ export function indexChoices(truth: Truth, space: SearchSpace): IndexedKeys[] {
  * filter does not show which of its values is rare, so the index is queried.
  */
 export async function smallestChoice(
-  reader: SqlReader,
+  reader: DatabaseReader,
   choices: readonly IndexedKeys[],
 ): Promise<{ readonly choice: IndexedKeys; readonly size: number } | undefined> {
   const candidates = choices.slice(0, maxChoices)

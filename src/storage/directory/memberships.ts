@@ -2,7 +2,7 @@ import type { NamedGroup } from '#identity/group.ts'
 import type { UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { ListStatement, statement } from '#storage/client/statement.ts'
 import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { findEntries, insertEntryIfAbsent, lockEntries } from '#storage/directory/entries.ts'
@@ -21,7 +21,7 @@ export const userMembers = memberTable('memberships', 'user_entry')
 
 /** Changes a group's members without reading the others. Returns the members that were in fact added or removed. */
 export async function changeMemberRows(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   table: ReturnType<typeof memberTable>,
   group: number,
   change: { readonly add: readonly number[]; readonly remove: readonly number[] },
@@ -65,7 +65,7 @@ export interface MembershipChanges {
 
 /** Changes a user's groups to the given ones, by folded name; with `addOnly`, the user leaves none. */
 export async function syncGroups(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   user: number,
   groupCollection: number,
   wanted: ReadonlyMap<string, string>,
@@ -90,7 +90,7 @@ export async function syncGroups(
  * group, so its row is locked only by the new version at the end, unless several groups have to be locked in order.
  */
 export async function joinGroups(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   collection: number,
   user: number,
   wanted: ReadonlyMap<string, string>,
@@ -122,7 +122,7 @@ export async function joinGroups(
 }
 
 export async function leaveGroups(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   user: number,
   groups: readonly GroupEntry[],
 ): Promise<Omit<MembershipChanges, 'created'>> {
@@ -137,7 +137,7 @@ const deleteMemberships = new ListStatement<{ user: number }, number>(
   `delete from memberships where user_entry = :user and group_entry in (:list)`,
 )
 
-async function lockSeveral(tx: SqlTransaction, groups: readonly { readonly pk: number }[]): Promise<void> {
+async function lockSeveral(tx: DatabaseTransaction, groups: readonly { readonly pk: number }[]): Promise<void> {
   if (groups.length < 2) return
   const keys = groups.map(({ pk }) => pk)
   await lockEntries(tx, keys)
@@ -151,7 +151,7 @@ const membership = (action: 'add' | 'delete', group: string): UserChange => ({
 })
 
 /** Locks a group's members. Call it before locking the group: all transactions lock users first. */
-export async function lockMembers(tx: SqlTransaction, group: number): Promise<void> {
+export async function lockMembers(tx: DatabaseTransaction, group: number): Promise<void> {
   if (tx.dialect === 'postgres') await lockAll.first(tx, { group })
 }
 
@@ -167,7 +167,11 @@ export const bumpMembers = statement<{ group: number; now: number }>(
 )
 
 /** The group keeps this name until the transaction ends. Throws VERSION_MISMATCH if another group, or none, has it. */
-export async function lockGroupName(tx: SqlTransaction, collection: number, { name, id }: NamedGroup): Promise<void> {
+export async function lockGroupName(
+  tx: DatabaseTransaction,
+  collection: number,
+  { name, id }: NamedGroup,
+): Promise<void> {
   const found = isStorable(name) ? await lockName.first(tx, { collection, key: foldKey(name) }) : undefined
   if (found?.id !== id) throw new GatewayError('VERSION_MISMATCH', `the group ${name} was renamed or deleted`)
 }
@@ -182,7 +186,7 @@ const lockName = statement<{ collection: number; key: string }, { id: string }>(
 const formerNameMillis = 60 * 60 * 1000
 
 /** Stores the former name of a group. */
-export async function keepFormerName(tx: SqlTransaction, entry: number, key: string, now: number): Promise<void> {
+export async function keepFormerName(tx: DatabaseTransaction, entry: number, key: string, now: number): Promise<void> {
   await deleteFormerNames.run(tx, { entry, before: now - formerNameMillis })
   await insertFormerName.run(tx, { entry, key, now })
 }
@@ -200,7 +204,7 @@ const insertFormerName = statement<{ entry: number; key: string; now: number }>(
  * leave the group and join a new one with the former name. Throws VERSION_MISMATCH instead.
  */
 async function refuseFormerNames(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   surplus: readonly GroupEntry[],
   missing: ReadonlyMap<string, string>,
   now: number,

@@ -1,7 +1,7 @@
 import type { NamedGroup } from '#identity/group.ts'
 import type { NestingChange, UserChange } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { SqlReader, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { ListStatement, statement } from '#storage/client/statement.ts'
 import { foldKey, isStorable } from '#storage/client/text-keys.ts'
 import { checkNames } from '#storage/directory/attributes.ts'
@@ -68,7 +68,7 @@ const noGroup = (name: string): GatewayError =>
  * No other transaction nests groups of this directory until this one ends. Of two that would close a circle together, the
  * second sees the change of the first.
  */
-async function lockNesting(tx: SqlTransaction, groups: number): Promise<void> {
+async function lockNesting(tx: DatabaseTransaction, groups: number): Promise<void> {
   if (tx.dialect === 'postgres') await lockCollection.first(tx, { groups })
 }
 
@@ -79,7 +79,7 @@ const lockCollection = statement<{ groups: number }, { pk: number }>(
 
 /** Groups that do not exist are missing from the result. */
 async function groupsById(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   groups: number,
   ids: readonly string[],
 ): Promise<Map<string, StoredGroup>> {
@@ -92,7 +92,7 @@ const findByIds = new ListStatement<{ groups: number }, string, StoredGroup>(
 
 /** Throws CONFLICT when one of the members is the group or contains it. */
 async function refuseCircles(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   group: { readonly pk: number; readonly name: string },
   members: readonly StoredGroup[],
 ): Promise<void> {
@@ -114,7 +114,7 @@ const findAncestors = statement<{ member: number }, { pk: number }>(
 )
 
 /** The groups that directly contain the group. */
-export const parentsOf = async (tx: SqlTransaction, group: number): Promise<number[]> =>
+export const parentsOf = async (tx: DatabaseTransaction, group: number): Promise<number[]> =>
   (await findParents.all(tx, { member: group })).map(({ pk }) => pk)
 
 const findParents = statement<{ member: number }, { pk: number }>(
@@ -125,7 +125,7 @@ type ContainingGroup = NamedGroup & { readonly direct: boolean }
 
 /** For each of these groups that others contain, by id: the groups that contain it, each once. */
 export async function containingGroups(
-  reader: SqlReader,
+  reader: DatabaseReader,
   groups: number,
   ids: readonly string[],
 ): Promise<Map<string, ContainingGroup[]>> {

@@ -64,6 +64,8 @@ onEachDatabase('pages of a directory', (freshUrl) => {
           expect(ids(pages.flatMap((page) => page.items))).toEqual(expected)
           expect(pages.every((page) => page.total === expected.length)).toBe(true)
           expect(pages).toHaveLength(Math.max(1, Math.ceil(expected.length / limit)))
+          const uncounted = await followPages(directory, { ...search, limit, uncounted: true })
+          expect(uncounted.map((page) => ids(page.items))).toEqual(pages.map((page) => ids(page.items)))
         },
       ),
       { numRuns: 400 },
@@ -125,6 +127,14 @@ onEachDatabase('pages of a directory', (freshUrl) => {
       expect(far.items.map(({ userID }) => userID)).toEqual(found.slice(descending ? 90 : 2290).slice(0, 15))
       expect(far.total).toBe(2300)
       expect((await directory.searchUsers({ sort, offset: 2300, limit: 5 })).items).toEqual([])
+    }
+    // Frequent matches, which are near the start of a page, and rare ones, which are far from it.
+    for (const initial of ['user', 'user00', 'user1', 'user229', 'user0']) {
+      const filter: Filter = { kind: 'substring', attribute: 'userID', initial, any: [] }
+      const pages = await followPages(directory, { filter, limit: 20, uncounted: true })
+      const expected = logins.filter((login) => login.startsWith(initial))
+      expect(pages.flatMap(({ items }) => items.map(({ userID }) => userID)).toSorted()).toEqual(expected)
+      for (const { total, items, next } of pages) expect(total).toBe(items.length + (next === undefined ? 0 : 1))
     }
   })
 

@@ -6,7 +6,7 @@ import { type PageScope, readPosition, unknownPosition, writePosition } from '#i
 import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#identity/user-directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { SqlQuery, SqlReader } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, SqlQuery } from '#storage/client/sql-client.ts'
 import { dynamic, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, isLong, isStorable } from '#storage/client/text-keys.ts'
 import {
@@ -30,25 +30,25 @@ type SearchRelated = Exclude<Related, 'members'>
  * database can't evaluate.
  */
 export async function searchEntries(
-  reader: SqlReader,
+  reader: DatabaseReader,
   space: SearchSpace,
   search: UserSearch,
   related: SearchRelated,
 ): Promise<Page<Entry>> {
-  const { offset, filter, sort } = search
+  const { offset, filter, sort, uncounted = false } = search
   const limit = Math.min(search.limit, directoryLimits.page)
   if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(limit) || offset < 0 || limit < 0) {
     throw new GatewayError('BAD_REQUEST', `invalid page: offset ${offset}, limit ${search.limit}`)
   }
   const scope: PageScope = { of: `${space.nameAttribute} of ${space.collection}`, filter, sort }
   const after = search.after === undefined ? undefined : readStart(scope, search.after)
-  const request = { space, related, filter, sort, after, offset, limit }
+  const request = { space, related, filter, sort, after, offset, limit, uncounted }
   const found = sort === undefined ? await readInOrder(reader, request) : await readSorted(reader, request, sort)
   const { entries: items, last, more } = found
-  const total = found.total ?? (await totalOf(reader, request, found))
+  const total = found.total ?? (uncounted ? seen(request, found) : await totalOf(reader, request, found))
   if (!more || last === undefined) return { items, total }
   const { pk, folded, exact } = last
-  const counted = hasStoredTotal(request) ? undefined : total
+  const counted = uncounted || hasStoredTotal(request) ? undefined : total
   return { items, total, next: writePosition(scope, { entry: String(pk), folded, exact, total: counted }) }
 }
 
@@ -59,6 +59,7 @@ interface PageRequest {
   readonly after: PageStart | undefined
   readonly offset: number
   readonly limit: number
+  readonly uncounted: boolean
 }
 
 interface PageStart extends EntryPosition {
@@ -86,22 +87,63 @@ interface FoundPage {
 const nothing: FoundPage = { entries: [], last: undefined, more: false, total: undefined }
 
 /** Reads one more than requested, which shows whether another page follows. */
-async function readInOrder(reader: SqlReader, request: PageRequest): Promise<FoundPage> {
+async function readInOrder(reader: DatabaseReader, request: PageRequest): Promise<FoundPage> {
   const { space, related, filter, after, offset, limit } = request
   if (limit === 0) return nothing
+  const near = request.uncounted ? await readNearby(reader, request) : undefined
+  if (near !== undefined) return near
   const selection = await selectEntries(reader, filter, space, after?.total)
   if (selection.total === 0) return { ...nothing, selection }
   const slice = { limit: limit + 1, offset, after: after?.pk ?? 0 }
-  const rows = await readRows(reader, selection.page(reader.dialect, related, slice))
-  const entries = toEntries(rows)
-  if (entries.length <= limit) return { ...nothing, selection, entries }
-  const pk = rows.map((row) => row[0]).sort((a, b) => a - b)[limit - 1] ?? 0
-  const last = { pk, folded: undefined, exact: '' }
-  return { selection, entries: entries.slice(0, limit), last, more: true, total: undefined }
+  return { ...pageOf(await readRows(reader, selection.page(reader.dialect, related, slice)), limit), selection }
 }
 
+/** Of one more row than requested. */
+function pageOf(rows: readonly EntryRow[], limit: number): FoundPage {
+  const entries = toEntries(rows)
+  if (entries.length <= limit) return { ...nothing, entries }
+  const pk = rows.map((row) => row[0]).sort((a, b) => a - b)[limit - 1] ?? 0
+  const last = { pk, folded: undefined, exact: '' }
+  return { entries: entries.slice(0, limit), last, more: true, total: undefined }
+}
+
+/** How many entries are tested in their order for each of the page before an index is used. */
+const testedForEach = 50
+const maxTested = 10_000
+
+/**
+ * An index finds all matches, which have to be sorted: of a frequent value most of them for nothing. A page of frequent
+ * matches is among the next entries. Undefined if it isn't.
+ */
+async function readNearby(reader: DatabaseReader, request: PageRequest): Promise<FoundPage | undefined> {
+  const { space, related, filter, after, offset, limit } = request
+  const truth = restriction(filter)
+  if (truth === undefined || plainEquality(truth) !== undefined) return undefined
+  const { collection } = space
+  const start = after?.pk ?? 0
+  const size = Math.min(maxTested, limit * testedForEach)
+  const window = await findNearby.first(reader, { collection, after: start, size })
+  const keys = sql`select e.pk as pk from entries as e where e.collection = ${collection}
+    and e.pk > ${start} and e.pk <= ${window?.last ?? start} and ${truthCondition(truth, space, false)}`
+  const page = sql`${keys} order by pk limit ${count(limit + 1)} offset ${count(offset)}`
+  const query = dynamic<EntryRow>(
+    reader.dialect,
+    sql`with page as (${page}) ${raw(selectPage(reader.dialect, related))}`,
+  )
+  const found = pageOf(await readRows(reader, query), limit)
+  return found.more || (window?.found ?? 0) < size ? found : undefined
+}
+
+const findNearby = statement<
+  { collection: number; after: number; size: number },
+  { last: number | null; found: number }
+>(
+  `select max(pk) as last, count(*) as found from
+     (select pk from entries where collection = :collection and pk > :after order by pk limit :size) as next`,
+)
+
 /** An entry that is deleted between the two statements is missing, as if it had been deleted before the first. */
-async function readSorted(reader: SqlReader, request: PageRequest, sort: SortOrder): Promise<FoundPage> {
+async function readSorted(reader: DatabaseReader, request: PageRequest, sort: SortOrder): Promise<FoundPage> {
   const { space, related, filter, after, offset, limit } = request
   if (limit === 0) return nothing
   const { positions, total } = await searchSorted(reader, space, filter, sort, { after, offset, limit: limit + 1 })
@@ -133,9 +175,12 @@ const readByKeys = { groups: byKeys('groups'), none: byKeys('none') }
 /** The size of a collection is stored, so reading it costs nothing. */
 const hasStoredTotal = ({ filter }: PageRequest): boolean => restriction(filter) === undefined
 
+/** A total that is not counted. */
+const seen = ({ offset }: PageRequest, { entries, more }: FoundPage): number => offset + entries.length + (more ? 1 : 0)
+
 /** The last page shows the total; pages after the first repeat what that one counted, which is near enough. */
 async function totalOf(
-  reader: SqlReader,
+  reader: DatabaseReader,
   request: PageRequest,
   { selection, entries, more }: FoundPage,
 ): Promise<number> {
@@ -166,7 +211,7 @@ interface Slice {
 
 /** `known` is what an earlier page counted. Throws BAD_REQUEST for a filter that a database can't evaluate. */
 async function selectEntries(
-  reader: SqlReader,
+  reader: DatabaseReader,
   filter: Filter | undefined,
   space: SearchSpace,
   known?: number,
@@ -219,7 +264,7 @@ function plainEquality(truth: Truth): CompareFilter | undefined {
  * in order skips few.
  */
 async function rangeEntries(
-  reader: SqlReader,
+  reader: DatabaseReader,
   truth: Truth,
   space: SearchSpace,
   range: IndexedKeys,

@@ -3,7 +3,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import type { Truth } from '#identity/filter/rewrite-filter.ts'
 import { compareSortKeys, exactLength, type SortKey } from '#identity/paging.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
-import type { SqlReader } from '#storage/client/sql-client.ts'
+import type { DatabaseReader } from '#storage/client/sql-client.ts'
 import { dynamic } from '#storage/client/statement.ts'
 import { assertStorable } from '#storage/client/text-keys.ts'
 import {
@@ -23,13 +23,13 @@ export interface EntryPosition extends SortKey {
   readonly pk: number
 }
 
-export interface SearchSlice {
+interface SearchSlice {
   readonly after: EntryPosition | undefined
   readonly offset: number
   readonly limit: number
 }
 
-export interface SortedPositions {
+interface SortedPositions {
   readonly positions: readonly EntryPosition[]
   /** How many entries match in total, if the search counted them. */
   readonly total: number | undefined
@@ -47,7 +47,7 @@ interface Sorting {
  * tested on the way.
  */
 export async function searchSorted(
-  reader: SqlReader,
+  reader: DatabaseReader,
   space: SearchSpace,
   filter: Filter | undefined,
   order: SortOrder,
@@ -61,7 +61,7 @@ export async function searchSorted(
 }
 
 async function sortFew(
-  reader: SqlReader,
+  reader: DatabaseReader,
   space: SearchSpace,
   truth: Truth,
   order: SortOrder,
@@ -79,7 +79,7 @@ async function sortFew(
 }
 
 /** Entries with a value come first, and last in descending order. */
-async function walk(reader: SqlReader, sorting: Sorting, slice: SearchSlice): Promise<SortedPositions> {
+async function walk(reader: DatabaseReader, sorting: Sorting, slice: SearchSlice): Promise<SortedPositions> {
   const { after, limit } = slice
   const { descending } = sorting.order
   const parts = isOwnOrder(sorting) ? [withValue] : descending ? [withoutValue, withValue] : [withValue, withoutValue]
@@ -106,7 +106,11 @@ interface Part {
   readonly skipped: number
 }
 
-async function withValue(reader: SqlReader, sorting: Sorting, { after, offset, limit }: SearchSlice): Promise<Part> {
+async function withValue(
+  reader: DatabaseReader,
+  sorting: Sorting,
+  { after, offset, limit }: SearchSlice,
+): Promise<Part> {
   const select = (size: number, from: number) =>
     query<PositionRow>(reader, positionsWithValue(sorting, after, size, from))
   const rows = await select(limit, offset)
@@ -116,7 +120,11 @@ async function withValue(reader: SqlReader, sorting: Sorting, { after, offset, l
   return { positions: [], skipped: all?.total ?? (await select(offset, 0)).length }
 }
 
-async function withoutValue(reader: SqlReader, sorting: Sorting, { after, offset, limit }: SearchSlice): Promise<Part> {
+async function withoutValue(
+  reader: DatabaseReader,
+  sorting: Sorting,
+  { after, offset, limit }: SearchSlice,
+): Promise<Part> {
   const positions: EntryPosition[] = []
   let skipped = 0
   let from = after?.pk
@@ -133,7 +141,8 @@ async function withoutValue(reader: SqlReader, sorting: Sorting, { after, offset
   }
 }
 
-const query = <R>(reader: SqlReader, composed: Sql): Promise<R[]> => reader.query(dynamic<R>(reader.dialect, composed))
+const query = <R>(reader: DatabaseReader, composed: Sql): Promise<R[]> =>
+  reader.query(dynamic<R>(reader.dialect, composed))
 
 interface PositionRow {
   readonly pk: number

@@ -14,7 +14,7 @@ import type {
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { SqlClient, SqlReader } from '#storage/client/sql-client.ts'
+import type { DatabaseReader, SqlClient } from '#storage/client/sql-client.ts'
 import { inserted, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, isStorable } from '#storage/client/text-keys.ts'
 import {
@@ -203,7 +203,7 @@ export class UserDirectoryStore implements UserDirectory {
     })
   }
 
-  async #findCollections(reader: SqlReader): Promise<Collections | undefined> {
+  async #findCollections(reader: DatabaseReader): Promise<Collections | undefined> {
     const rows = await findCollections.all(reader, { directory: this.#name })
     const users = rows.find(({ kind }) => kind === 'users')?.pk
     const groups = rows.find(({ kind }) => kind === 'groups')?.pk

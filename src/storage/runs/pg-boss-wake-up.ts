@@ -2,7 +2,7 @@ import { PgBoss } from 'pg-boss'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlValue } from '#protocols/sql/sql-database.ts'
-import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import type { RunWakeUp } from '#storage/runs/wake-up.ts'
 
 const queue = 'gatehouse-runs'
@@ -38,7 +38,7 @@ export class PgBossWakeUp implements RunWakeUp {
     this.#schema = schema
   }
 
-  async inTransaction(tx: SqlTransaction, runs: readonly string[]): Promise<void> {
+  async inTransaction(tx: DatabaseTransaction, runs: readonly string[]): Promise<void> {
     if (this.#boss === undefined || !this.#usable || performance.now() - this.#sent < pauseMillis) return
     this.#sending.add(runs)
     try {
@@ -111,7 +111,7 @@ export class PgBossWakeUp implements RunWakeUp {
 
 type BossDatabase = NonNullable<NonNullable<Parameters<PgBoss['insert']>[2]>['db']>
 
-const within = (tx: SqlTransaction): BossDatabase => ({
+const within = (tx: DatabaseTransaction): BossDatabase => ({
   executeSql: async (sql, values = []) => ({
     rows: await tx.query<Record<string, unknown>>({ sql, params: values as SqlValue[], name: undefined }),
   }),

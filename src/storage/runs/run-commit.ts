@@ -17,7 +17,7 @@ import type { JsonObject } from '#kernel/json.ts'
 import { closeApprovals, insertApproval } from '#storage/approval-store.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
 import { type DueValues, dueText, dueValues } from '#storage/client/database-time.ts'
-import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { type DialectText, RowInsert, statement } from '#storage/client/statement.ts'
 import { assertStorable, lookupKey, optionalText, storable } from '#storage/client/text-keys.ts'
 import { insertGrants, revokeGrants } from '#storage/grant-store.ts'
@@ -106,7 +106,7 @@ export type NextState =
   | { readonly state: 'ready'; readonly due: When; readonly attempt: number }
   | { readonly state: 'waiting'; readonly approval?: NewApproval }
   | { readonly state: 'incident' | 'failed'; readonly incident: Incident }
-  | { readonly state: 'completed' | 'cancelled' }
+  | { readonly state: 'completed' | 'denied' | 'expired' | 'cancelled' }
 
 /** The end of a step: all its consequences, committed together or not at all. */
 export interface StepCommit {
@@ -130,12 +130,12 @@ export interface CancelRequest extends Intervention {
   readonly cancellation: Cancellation
   /** Only while no target was changed, and no step is running that may change one; CONFLICT otherwise. */
   readonly onlyUntouched: boolean
-  /** `failed` if no user cancelled it, such as after the deadline. */
-  readonly outcome: 'cancelled' | 'failed'
+  /** `expired` if its deadline has passed. */
+  readonly outcome: 'cancelled' | 'expired'
 }
 
 /** Stores a run and returns the time. Throws CONFLICT when the id exists, BAD_REQUEST for a login it cannot store. */
-export async function insertRun(tx: SqlTransaction, run: NewRun): Promise<number> {
+export async function insertRun(tx: DatabaseTransaction, run: NewRun): Promise<number> {
   assertStorable('id of the run', run.id)
   assertStorable('login', run.subject)
   assertStorable('requestor', run.requestor)
@@ -179,7 +179,7 @@ export const isReady = ({ state }: NewRun): boolean => state === undefined || st
  * follow the lock of the run and the end of its timers. The head of the audit, which others may wait for, comes last.
  */
 export async function writeEffects(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   effects: RunEffects,
   now: number,
   run?: string,
@@ -210,7 +210,7 @@ export async function writeEffects(
   return ready
 }
 
-async function forgetRun(tx: SqlTransaction, claim: RunClaim): Promise<void> {
+async function forgetRun(tx: DatabaseTransaction, claim: RunClaim): Promise<void> {
   if ((await deleteClaimed.run(tx, claim)) === 0) throw voidClaim(claim)
 }
 
@@ -218,7 +218,7 @@ const voidClaim = ({ id, fence }: RunClaim): GatewayError =>
   new GatewayError('VERSION_MISMATCH', `the claim ${fence} of run ${id} is void`)
 
 /** Writes the run's new state, guarded by its fence, and then everything else. */
-export async function commitStep(tx: SqlTransaction, step: StepCommit): Promise<ReadyRuns<RunState>> {
+export async function commitStep(tx: DatabaseTransaction, step: StepCommit): Promise<ReadyRuns<RunState>> {
   const moved = (await move(tx, step, step.next)) ?? (await moveCancelled(tx, step))
   const { state, now, following } = moved
   const { next, run, effects } = step
@@ -235,7 +235,7 @@ export async function commitStep(tx: SqlTransaction, step: StepCommit): Promise<
 const isDueNow = (due: When): boolean => 'inMillis' in due && due.inMillis <= 0
 
 /** The statement that ends the run deletes its timers too, unless one of them must still be found. */
-const deletesTimers = ({ dialect }: SqlTransaction, { effects }: StepCommit): boolean =>
+const deletesTimers = ({ dialect }: DatabaseTransaction, { effects }: StepCommit): boolean =>
   dialect === 'postgres' && effects.doneTimers === undefined
 
 interface Moved {
@@ -247,7 +247,7 @@ interface Moved {
 
 /** Undefined when the claim is void, or when the run was cancelled. */
 async function move(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   step: StepCommit,
   next: NextState,
   despiteCancel = false,
@@ -284,14 +284,12 @@ async function move(
 }
 
 /** A cancelled run ends here, with the effects of its last step. */
-async function moveCancelled(tx: SqlTransaction, step: StepCommit): Promise<Moved> {
+async function moveCancelled(tx: DatabaseTransaction, step: StepCommit): Promise<Moved> {
   const { id, fence } = step.run
   const run = await lockRun(tx, id)
   if (run !== undefined && run.state === 'running' && run.fence === fence && run.cancel !== null) {
     const { outcome } = JSON.parse(run.cancel) as StoredCancellation
-    const incident = { task: '', code: 'CANCELLED', message: 'the run was cancelled' }
-    const next: NextState = outcome === 'failed' ? { state: outcome, incident } : { state: outcome }
-    const moved = await move(tx, step, next, true)
+    const moved = await move(tx, step, { state: outcome }, true)
     if (moved !== undefined) return moved
   }
   throw voidClaim(step.run)
@@ -299,7 +297,7 @@ async function moveCancelled(tx: SqlTransaction, step: StepCommit): Promise<Move
 
 /** From `waiting` to `ready`. */
 export async function signalRun(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   id: string,
   signal: JsonObject,
   effects: RunEffects,
@@ -313,14 +311,14 @@ export async function signalRun(
   return { value: true, ready: [id, ...started] }
 }
 
-async function endWait(tx: SqlTransaction, { id, now }: LockedRun): Promise<void> {
+async function endWait(tx: DatabaseTransaction, { id, now }: LockedRun): Promise<void> {
   await closeApprovals(tx, id, now)
   await deleteTimersOfRun(tx, id)
 }
 
 /** From `incident` to `ready`. */
 export async function resumeRun(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   intervention: Intervention,
   data: JsonObject | undefined,
 ): Promise<ReadyRuns<void>> {
@@ -332,7 +330,7 @@ export async function resumeRun(
   return { value: undefined, ready: [id, ...started] }
 }
 
-async function lockAsShown(tx: SqlTransaction, { id, fence }: Intervention): Promise<LockedRun> {
+async function lockAsShown(tx: DatabaseTransaction, { id, fence }: Intervention): Promise<LockedRun> {
   const run = await lockRun(tx, id)
   if (run === undefined) throw new GatewayError('NOT_FOUND', `no run ${id}`)
   if (run.fence !== fence) {
@@ -341,7 +339,7 @@ async function lockAsShown(tx: SqlTransaction, { id, fence }: Intervention): Pro
   return run
 }
 
-export async function cancelRun(tx: SqlTransaction, request: CancelRequest): Promise<ReadyRuns<RunState>> {
+export async function cancelRun(tx: DatabaseTransaction, request: CancelRequest): Promise<ReadyRuns<RunState>> {
   const { effects, onlyUntouched, outcome, cancellation } = request
   const run = await lockAsShown(tx, request)
   const { id, state, now } = run

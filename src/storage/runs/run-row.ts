@@ -1,7 +1,7 @@
 import type { Cancellation, ClaimedRun, Incident, Run, RunState, RunWithData } from '#domain/run.ts'
 import { type Identity, type RunIdentities, storedIdentity } from '#identity/identity.ts'
 import type { JsonObject } from '#kernel/json.ts'
-import type { SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction } from '#storage/client/sql-client.ts'
 import { columns, dateOrNull, statement, withoutNulls } from '#storage/client/statement.ts'
 import { isStorable } from '#storage/client/text-keys.ts'
 
@@ -82,7 +82,7 @@ export const claimedRunColumns = columns([...summary, 'data', 'signal', 'secret'
 
 /** A cancellation, stored until the run ends. */
 export interface StoredCancellation extends Cancellation {
-  readonly outcome: 'cancelled' | 'failed'
+  readonly outcome: 'cancelled' | 'expired'
 }
 
 export const toRun = (row: RunRow): Run =>
@@ -121,9 +121,10 @@ export const toIdentities = (row: IdentityColumns): RunIdentities => {
   })
 }
 
-function toCancellation(text: string): Cancellation {
-  const { outcome: _, ...cancellation } = JSON.parse(text) as StoredCancellation
-  return cancellation
+/** Null where the deadline ended the run. */
+function toCancellation(text: string): Cancellation | null {
+  const { outcome, ...cancellation } = JSON.parse(text) as StoredCancellation
+  return outcome === 'cancelled' ? cancellation : null
 }
 
 export const toRunWithData = (row: RunDataRow): RunWithData => ({
@@ -145,13 +146,13 @@ export type LockedRun = RunRow & { readonly now: number }
  * Every transaction that changes a run which is not claimed, or something that belongs to it, locks the run first. So of
  * two concurrent transactions the second sees what the first did.
  */
-export async function lockRun(tx: SqlTransaction, id: string): Promise<LockedRun | undefined> {
+export async function lockRun(tx: DatabaseTransaction, id: string): Promise<LockedRun | undefined> {
   return isStorable(id) ? await lock.first(tx, { id }) : undefined
 }
 
 /** Makes a locked run `ready`, with what it waited for, or with other data. */
 export async function makeReady(
-  tx: SqlTransaction,
+  tx: DatabaseTransaction,
   id: string,
   { signal, data }: { readonly signal?: JsonObject; readonly data?: JsonObject },
 ): Promise<void> {

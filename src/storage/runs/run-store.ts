@@ -1,13 +1,33 @@
-import sql, { empty, join, raw } from 'sql-template-tag'
+import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
 import type { NewApproval } from '#domain/approval.ts'
-import type { ClaimedRun, RunClaim, RunPage, RunQuery, RunState, RunWithData, StoredStep } from '#domain/run.ts'
-import { identitiesOf } from '#identity/identity.ts'
+import {
+  type ClaimedRun,
+  type Run,
+  type RunChange,
+  type RunClaim,
+  type RunPage,
+  type RunQuery,
+  type RunState,
+  type RunWithData,
+  runStates,
+  type StoredStep,
+} from '#domain/run.ts'
+import { type Identity, identitiesOf, storedIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import { insertApproval } from '#storage/approval-store.ts'
 import { readNow } from '#storage/client/database-time.ts'
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
-import { columns, deletedAtOnce, deleteInParts, dynamic, statement, withoutNulls } from '#storage/client/statement.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
+import {
+  columns,
+  deletedAtOnce,
+  deleteInParts,
+  dynamic,
+  ListStatement,
+  statement,
+  withoutNulls,
+} from '#storage/client/statement.ts'
 import { isStorable, lookupKey } from '#storage/client/text-keys.ts'
 import { type IdempotentCall, type Reservation, reserveKey } from '#storage/idempotency-store.ts'
 import {
@@ -29,10 +49,13 @@ import {
 import {
   type ClaimedRunRow,
   claimedRunColumns,
+  type IdentityColumns,
+  identityColumns,
   type RunDataRow,
   type RunRow,
   runColumns,
   toClaimedRun,
+  toIdentities,
   toRun,
   toRunWithData,
 } from '#storage/runs/run-row.ts'
@@ -41,15 +64,17 @@ import { finishTimers } from '#storage/timer-store.ts'
 
 const claimTries = 4
 const maxPage = 500
+/** Rows of a list of changes; a run has one for each of its approvers. */
+const maxChangeRows = 10_000
 
-export interface WorkflowDefinition {
+interface WorkflowDefinition {
   readonly hash: string
   readonly name: string
   readonly body: JsonValue
 }
 
 /** What is committed together with a new run. */
-export interface StartOptions {
+interface StartOptions {
   readonly effects?: RunEffects
   readonly approval?: NewApproval
   readonly idempotency?: IdempotentCall
@@ -57,6 +82,15 @@ export interface StartOptions {
 
 /** `other-body` and `repeated` occur only for calls with a key; nothing was started then. */
 export type StartOutcome = { readonly kind: 'started' } | Exclude<Reservation, { kind: 'reserved' }>
+
+interface EndedQuery {
+  readonly since: Date
+  readonly until: Date
+  /** The `next` of the previous page. */
+  readonly after?: string
+  /** At most 500. */
+  readonly limit: number
+}
 
 export interface RunFigures {
   readonly ready: number
@@ -66,6 +100,12 @@ export interface RunFigures {
   /** For how long the oldest due run has been due. */
   readonly oldestReadyMillis?: number
   readonly oldestIncidentMillis?: number
+}
+
+interface OpenRuns {
+  readonly name: string
+  readonly state: RunState
+  readonly count: number
 }
 
 /**
@@ -165,7 +205,7 @@ export class RunStore {
   }
 
   /**
-   * Returns the new state of the run: `cancelled` or `failed` when it was cancelled meanwhile, and then no approval was
+   * Returns the new state of the run: `cancelled` or `expired` when it was ended meanwhile, and then no approval was
    * opened. Throws VERSION_MISMATCH, and commits nothing, when the claim is void.
    */
   commit(step: StepCommit): Promise<RunState> {
@@ -193,7 +233,7 @@ export class RunStore {
     return this.#transaction((tx) => cancelRun(tx, request))
   }
 
-  #transaction<T>(work: (tx: SqlTransaction) => Promise<ReadyRuns<T>>): Promise<T> {
+  #transaction<T>(work: (tx: DatabaseTransaction) => Promise<ReadyRuns<T>>): Promise<T> {
     return transactionWithWakeUp(this.#client, this.#wake, work)
   }
 
@@ -201,6 +241,32 @@ export class RunStore {
     if (!isStorable(id)) return undefined
     const row = await findById.first(this.#client, { id })
     return row && toRunWithData(row)
+  }
+
+  /** The run of the same subject that workers execute before this one, if this one is ready. */
+  async ahead(id: string): Promise<Run | undefined> {
+    if (!isStorable(id)) return undefined
+    const row = await findAhead.first(this.#client, { id })
+    return row && toRun(row)
+  }
+
+  /** The time of the database, where changes are to be read from. */
+  async now(): Promise<Date> {
+    return new Date(await readNow(this.#client))
+  }
+
+  /** The runs that changed at that time or later, earliest first, at most `limit`. */
+  async changes(since: Date, limit: number): Promise<readonly RunChange[]> {
+    const rows = await listChanges.all(this.#client, { since: since.getTime(), limit: Math.min(limit, maxPage) })
+    const byRun = Map.groupBy(rows, ({ id }) => id)
+    return Array.from(byRun, ([id, [run, ...others]]) => {
+      if (run === undefined) throw new Error('a group has rows')
+      const approvers = [run, ...others].flatMap(({ approver }) =>
+        approver === null ? [] : [storedIdentity(approver)],
+      )
+      const users = Object.values<Identity>({ ...toIdentities(run) })
+      return { id, state: run.state, updated: new Date(run.updated), users, approvers }
+    })
   }
 
   /** With all that a claim returns, encrypted secrets included, but without a claim. */
@@ -212,28 +278,34 @@ export class RunStore {
 
   /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
   async list(query: RunQuery): Promise<RunPage> {
-    const { states, name, subject, requestor, requestedBy, about, after } = query
+    const { name, subject, requestor, target, after } = query
     const limit = Math.max(1, Math.min(Math.trunc(query.limit) || 1, maxPage))
     if (after !== undefined && !/^\d{1,15}$/.test(after)) {
       throw new GatewayError('BAD_REQUEST', `not a page of runs: ${after}`)
     }
-    if ([name, subject, requestor].some((text) => text !== undefined && !isStorable(text))) return { runs: [] }
-    if (states?.length === 0) return { runs: [] }
-    const conditions = [
-      states && sql`state in (${join(states)})`,
-      name === undefined ? undefined : sql`name = ${name}`,
-      subject === undefined ? undefined : sql`subject_key = ${lookupKey(subject)}`,
-      requestor === undefined ? undefined : sql`requestor_key = ${lookupKey(requestor)}`,
-      requestedBy && sql`requestor_identity in (${join(identitiesOf(requestedBy))})`,
-      about && sql`subject_identity in (${join(identitiesOf(about))})`,
-      after === undefined ? undefined : sql`seq < ${Number(after)}`,
-    ].filter((condition) => condition !== undefined)
-    const where = conditions.length === 0 ? empty : sql`where ${join(conditions, ' and ')}`
-    const select = sql`select ${raw(runColumns)} from runs ${where} order by seq desc limit ${limit + 1}`
-    const rows = await this.#client.query(dynamic<RunRow>(this.#client.dialect, select))
+    if ([name, subject, requestor, target].some((text) => text !== undefined && !isStorable(text))) return { runs: [] }
+    if (query.states?.length === 0) return { runs: [] }
+    const { dialect } = this.#client
+    const rows = await this.#client.query(dynamic<RunRow>(dialect, listText(query, limit + 1, dialect)))
     const last = rows[limit - 1]
     const runs = rows.slice(0, limit).map(toRun)
     return rows.length > limit && last !== undefined ? { runs, next: String(last.seq) } : { runs }
+  }
+
+  /** Runs that ended in that time, the latest first. Throws BAD_REQUEST for an `after` that is not a `next`. */
+  async listEnded({ since, until, after, limit }: EndedQuery): Promise<RunPage> {
+    const [, ended, seq] = /^(\d{1,15})-(\d{1,15})$/.exec(after ?? `${until.getTime()}-0`) ?? []
+    if (ended === undefined) throw new GatewayError('BAD_REQUEST', `not a page of ended runs: ${after}`)
+    const most = Math.max(1, Math.min(Math.trunc(limit) || 1, maxPage))
+    const rows = await listEnded.all(this.#client, {
+      since: since.getTime(),
+      ended: Math.min(until.getTime(), Number(ended)),
+      seq: Number(seq),
+      limit: most + 1,
+    })
+    const last = rows[most - 1]
+    const runs = rows.slice(0, most).map(toRun)
+    return rows.length > most && last !== undefined ? { runs, next: `${last.ended}-${last.seq}` } : { runs }
   }
 
   /** In order, at most 500 after the one with that id. */
@@ -261,6 +333,17 @@ export class RunStore {
       ...(ready == null || ready < 0 ? {} : { oldestReadyMillis: ready }),
       ...(incident == null ? {} : { oldestIncidentMillis: incident }),
     }
+  }
+
+  /** How many open runs these workflows have, by state. */
+  async openByWorkflow(names: readonly string[]): Promise<readonly OpenRuns[]> {
+    return await countOpenByName.all(this.#client, {}, names.filter(isStorable))
+  }
+
+  /** How many incidents there are at each target. */
+  async incidentsByTarget(): Promise<ReadonlyMap<string, number>> {
+    const rows = await countIncidents.all(this.#client, {})
+    return new Map(rows.map(({ target, count }) => [target, count]))
   }
 
   /** Deletes runs that ended before then, with their steps and approvals; returns how many. */
@@ -322,12 +405,80 @@ const expireLeases = statement<object, { id: string }>(
 
 const findById = statement<{ id: string }, RunDataRow>(`select ${runColumns}, data from runs where id = :id`)
 const findWhole = statement<{ id: string }, ClaimedRunRow>(`select ${claimedRunColumns} from runs where id = :id`)
+interface ChangeRow extends IdentityColumns {
+  readonly id: string
+  readonly state: RunState
+  readonly updated: number
+  readonly approver: string | null
+}
+
+/** A row for each approver of a run, and at least one for each run. */
+const listChanges = statement<{ since: number; limit: number }, ChangeRow>(
+  `select run.id, run.state, run.updated, run."requestorIdentity", run."callerIdentity", run."subjectIdentity",
+     who.approver_key as approver
+   from (select id, state, updated, seq, ${columns(identityColumns)}
+     from runs where updated >= :since order by updated, seq limit :limit) as run
+   left join approvals on approvals.run = run.id
+   left join approval_approvers as who on who.approval = approvals.id
+   order by run.updated, run.seq limit ${maxChangeRows}`,
+)
+
+/** Workers execute the running one and earlier ready ones first, as `claim` says. */
+const findAhead = statement<{ id: string }, RunRow>(
+  `select ${runColumns} from runs where seq =
+     (select min(first.seq) from runs as run join runs as first on first.subject_key = run.subject_key
+      where run.id = :id and run.state = 'ready' and first.seq <> run.seq
+        and (first.state = 'running' and first.worker is not null or first.state = 'ready' and first.seq < run.seq))`,
+)
 const findReady = statement<{ subjectKey: string }, { seq: number }>(
   `select seq from runs where subject_key = :subjectKey and state = 'ready' limit 1`,
+)
+/** Before the run that ended then and has that number. */
+const listEnded = statement<{ since: number; ended: number; seq: number; limit: number }, RunRow>(
+  `select ${runColumns} from runs
+   where ended is not null and ended >= :since and ended <= :ended and (ended < :ended or seq < :seq)
+   order by ended desc, seq desc limit :limit`,
 )
 const listSteps = statement<{ run: string; after: number }, StoredStepRow>(
   `select seq, ${columns(stepColumns)} from steps where run = :run and seq > :after order by seq limit ${maxPage}`,
 )
+
+/** Runs are numbered in the order of their creation, except for those that began within this time of each other. */
+const disorderMillis = 3_600_000
+
+/**
+ * Latest first. Each state is a range of an index in the order of the page, so the cost of a page doesn't grow with the
+ * number of runs. A period is turned into a range of numbers, which every index has.
+ */
+function listText(query: RunQuery, limit: number, dialect: SqlDialect): Sql {
+  const { name, subject, requestor, requestedBy, about, from, until, target, after } = query
+  const states = query.states ?? (target !== undefined ? ['incident'] : name === undefined ? undefined : runStates)
+  const targetOf =
+    dialect === 'sqlite' ? sql`json_extract(incident, '$.target')` : sql`cast(incident as json) ->> 'target'`
+  const conditions = [
+    name === undefined ? undefined : sql`name = ${name}`,
+    subject === undefined ? undefined : sql`subject_key = ${lookupKey(subject)}`,
+    requestor === undefined ? undefined : sql`requestor_key = ${lookupKey(requestor)}`,
+    requestedBy && sql`requestor_identity in (${join(identitiesOf(requestedBy))})`,
+    about && sql`subject_identity in (${join(identitiesOf(about))})`,
+    target === undefined ? undefined : sql`incident is not null and ${targetOf} = ${target}`,
+    from &&
+      sql`created >= ${from.getTime()} and seq > coalesce((select seq from runs
+        where created < ${from.getTime() - disorderMillis} order by created desc limit 1), 0)`,
+    until &&
+      sql`created < ${until.getTime()} and seq < coalesce((select seq from runs
+        where created >= ${until.getTime() + disorderMillis} order by created limit 1), ${Number.MAX_SAFE_INTEGER})`,
+    after === undefined ? undefined : sql`seq < ${Number(after)}`,
+  ].filter((condition) => condition !== undefined)
+  const select = (more: readonly Sql[]): Sql => {
+    const all = [...more, ...conditions]
+    const where = all.length === 0 ? empty : sql`where ${join(all, ' and ')}`
+    return sql`select ${raw(runColumns)} from runs ${where} order by seq desc limit ${limit}`
+  }
+  if (states === undefined) return select([])
+  const ofStates = states.map((state, i) => sql`select * from (${select([sql`state = ${state}`])}) as ${raw(`of${i}`)}`)
+  return sql`${join(ofStates, ' union all ')} order by seq desc limit ${limit}`
+}
 
 const open = `('ready', 'running', 'waiting', 'incident')`
 /** How many runs are open, and for how long the first one has been due, or an incident. */
@@ -335,6 +486,14 @@ const countByState = statement<object, { state: RunState; count: number; age: nu
   (on) => `select state, count(*) as count, ${on.now} - min(case when state = 'ready' then due else updated end) as age
    from runs where state in ${open} group by state`,
 )
+const countOpenByName = new ListStatement<object, string, OpenRuns>(
+  `select name, state, count(*) as count from runs where name in (:list) and state in ${open} group by name, state`,
+)
+const countIncidents = statement<object, { target: string; count: number }>((on) => {
+  const target = on.name === 'sqlite' ? `json_extract(incident, '$.target')` : `cast(incident as json) ->> 'target'`
+  return `select ${target} as target, count(*) as count from runs
+   where state = 'incident' and ${target} is not null group by ${target}`
+})
 /** Deletes their steps and approvals too. */
 const deleteEnded = statement<{ before: number }>(
   `delete from runs where seq in

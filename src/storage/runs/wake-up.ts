@@ -1,4 +1,4 @@
-import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
+import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
 
 /**
  * Notifies workers that runs can be claimed. Too many notifications do no harm. When one is lost, the regular look of the
@@ -6,7 +6,7 @@ import type { SqlClient, SqlTransaction } from '#storage/client/sql-client.ts'
  */
 export interface WakeUp {
   /** Called inside the transaction that makes the runs ready, which may run more than once. */
-  inTransaction(tx: SqlTransaction, runs: readonly string[]): Promise<void>
+  inTransaction(tx: DatabaseTransaction, runs: readonly string[]): Promise<void>
   /** Called after its commit, in this process. */
   committed?(runs: readonly string[]): void
 }
@@ -45,7 +45,7 @@ export interface ReadyRuns<T> {
 export async function transactionWithWakeUp<T>(
   client: SqlClient,
   wake: WakeUp | undefined,
-  work: (tx: SqlTransaction) => Promise<ReadyRuns<T>>,
+  work: (tx: DatabaseTransaction) => Promise<ReadyRuns<T>>,
 ): Promise<T> {
   const { value, ready } = await client.transaction(async (tx) => {
     const done = await work(tx)

@@ -77,7 +77,7 @@ const writes: Readonly<Record<string, Write>> = {
     method: 'PUT',
     path: '/main/approvals/APPROVAL',
     body: { approved: true, reason: 'fine' },
-    fields: [{ at: ['approved'] }, { at: ['reason'], free: true }],
+    fields: [{ at: ['approved'] }, { at: ['reason'], optional: true, free: true }],
     statuses: [400],
   },
   decisions: {
@@ -85,7 +85,7 @@ const writes: Readonly<Record<string, Write>> = {
     method: 'PUT',
     path: '/main/approvals',
     body: { approvals: ['APPROVAL'], approved: true, reason: 'fine' },
-    fields: [{ at: ['approvals'] }, { at: ['approved'] }, { at: ['reason'], free: true }],
+    fields: [{ at: ['approvals'] }, { at: ['approved'] }, { at: ['reason'], optional: true, free: true }],
     statuses: [400],
   },
   deputies: {

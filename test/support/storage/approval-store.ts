@@ -114,6 +114,37 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect((await one.approvals.listForApprovers([who('boss')], { limit: 5 })).approvals).toEqual([])
   })
 
+  test("a user's decisions are listed in pages, the latest first", async () => {
+    const { one } = await open()
+    for (const id of ['a', 'b', 'c', 'd']) await openApproval(one, id)
+    await one.approvals.decide(decision('c'))
+    await one.approvals.decide(decision('a', { outcome: 'denied', comment: 'no' }))
+    await one.approvals.decide(decision('b', { by: userRef('chief') }))
+    const list = (after?: string) =>
+      one.approvals.listDecidedBy([who('boss')], { limit: 1, ...(after === undefined ? {} : { after }) })
+    const all = await one.approvals.listDecidedBy([who('boss'), who('chief')], { limit: 5 })
+    expect(all.approvals.map(({ id }) => id).sort()).toEqual(['a', 'b', 'c'])
+    expect(all.next).toBeUndefined()
+    const first = await list()
+    const second = await list(first.next)
+    expect([...first.approvals, ...second.approvals].map(({ id }) => id).sort()).toEqual(['a', 'c'])
+    expect(second.next).toBeUndefined()
+    expect(all.approvals.find(({ id }) => id === 'a')).toMatchObject({
+      state: 'denied',
+      decision: { by: userRef('boss'), comment: 'no' },
+    })
+    for (const after of ['x', '1', '.a', '1.\0'])
+      await expect(list(after)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('the latest decisions are listed with the time that they took, without cancelled approvals', async () => {
+    const { one } = await open()
+    for (const id of ['a', 'b', 'c']) await openApproval(one, id)
+    await one.approvals.decide(decision('a'))
+    await one.approvals.decide(decision('b', { outcome: 'cancelled' }))
+    expect(await one.approvals.latestDecisions()).toEqual([{ workflow: 'create-user', millis: expect.any(Number) }])
+  })
+
   test('one of several concurrent decisions succeeds, and the others get CONFLICT', async () => {
     const { one, two } = await open()
     for (let round = 0; round < 10; round++) {
@@ -223,6 +254,34 @@ export function approvalStoreConformance(open: () => Promise<WorkflowStores>): v
     expect(ids((await one.approvals.listOpen(week, { limit: 5 })).approvals)).toEqual(['a'])
     expect((await one.approvals.decide(decision('a'))).state).toBe('approved')
     expect((await one.approvals.listOpen(new Date(), { limit: 5 })).approvals).toEqual([])
+  })
+
+  test('lists open approvals of all users by workflow, approver and age, with their approvers', async () => {
+    const { one, sql } = await open()
+    for (const [i, approver] of ['boss', 'deputy', 'boss'].entries()) {
+      await one.runs.start(newRun(`r${i}`, { name: i === 2 ? 'leave' : 'join', state: { state: 'waiting' } }), {
+        approval: newApproval(`a${i}`, { approvers: [userRef(approver)], timers: [] }),
+      })
+    }
+    const crowd = Array.from({ length: 12 }, (_, i) => userRef(`user-${i + 10}`))
+    await openApproval(one, 'b', { approvers: crowd, timers: [] })
+    await sql("update approvals set opened = 1000 where id = 'a0'")
+    await sql("update approvals set escalation = 1 where id = 'a1'")
+    const found = async (query: object) => ids((await one.approvals.listOpenOf({ limit: 9, ...query })).approvals)
+    expect(await found({})).toEqual(['a0', 'a1', 'a2', 'b'])
+    expect(await found({ workflow: 'join' })).toEqual(['a0', 'a1'])
+    expect(await found({ approvers: [who('BOSS')] })).toEqual(['a0', 'a2'])
+    expect(await found({ approvers: [who('boss')], workflow: 'leave' })).toEqual(['a2'])
+    expect(await found({ overdueSince: new Date(2000) })).toEqual(['a0', 'a1'])
+    expect(await found({ workflow: 'a\0' })).toEqual([])
+    expect(await found({ approvers: [] })).toEqual([])
+    const { approvals, next } = await one.approvals.listOpenOf({ limit: 3 })
+    expect(approvals[1]).toMatchObject({ workflow: 'join', approvers: ['deputy'], hasMore: false })
+    expect((await one.approvals.listOpenOf({ limit: 3, after: next ?? '' })).approvals).toMatchObject([
+      { id: 'b', approvers: crowd.slice(0, 10).map(({ login }) => login), hasMore: true },
+    ])
+    await one.approvals.decide(decision('a0'))
+    expect(await found({ workflow: 'join' })).toEqual(['a1'])
   })
 
   test('pages for several approvers contain each approval once, oldest first', async () => {

@@ -33,6 +33,16 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     await one.mails.add([])
   })
 
+  test('a message to a channel has its links until it was sent', async () => {
+    const { one, two, sql } = await open()
+    const links = [{ label: 'Approve', url: 'https://gate.test/decide?token=x', style: 'primary' as const }]
+    await one.mails.add([mail('a', { recipient: '#slack', notifier: 'slack', links })])
+    const claimed = await claimOne(two.mails)
+    expect(claimed).toMatchObject({ recipient: '#slack', links })
+    await two.mails.sent(claimed)
+    expect(await sql('select body, links from mails')).toEqual([{ body: '', links: null }])
+  })
+
   test('adding a mail twice sends it once, even when it was already sent', async () => {
     const { one, two } = await open()
     await Promise.all([one, two, one, two].map(({ mails }) => mails.add([mail('a'), mail('a'), mail('b')])))

@@ -14,6 +14,7 @@ import {
   stepRecord,
   type WorkflowStores,
 } from '#testing/storage/workflow-stores.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const ids = (runs: readonly { readonly id: string }[]): string[] => runs.map(({ id }) => id)
 
@@ -213,9 +214,10 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
       await one.runs.start(newRun(id, { touched, state: { state: 'waiting' } }))
     }
     const cancel = async (id: string) =>
-      one.runs.cancel(cancelling(await shown(one.runs, id), { onlyUntouched: true, outcome: 'failed' }))
+      one.runs.cancel(cancelling(await shown(one.runs, id), { onlyUntouched: true, outcome: 'expired' }))
     await expect(cancel('a')).rejects.toMatchObject({ code: 'CONFLICT' })
-    expect(await cancel('b')).toBe('failed')
+    expect(await cancel('b')).toBe('expired')
+    expect(await shown(one.runs, 'b')).not.toHaveProperty('cancel')
   })
 
   test('a timer acts once, in the transaction of its consequences', async () => {
@@ -230,6 +232,46 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect((await shown(one.runs, 'a')).state).toBe('waiting')
     expect(await two.runs.signal('a', {}, { doneTimers: [timer] })).toBe(true)
     await expect(two.runs.record({ doneTimers: [timer] })).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+  })
+
+  test('a queued run knows the run of its subject that is executed first', async () => {
+    const { one } = await open()
+    for (const id of ['a', 'b', 'c']) await one.runs.start(newRun(id, { subject: 'bob' }))
+    await one.runs.start(newRun('w', { subject: 'bob', state: { state: 'waiting' } }))
+    await one.runs.start(newRun('other'))
+    const ahead = async (id: string) => (await one.runs.ahead(id))?.id
+    expect(await Promise.all(['a', 'b', 'c', 'w', 'other', 'none', 'x\0'].map(ahead))).toEqual([
+      undefined,
+      'a',
+      'a',
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ])
+    const [claimed] = await one.runs.claim('worker', 1, minute)
+    expect([claimed?.id, await ahead('c'), await ahead('a')]).toEqual(['a', 'a', undefined])
+  })
+
+  test('lists the runs that changed, earliest first, with the users they concern', async () => {
+    const { one, two } = await open()
+    const since = await one.runs.now()
+    const waiting = newRun('a', {
+      subject: 'bob',
+      state: { state: 'waiting' },
+      who: { requestor: userRef('alice').identity, subject: userRef('bob').identity },
+    })
+    await one.runs.start(waiting, { approval: newApproval('approval', { approvers: ['boss', 'deputy'].map(userRef) }) })
+    await two.runs.start(newRun('b'))
+    const changes = await two.runs.changes(since, 10)
+    expect(ids(changes).sort()).toEqual(['a', 'b'])
+    const [first] = changes.filter(({ id }) => id === 'a')
+    expect(first).toMatchObject({ state: 'waiting' })
+    const identities = (logins: readonly string[]) => logins.map((login) => userRef(login).identity).sort()
+    expect(first?.users.toSorted()).toEqual(identities(['alice', 'bob']))
+    expect(first?.approvers.toSorted()).toEqual(identities(['boss', 'deputy']))
+    expect(await two.runs.changes(since, 1)).toHaveLength(1)
+    expect(await two.runs.changes(new Date(since.getTime() + 3_600_000), 10)).toEqual([])
   })
 
   test('lists runs in pages, by every filter', async () => {
@@ -257,6 +299,72 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     expect(await found({ states: [] })).toEqual([])
     expect(await found({ subject: 'a\0' })).toEqual([])
     await expect(one.runs.list({ limit: 1, after: '1 or 1=1' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  })
+
+  test('lists runs of a period, even if they are not numbered by their creation', async () => {
+    const { one, sql } = await open()
+    const hour = 60 * minute
+    const base = Date.UTC(2030, 0, 1)
+    const created = [0, 2, 4, 3.5, 6, 30].map((hours) => base + hours * hour)
+    for (const [i, time] of created.entries()) {
+      await one.runs.start(newRun(`${i}`, { name: i % 2 === 0 ? 'even' : 'odd', state: { state: 'waiting' } }))
+      await sql(`update runs set created = ${time} where id = '${i}'`)
+    }
+    const at = (hours: number) => new Date(base + hours * hour)
+    const found = async (query: object) => ids((await one.runs.list({ limit: 99, ...query })).runs)
+    expect(await found({ from: at(2), until: at(6) })).toEqual(['3', '2', '1'])
+    expect(await found({ from: at(3.5), until: at(4) })).toEqual(['3'])
+    expect(await found({ from: at(3.6) })).toEqual(['5', '4', '2'])
+    expect(await found({ until: at(2) })).toEqual(['0'])
+    expect(await found({ from: at(2), name: 'even' })).toEqual(['4', '2'])
+    expect(await found({ from: at(0), name: 'even', states: ['ready'] })).toEqual([])
+    const { next = '' } = await one.runs.list({ limit: 2, from: at(2), states: ['waiting', 'ready'] })
+    expect(await found({ from: at(2), after: next })).toEqual(['3', '2', '1'])
+    expect(await found({ from: at(31) })).toEqual([])
+  })
+
+  test('counts the open runs of workflows, and the incidents at targets', async () => {
+    const { one } = await open()
+    const incident = { task: 'w:0', code: 'TARGET_FAILED', message: 'no' }
+    for (const [i, target] of ['crm', 'crm', 'mail', undefined].entries()) {
+      await one.runs.start(newRun(`stuck ${i}`, { name: 'join' }))
+      const at = target === undefined ? {} : { target }
+      await one.runs.commit(commitOf(await claimOne(one.runs), { state: 'incident', incident: { ...incident, ...at } }))
+    }
+    await one.runs.start(newRun('waits', { name: 'leave', state: { state: 'waiting' } }))
+    await one.runs.start(newRun('other', { name: 'other' }))
+    const counted = await one.runs.openByWorkflow(['join', 'leave', 'none', 'a\0'])
+    expect([...counted].sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual([
+      { name: 'join', state: 'incident', count: 4 },
+      { name: 'leave', state: 'waiting', count: 1 },
+    ])
+    expect(Object.fromEntries(await one.runs.incidentsByTarget())).toEqual({ crm: 2, mail: 1 })
+    const found = async (query: object) => ids((await one.runs.list({ limit: 99, ...query })).runs)
+    expect(await found({ target: 'crm' })).toEqual(['stuck 1', 'stuck 0'])
+    expect(await found({ target: 'crm', states: ['waiting'] })).toEqual([])
+  })
+
+  test('lists ended runs of a time in pages, the latest first', async () => {
+    const { one, two, sql } = await open()
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await one.runs.start(newRun(id, { state: { state: 'completed' } }))
+    await one.runs.start(newRun('open'))
+    await sql(`update runs set ended = case id when 'a' then 100 when 'e' then 300 else 200 end where id <> 'open'`)
+    const pages = async (since: number, until: number) => {
+      const seen: string[][] = []
+      let after: string | undefined
+      do {
+        const query = { since: new Date(since), until: new Date(until), limit: 2, ...(after && { after }) }
+        const { runs, next } = await two.runs.listEnded(query)
+        seen.push(ids(runs))
+        after = next
+      } while (after !== undefined)
+      return seen
+    }
+    expect(await pages(0, 301)).toEqual([['e', 'd'], ['c', 'b'], ['a']])
+    expect(await pages(200, 300)).toEqual([['d', 'c'], ['b']])
+    expect(await pages(100, 200)).toEqual([['a']])
+    const wrong = two.runs.listEnded({ since: new Date(0), until: new Date(1), limit: 2, after: 'x' })
+    await expect(wrong).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   })
 
   test('figures count open runs and their age; prune deletes ended ones', async () => {

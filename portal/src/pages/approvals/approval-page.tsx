@@ -1,25 +1,30 @@
-import { Alert, Button, Paper, Stack, Text, Title } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { Alert, Button, Paper, Stack, Text, Title, VisuallyHidden } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import type { ApprovalDetails } from '#contract/main-requests.ts'
-import { approvalQuery } from '../../api/approvals.ts'
+import { approvalQuery, askRequester } from '../../api/approvals.ts'
 import { ApiError } from '../../api/call.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
 import { usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Answer } from '../../components/answer.tsx'
 import { useDraft } from '../../components/draft.ts'
 import { Facts } from '../../components/facts.tsx'
 import { Icon } from '../../components/icon.tsx'
+import { Markdown } from '../../components/markdown.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
 import { Preline } from '../../components/preline.tsx'
+import { RequestMessages } from '../../components/request-messages.tsx'
 import { requesterText } from '../../components/requester.ts'
 import { Failure } from '../../components/states.tsx'
 import { Preview } from './change-preview.tsx'
 import { Decided } from './decided.tsx'
 import { DecisionForm } from './decision-form.tsx'
 import { hasEnded } from './ended.ts'
+import { ReassignDialog } from './reassign-dialog.tsx'
 import { Subject } from './subject.tsx'
 import { useDecision } from './use-decision.ts'
 
@@ -43,11 +48,14 @@ export function ApprovalPage() {
         </Button>
       }
     >
-      <Answer query={query}>
+      <Answer query={query} shape="facts" rows={6}>
         {(details) => (
           <Stack>
-            <About details={details} />
-            <Change details={details} />
+            <div className="details">
+              <About details={details} />
+              <Change details={details} />
+            </div>
+            <Messages details={details} />
             {details.status === 'open' ? <Decide details={details} /> : <Decided details={details} />}
           </Stack>
         )}
@@ -57,21 +65,21 @@ export function ApprovalPage() {
 }
 
 function About({ details }: { readonly details: ApprovalDetails }) {
-  const { t, moment, relative } = useTranslation()
+  const { t, dateTime, relative } = useTranslation()
   const { displayName, user, requestor, caller, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
   const facts = [
     { name: t('request.for'), value: displayName === user ? user : `${displayName} (${user})` },
     { name: t('request.by'), value: requesterText(requestor, t, caller) },
-    { name: t('request.created'), value: `${moment(wfStart)} (${relative(wfStart)})` },
+    { name: t('request.created'), value: `${dateTime(wfStart)} (${relative(wfStart)})` },
     { name: t('approvals.workflow'), value: wfLabel },
     ...(reason === '' ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
     ...(accessEnds === undefined
       ? []
-      : [{ name: t('request.accessEnds'), value: `${moment(accessEnds)} (${relative(accessEnds)})` }]),
+      : [{ name: t('request.accessEnds'), value: `${dateTime(accessEnds)} (${relative(accessEnds)})` }]),
     ...(approvers.length === 0 ? [] : [{ name: t('approval.approvers'), value: approvers.join(', ') }]),
   ]
   return (
-    <Paper withBorder p="md">
+    <Paper withBorder p="md" className="details-facts" component="section" aria-label={t('approval.about')}>
       <Facts facts={facts} />
       {onBehalfOf !== undefined && (
         <Alert variant="outline" color="gray" icon={<Icon name="people" />} mt="md">
@@ -92,13 +100,30 @@ function Change({ details }: { readonly details: ApprovalDetails }) {
       <Title order={2} size="h5" id="change" mb="xs">
         {t('approval.change')}
       </Title>
-      <Text mb={parameters.length === 0 ? 0 : 'sm'}>{wfDescription === '' ? details.wfLabel : wfDescription}</Text>
+      {wfDescription === '' ? <Text mb="xs">{isolated(details.wfLabel)}</Text> : <Markdown text={wfDescription} />}
       <Facts facts={parameters} />
       {details.mayDecide && !hasEnded(details, gatewayNow()) && (
-        <Preview approval={details.approval} version={details.version} />
+        <Preview
+          approval={details.approval}
+          version={details.version}
+          submitted={details.registration === true ? details.userObj.attribs : {}}
+        />
       )}
       <Subject {...details} />
     </Paper>
+  )
+}
+
+function Messages({ details: { approval, messages, mayDecide } }: { readonly details: ApprovalDetails }) {
+  const client = useQueryClient()
+  return (
+    <RequestMessages
+      messages={messages}
+      kind={mayDecide ? 'question' : undefined}
+      draft={`question-${approval}`}
+      send={(text) => askRequester(approval, text)}
+      onSent={() => void client.invalidateQueries({ queryKey: ['approval', approval] })}
+    />
   )
 }
 
@@ -110,6 +135,7 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
   const navigate = useNavigate()
   const say = useSay()
   const decision = useDecision()
+  const [isReassigning, { open, close }] = useDisclosure(false)
   const [comment, setComment, clearComment] = useDraft(usePerson().login, `approval-${approval}`, '')
   if (!mayDecide) {
     return (
@@ -134,14 +160,14 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
     say(t(approved ? 'approval.approvedNow' : 'approval.deniedNow', { label }))
     await navigate({ to: '/approvals' })
   }
-  const isTold = isLate(decision.error) || (isEnded && statusOf(decision.error) === 422)
+  const isExplained = isLate(decision.error) || (isEnded && statusOf(decision.error) === 422)
   return (
-    <Paper withBorder p="md" component="section" aria-labelledby="decide">
-      <Title order={2} size="h5" id="decide" mb="xs">
-        {t('approval.decide')}
-      </Title>
+    <Paper className="action-bar decision-bar" component="section" aria-labelledby="decide">
+      <VisuallyHidden>
+        <h2 id="decide">{t('approval.decide')}</h2>
+      </VisuallyHidden>
       <Stack>
-        {decision.error !== null && !isTold && <Failure error={decision.error} />}
+        {decision.error !== null && !isExplained && <Failure error={decision.error} />}
         {isEnded && (
           <Alert color="yellow" variant="outline" icon={<Icon name="warning" />} role="status">
             {t('approval.endPassed')}
@@ -150,10 +176,15 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
         <DecisionForm
           comment={comment}
           onComment={setComment}
+          isRequired={details.commentRequired}
           isPending={decision.isPending}
           denyOnly={isEnded}
           onDecide={(approved, reason) => void decide(approved, reason)}
         />
+        <Button variant="subtle" w="fit-content" leftSection={<Icon name="people" size={18} />} onClick={open}>
+          {t('reassign.title')}
+        </Button>
+        {isReassigning && <ReassignDialog details={details} onClose={close} />}
       </Stack>
     </Paper>
   )

@@ -13,7 +13,7 @@ interface ApprovalRowProps {
 }
 
 export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) {
-  const { t, relative, moment } = useTranslation()
+  const { t, relative, dateTime } = useTranslation()
   const { label, displayName, requestor, caller, user, reason, approvalStart, wfLabel, accessEnds } = approval
   return (
     <Group className="card" wrap="nowrap" gap="sm">
@@ -30,8 +30,8 @@ export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) 
               {isolated(wfLabel)} · {isolated(displayName)}
               {(requestor !== user || caller !== undefined) &&
                 ` · ${t('approvals.askedBy', { requestor: requesterText(requestor, t, caller) })}`}{' '}
-              · <time title={moment(approvalStart)}>{relative(approvalStart)}</time>
-              {accessEnds !== undefined && ` · ${t('requests.until', { when: moment(accessEnds) })}`}
+              · <time title={dateTime(approvalStart)}>{relative(approvalStart)}</time>
+              {accessEnds !== undefined && ` · ${t('requests.until', { when: dateTime(accessEnds) })}`}
             </Text>
             {reason !== '' && (
               <Text size="sm" className="clamp">

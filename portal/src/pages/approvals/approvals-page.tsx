@@ -1,4 +1,4 @@
-import { Button, Checkbox, Group, NativeSelect, Text } from '@mantine/core'
+import { Button, Checkbox, Group, NativeSelect, SegmentedControl, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useId, useMemo, useState } from 'react'
@@ -15,19 +15,42 @@ import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { VirtualGrid } from '../../components/virtual-grid.tsx'
 import { ApprovalRow } from './approval-row.tsx'
 import { BulkDialog } from './bulk-dialog.tsx'
+import { DecisionHistory } from './decision-history.tsx'
 import { openApprovals, workflowsOf } from './open-approvals.ts'
 
 const route = getRouteApi('/approvals')
 
-/** The user's open approvals, the oldest first. */
+/** The approvals that wait for the user, or those that the user decided. */
 export function ApprovalsPage() {
+  const { t } = useTranslation()
+  const { show } = route.useSearch()
+  const navigate = route.useNavigate()
+  return (
+    <Page title={t('page.approvals')} actions={<DeputiesLink />}>
+      <SegmentedControl
+        aria-label={t('requests.about')}
+        w="fit-content"
+        value={show === 'decided' ? 'decided' : 'open'}
+        onChange={(value) => void navigate({ search: value === 'decided' ? { show: 'decided' } : {}, replace: true })}
+        data={[
+          { value: 'open', label: t('approvals.waiting') },
+          { value: 'decided', label: t('approvals.decided') },
+        ]}
+      />
+      {show === 'decided' ? <DecisionHistory /> : <OpenApprovals />}
+    </Page>
+  )
+}
+
+/** The oldest first. */
+function OpenApprovals() {
   const { t } = useTranslation()
   const list = useInfiniteQuery(approvalsQuery)
   const all = useMemo(() => openApprovals(list.data), [list.data])
   // Stored here, since the list is shorter, or gone, before the results arrive.
   const [deciding, setDeciding] = useState<readonly ApprovalSummary[]>([])
   return (
-    <Page title={t('page.approvals')} actions={<DeputiesLink />}>
+    <>
       {deciding.length > 0 && <BulkDialog approvals={deciding} onClose={() => setDeciding([])} />}
       {list.data === undefined ? (
         list.error === null ? (
@@ -41,7 +64,7 @@ export function ApprovalsPage() {
         <Chooser onDecide={setDeciding} all={all} list={list} />
       )}
       {list.isFetchNextPageError && <Failure error={list.error} onRetry={() => void list.fetchNextPage()} />}
-    </Page>
+    </>
   )
 }
 

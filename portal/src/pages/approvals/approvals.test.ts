@@ -17,6 +17,7 @@ const approval = (id: string): ApprovalSummary => ({
   wfLabel: 'Vault',
   wfDescription: '',
   reason: '',
+  commentRequired: false,
 })
 const pages = { pages: [{ approvals: [approval('1'), approval('2')] }, { approvals: [approval('2')] }], pageParams: [] }
 

@@ -1,9 +1,10 @@
-import { Alert, Button, Group, Modal, Stack, Text } from '@mantine/core'
+import { Alert, Modal, Stack, Text } from '@mantine/core'
 import { useState } from 'react'
 import type { ApprovalSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Failure } from '../../components/states.tsx'
@@ -67,27 +68,31 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
               ))}
             </ul>
             {decision.error !== null && <Failure error={decision.error} />}
-            <DecisionForm comment={comment} onComment={setComment} isPending={decision.isPending} onDecide={decide} />
+            <DecisionForm
+              comment={comment}
+              onComment={setComment}
+              isRequired={approvals.some(({ commentRequired }) => commentRequired)}
+              isPending={decision.isPending}
+              onDecide={decide}
+            />
           </>
         ) : (
-          <Alert
-            color="yellow"
-            variant="outline"
-            icon={<Icon name="warning" />}
-            title={tn('approvals.refused', refused.length)}
-            role="alert"
-          >
-            {refused.map(({ approval, label, status, text, code }) => (
-              <Text key={approval} size="sm">
-                {isolated(label)}: {refusalText(status, code) ?? text}
-              </Text>
-            ))}
-            <Group mt="sm">
-              <Button variant="default" size="xs" onClick={onClose}>
-                {t('action.close')}
-              </Button>
-            </Group>
-          </Alert>
+          <>
+            <Alert
+              color="yellow"
+              variant="outline"
+              icon={<Icon name="warning" />}
+              title={tn('approvals.refused', refused.length)}
+              role="alert"
+            >
+              {refused.map(({ approval, label, status, text, code }) => (
+                <Text key={approval} size="sm">
+                  {isolated(label)}: {refusalText(status, code) ?? text}
+                </Text>
+              ))}
+            </Alert>
+            <DialogFooter onCancel={onClose} cancel={t('action.close')} />
+          </>
         )}
       </Stack>
     </Modal>

@@ -7,14 +7,17 @@ import './change-preview.css'
 import { Text, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { PreviewLine } from './preview-line.tsx'
+import { type Submitted, withoutRepetition } from './repetition.ts'
 
 interface PreviewProps {
   readonly approval: string
   readonly version: number
+  /** What the page shows as submitted, which the preview does not repeat. */
+  readonly submitted: Submitted
 }
 
 /** The preview of approving, fetched separately, since targets have to be read for it. */
-export function Preview({ approval, version }: PreviewProps) {
+export function Preview({ approval, version, submitted }: PreviewProps) {
   const { t } = useTranslation()
   const query = useQuery(changesQuery(approval, version))
   if (query.data === null) return null
@@ -24,13 +27,13 @@ export function Preview({ approval, version }: PreviewProps) {
         {t('preview.title')}
       </Title>
       <Answer query={query} rows={2}>
-        {(changes) => changes && <Steps changes={changes} />}
+        {(changes) => changes && <Steps changes={changes} submitted={submitted} />}
       </Answer>
     </section>
   )
 }
 
-function Steps({ changes }: { readonly changes: ChangePreview }) {
+function Steps({ changes, submitted }: { readonly changes: ChangePreview; readonly submitted: Submitted }) {
   const { t } = useTranslation()
   const { steps, whole } = changes
   const unknown = steps.findIndex(({ kind }) => kind === 'unforeseen')
@@ -41,7 +44,7 @@ function Steps({ changes }: { readonly changes: ChangePreview }) {
           {steps.map((step, i) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: they come together and in their order
             <li key={i}>
-              <PreviewLine step={step} />
+              <PreviewLine step={withoutRepetition(step, submitted)} />
               {i === unknown && i < steps.length - 1 && (
                 <Text size="sm" c="dimmed">
                   {t('preview.loosely')}

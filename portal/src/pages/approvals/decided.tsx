@@ -6,7 +6,8 @@ import type { MessageKey } from '../../app/messages.ts'
 import type { IconName } from '../../components/icon.tsx'
 import { Status, type Tone } from '../../components/status.tsx'
 
-const looks: Readonly<
+/** How an approval ended. */
+export const decisionLooks: Readonly<
   Record<ApprovalDetails['status'], { readonly text: MessageKey; readonly tone: Tone; readonly icon: IconName }>
 > = {
   open: { text: 'requestState.waiting', tone: 'waiting', icon: 'clock' },
@@ -17,9 +18,9 @@ const looks: Readonly<
 
 /** The outcome of an approval, with the approver and the reason. */
 export function Decided({ details }: { readonly details: ApprovalDetails }) {
-  const { t, moment } = useTranslation()
+  const { t, dateTime } = useTranslation()
   const { status, decision } = details
-  const { text, tone, icon } = looks[status]
+  const { text, tone, icon } = decisionLooks[status]
   return (
     <Paper withBorder p="md" role="status">
       <Stack gap={4}>
@@ -27,7 +28,9 @@ export function Decided({ details }: { readonly details: ApprovalDetails }) {
         {decision !== undefined && (
           <>
             <Text size="sm" c="dimmed">
-              {decision.by === undefined ? moment(decision.at) : `${isolated(decision.by)} · ${moment(decision.at)}`}
+              {decision.by === undefined
+                ? dateTime(decision.at)
+                : `${isolated(decision.by)} · ${dateTime(decision.at)}`}
               {decision.onBehalfOf !== undefined && ` · ${t('approval.inPlaceOf', { who: decision.onBehalfOf })}`}
             </Text>
             {decision.comment !== undefined && <Text className="preline">{isolated(decision.comment)}</Text>}

@@ -1,44 +1,60 @@
-import { Button, Group, Stack, Textarea } from '@mantine/core'
+import { Button, Textarea } from '@mantine/core'
 import { useState } from 'react'
 import { useTranslation } from '../../app/i18n.tsx'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { maxReason } from '../../components/reason-field.tsx'
 
 interface DecisionFormProps {
   readonly comment: string
   readonly onComment: (comment: string) => void
+  /** A decision needs a comment. */
+  readonly isRequired: boolean
   readonly isPending: boolean
   /** The request can no longer be approved. */
   readonly denyOnly?: boolean
   readonly onDecide: (approved: boolean, comment: string) => void
 }
 
-/** A comment and two buttons. The comment is required, since the requester gets it. */
-export function DecisionForm({ comment, onComment, isPending, denyOnly = false, onDecide }: DecisionFormProps) {
+/** A comment and two buttons. */
+export function DecisionForm(props: DecisionFormProps) {
+  const { comment, onComment, isRequired, isPending, denyOnly = false, onDecide } = props
   const { t } = useTranslation()
   const [isMissing, setMissing] = useState(false)
   const decide = (approved: boolean): void => {
     const text = comment.trim()
-    setMissing(text === '')
-    if (text !== '') onDecide(approved, text)
+    const isComplete = !isRequired || text !== ''
+    setMissing(!isComplete)
+    if (isComplete) onDecide(approved, text)
   }
   return (
-    <Stack gap="sm">
+    <div className="decision-form">
       <Textarea
-        label={t('approval.comment')}
+        label={t(isRequired ? 'approval.comment' : 'approval.commentOptional')}
         description={t('approval.commentHint')}
-        required
+        required={isRequired}
         autosize
-        minRows={2}
+        minRows={1}
         maxRows={8}
         maxLength={maxReason}
         value={comment}
         onChange={(event) => onComment(event.currentTarget.value)}
         error={isMissing && comment.trim() === '' ? t('approval.commentRequired') : undefined}
       />
-      <Group>
+      <DialogFooter>
+        <Button
+          variant="outline"
+          color="red"
+          leftSection={<Icon name="close" size={18} />}
+          loading={isPending}
+          onClick={() => decide(false)}
+          data-decision="deny"
+        >
+          {t('approval.deny')}
+        </Button>
         {!denyOnly && (
           <Button
+            color="green"
             leftSection={<Icon name="check" size={18} />}
             loading={isPending}
             onClick={() => decide(true)}
@@ -47,16 +63,7 @@ export function DecisionForm({ comment, onComment, isPending, denyOnly = false, 
             {t('approval.approve')}
           </Button>
         )}
-        <Button
-          variant="default"
-          leftSection={<Icon name="close" size={18} />}
-          loading={isPending}
-          onClick={() => decide(false)}
-          data-decision="deny"
-        >
-          {t('approval.deny')}
-        </Button>
-      </Group>
-    </Stack>
+      </DialogFooter>
+    </div>
   )
 }

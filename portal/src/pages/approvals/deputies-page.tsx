@@ -57,7 +57,7 @@ export function DeputiesPage() {
 }
 
 function Period({ period }: { readonly period: DelegationPeriod }) {
-  const { t, moment } = useTranslation()
+  const { t, dateTime } = useTranslation()
   const client = useQueryClient()
   const say = useSay()
   const failureText = useFailureText()
@@ -71,7 +71,7 @@ function Period({ period }: { readonly period: DelegationPeriod }) {
       <div>
         <Text fw={600}>{period.deputy}</Text>
         <Text size="sm" c="dimmed">
-          {t('deputies.period', { starts: moment(period.starts), ends: moment(period.ends) })}
+          {t('deputies.period', { starts: dateTime(period.starts), ends: dateTime(period.ends) })}
         </Text>
       </div>
       <ActionIcon

@@ -44,7 +44,7 @@ export function PreviewLine({ step }: { readonly step: PreviewStep }) {
 }
 
 function useStepText(step: PreviewStep): string {
-  const { t, moment } = useTranslation()
+  const { t, dateTime } = useTranslation()
   switch (step.kind) {
     case 'user':
     case 'group':
@@ -54,7 +54,7 @@ function useStepText(step: PreviewStep): string {
       return t(step.of === 'user' ? 'preview.accountEnds' : 'preview.accessEnds', {
         name,
         target,
-        when: moment(expires),
+        when: dateTime(expires),
       })
     }
     case 'mail':
@@ -62,7 +62,7 @@ function useStepText(step: PreviewStep): string {
     case 'approval':
       return t('preview.approval', { label: step.label })
     case 'wait':
-      return t('preview.waits', { when: moment(step.until) })
+      return t('preview.waits', { when: dateTime(step.until) })
     case 'workflow':
       return t(step.apart ? 'preview.apart' : 'preview.called', { name: step.name })
     case 'unforeseen':

@@ -11,7 +11,11 @@ type SubjectProps = Pick<ApprovalDetails, 'userObj' | 'registration' | 'existing
 export function Subject({ userObj, registration, existing }: SubjectProps) {
   const { t } = useTranslation()
   const { isNew, attribs, groups } = userObj
-  const facts = Object.entries(attribs).map(([name, { values }]) => ({ name, value: values.join(', ') || '–' }))
+  const facts = Object.entries(attribs).map(([name, { values, label, valueLabels }]) => ({
+    key: name,
+    name: label ?? name,
+    value: (valueLabels ?? values).join(', ') || '–',
+  }))
   const isRegistration = registration === true
   return (
     <section aria-labelledby="subject">

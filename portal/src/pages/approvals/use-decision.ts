@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { BulkResults } from '#contract/main-requests.ts'
-import { approvalsQuery, decide, decideSeveral } from '../../api/approvals.ts'
+import { approvalsQuery, decide, decideSeveral, decisionsQuery } from '../../api/approvals.ts'
 import { withoutApprovals } from './open-approvals.ts'
 
 export interface Decision {
@@ -42,6 +42,8 @@ export function useDecision() {
     onSettled: (_results, _error, { approvals }) => {
       for (const id of approvals) void client.invalidateQueries({ queryKey: ['approval', id] })
       void client.invalidateQueries({ queryKey: ['requests'] })
+      void client.invalidateQueries({ queryKey: decisionsQuery.queryKey })
+      void client.invalidateQueries({ queryKey: ['notifications'] })
       return client.invalidateQueries({ queryKey: approvalsQuery.queryKey })
     },
   })

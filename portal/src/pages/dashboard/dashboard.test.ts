@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { callOutcome } from '../../components/call-outcome.ts'
 import { amountOf, formatDuration, unitOf } from './durations.ts'
-import { approvalSeries, callOutcome, runOutcomes, runSeries, tokenSeries, totals } from './outcomes.ts'
+import { approvalSeries, runOutcomes, runSeries, tokenSeries, totals } from './outcomes.ts'
 import { middleOf, type Period, spanOf } from './periods.ts'
 
 const hour = 60 * 60_000
@@ -30,8 +31,9 @@ test('every state and status has a series', () => {
     'failed',
     'failed',
   ])
-  const counts = { ready: 1, running: 10, waiting: 100, incident: 2, completed: 5, failed: 20, cancelled: 200 }
-  expect(runOutcomes(counts)).toEqual({ done: 5, open: 111, bad: 222 })
+  const open = { ready: 1, running: 10, waiting: 100, incident: 2 }
+  const counts = { ...open, completed: 5, denied: 7, expired: 30, failed: 20, cancelled: 200 }
+  expect(runOutcomes(counts)).toEqual({ done: 5, open: 111, denied: 7, ended: 230, bad: 22 })
 })
 
 test('totals are in the order of the series', () => {
@@ -41,15 +43,15 @@ test('totals are in the order of the series', () => {
   ]
   expect(totals(tokens, tokenSeries)).toEqual([6, 4])
   expect(totals([{ opened: 1, approved: 2, denied: 3, escalated: 4 }], approvalSeries)).toEqual([1, 2, 3, 4])
-  expect(totals([], runSeries)).toEqual([0, 0, 0])
+  expect(totals([], runSeries)).toEqual([0, 0, 0, 0, 0])
 })
 
 test('durations use the largest unit with at least two', () => {
-  const told = (millis: number): string => {
+  const shown = (millis: number): string => {
     const unit = unitOf(millis)
     return formatDuration('en', millis / unit.millis, unit, 'long')
   }
-  expect([0, 400, 90_000, 2.5 * hour, 24 * hour, 60 * 24 * hour].map(told)).toEqual([
+  expect([0, 400, 90_000, 2.5 * hour, 24 * hour, 60 * 24 * hour].map(shown)).toEqual([
     '0 seconds',
     '0.4 seconds',
     '90 seconds',

@@ -1,33 +1,20 @@
 import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { useState } from 'react'
-import type { AdminAction, AdminRun } from '#contract/main-admin.ts'
+import { Link } from '@tanstack/react-router'
 import { incidentsQuery } from '../../api/admin.ts'
 import { useTranslation } from '../../app/i18n.tsx'
-import type { MessageKey } from '../../app/messages.ts'
-import { Icon, type IconName } from '../../components/icon.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { useLive } from '../../components/live.ts'
 import { requesterText } from '../../components/requester.ts'
+import { RunActions, useIntervention } from '../../components/run-actions.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { Status } from '../../components/status.tsx'
-import { InterventionDialog } from './intervention-dialog.tsx'
-
-const actions: readonly { readonly action: AdminAction; readonly label: MessageKey; readonly icon: IconName }[] = [
-  { action: 'retry', label: 'dashboard.retry', icon: 'refresh' },
-  { action: 'skip', label: 'dashboard.skip', icon: 'skip' },
-  { action: 'cancel', label: 'dashboard.cancel', icon: 'close' },
-]
-
-interface Asked {
-  readonly run: AdminRun
-  readonly action: AdminAction
-}
 
 /** Requests that need an administrator to continue. */
 export function Incidents() {
   const { t, number } = useTranslation()
   const incidents = useInfiniteQuery({ ...incidentsQuery, refetchInterval: useLive(30_000) })
-  const [asked, setAsked] = useState<Asked>()
+  const { ask, dialog } = useIntervention()
   const runs = incidents.data?.pages.flatMap((page) => page.runs)
   return (
     <Stack component="section" aria-label={t('dashboard.incidents')} gap="sm">
@@ -44,7 +31,7 @@ export function Incidents() {
       ) : runs.length === 0 ? (
         <Empty icon="check" title={t('dashboard.noIncidents')} text={t('dashboard.noIncidentsText')} />
       ) : (
-        runs.map((run) => <Incident key={run.id} run={run} onAsk={(action) => setAsked({ run, action })} />)
+        runs.map((run) => <Incident key={run.id} run={run} onAsk={ask} />)
       )}
       {incidents.isFetchNextPageError ? (
         <Failure error={incidents.error} onRetry={() => void incidents.fetchNextPage()} />
@@ -59,25 +46,29 @@ export function Incidents() {
           </Button>
         )
       )}
-      {asked !== undefined && <InterventionDialog {...asked} onClose={() => setAsked(undefined)} />}
+      {dialog}
     </Stack>
   )
 }
 
-function Incident({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: (action: AdminAction) => void }) {
-  const { t, moment, relative } = useTranslation()
-  const { name, subject, requestor, caller, incident, updated, created } = run
+type IncidentProps = Parameters<typeof RunActions>[0]
+
+function Incident({ run, onAsk }: IncidentProps) {
+  const { t, dateTime, relative } = useTranslation()
+  const { id, name, subject, requestor, caller, incident, updated, created } = run
   return (
     <Paper withBorder p="md" component="article" aria-label={t('dashboard.incidentOf', { name, subject })}>
       <Group justify="space-between" align="start" gap="sm">
         <div className="incident-text">
           <Group gap="xs">
-            <Text fw={600}>{name}</Text>
+            <Link to="/console/runs/$id" params={{ id }} className="text-link incident-link">
+              {isolated(name)}
+            </Link>
             <Status tone="bad" icon="warning" text={relative(updated)} />
           </Group>
           <Text size="sm">{t('dashboard.forBy', { subject, requestor: requesterText(requestor, t, caller) })}</Text>
           <Text size="sm" c="dimmed">
-            {t('dashboard.since', { created: moment(created) })}
+            {t('dashboard.since', { created: dateTime(created) })}
           </Text>
           {incident !== undefined && (
             <Text size="sm" mt={4}>
@@ -85,20 +76,7 @@ function Incident({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: (act
             </Text>
           )}
         </div>
-        <Group gap="xs">
-          {actions.map(({ action, label, icon }) => (
-            <Button
-              key={action}
-              size="xs"
-              variant={action === 'retry' ? 'filled' : 'default'}
-              leftSection={<Icon name={icon} size={16} />}
-              aria-label={`${t(label)}: ${t('dashboard.incidentOf', { name, subject })}`}
-              onClick={() => onAsk(action)}
-            >
-              {t(label)}
-            </Button>
-          ))}
-        </Group>
+        <RunActions run={run} onAsk={onAsk} />
       </Group>
     </Paper>
   )

@@ -1,23 +1,21 @@
-import { Group, Modal, Stack, Switch, Text, Title, UnstyledButton } from '@mantine/core'
+import { Anchor, Group, Stack, Switch, Text, Title, UnstyledButton } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import type { ScimCall } from '#contract/main-admin.ts'
 import { journalQuery } from '../../api/admin.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
-import { type Fact, Facts } from '../../components/facts.tsx'
+import { callOutcome, callTones } from '../../components/call-outcome.ts'
 import { useNextPage } from '../../components/next-page.ts'
-import { Preline } from '../../components/preline.tsx'
+import { CallDetails, errorOf } from '../../components/scim-call-details.tsx'
 import { Failure, Loading } from '../../components/states.tsx'
 import { VirtualTable } from '../../components/virtual-table.tsx'
-import { callOutcome } from './outcomes.ts'
 import type { Period } from './periods.ts'
-
-const tones = { answered: 'status-good', refused: 'status-waiting', failed: 'status-bad' } as const
 
 /** The latest calls of SCIM clients, and why they failed. */
 export function Journal({ period }: { readonly period: Period }) {
-  const { t, moment, number } = useTranslation()
+  const { t, exactTime, number } = useTranslation()
   const [failed, setFailed] = useState(false)
   const [opened, setOpened] = useState<ScimCall>()
   const journal = useInfiniteQuery(journalQuery({ failed, since: period }))
@@ -25,11 +23,11 @@ export function Journal({ period }: { readonly period: Period }) {
   const more = useNextPage(journal)
   const cells: readonly ((call: ScimCall) => ReactNode)[] = [
     (call) => (
-      <UnstyledButton className="journal-open" onClick={() => setOpened(call)}>
-        {moment(call.time)}
+      <UnstyledButton className="table-open" onClick={() => setOpened(call)}>
+        {exactTime(call.time)}
       </UnstyledButton>
     ),
-    (call) => <span className={tones[callOutcome(call)]}>{call.status}</span>,
+    (call) => <span className={callTones[callOutcome(call)]}>{call.status}</span>,
     ({ method }) => method,
     ({ path }) => isolated(path),
     ({ caller }) => isolated(caller),
@@ -42,11 +40,20 @@ export function Journal({ period }: { readonly period: Period }) {
         <Title order={2} size="h4">
           {t('dashboard.journal')}
         </Title>
-        <Switch
-          label={t('dashboard.failedOnly')}
-          checked={failed}
-          onChange={(event) => setFailed(event.currentTarget.checked)}
-        />
+        <Group gap="md">
+          <Anchor
+            renderRoot={(props) => (
+              <Link to="/console/scim" search={{ since: period, ...(failed ? { failed: 'true' } : {}) }} {...props} />
+            )}
+          >
+            {t('scim.all')}
+          </Anchor>
+          <Switch
+            label={t('dashboard.failedOnly')}
+            checked={failed}
+            onChange={(event) => setFailed(event.currentTarget.checked)}
+          />
+        </Group>
       </Group>
       {calls === undefined ? (
         journal.error === null ? (
@@ -81,38 +88,3 @@ export function Journal({ period }: { readonly period: Period }) {
     </Stack>
   )
 }
-
-function CallDetails({ call, onClose }: { readonly call: ScimCall; readonly onClose: () => void }) {
-  const { t, moment, number } = useTranslation()
-  const { operations } = call
-  const told: readonly (readonly [string, string | undefined])[] = [
-    [t('dashboard.time'), moment(call.time)],
-    [t('dashboard.gateway'), call.gateway],
-    [t('dashboard.client'), call.caller],
-    [t('dashboard.status'), String(call.status)],
-    [t('dashboard.error'), errorOf(call)],
-    [t('dashboard.millis'), number(call.millis)],
-    [t('dashboard.requestId'), call.requestId],
-    [t('dashboard.workflowRuns'), call.workflows.join(', ')],
-  ]
-  const facts: readonly Fact[] = [
-    ...told.flatMap(([name, value]) => (value === undefined || value === '' ? [] : [{ name, value }])),
-    ...(operations === undefined
-      ? []
-      : [{ name: t('dashboard.change'), value: <Preline text={JSON.stringify(operations, null, 2)} /> }]),
-  ]
-  return (
-    <Modal
-      opened
-      onClose={onClose}
-      size="lg"
-      title={isolated(`${call.method} ${call.path}`)}
-      closeButtonProps={{ 'aria-label': t('action.close') }}
-    >
-      <Facts facts={facts} />
-    </Modal>
-  )
-}
-
-const errorOf = ({ error, scimType }: ScimCall): string =>
-  [scimType, error].filter((part) => part !== undefined).join(': ')

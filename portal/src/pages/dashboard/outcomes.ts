@@ -1,18 +1,24 @@
-import type { ApprovalCounts, RequestCounts, ScimCall, ScimCallCounts, TokenCounts } from '#contract/main-admin.ts'
+import type { ApprovalCounts, RequestCounts, ScimCallCounts, TokenCounts } from '#contract/main-admin.ts'
+import type { RequestState } from '#contract/main-requests.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
-export type RunOutcome = 'done' | 'open' | 'bad'
+export type RunOutcome = 'done' | 'open' | 'denied' | 'ended' | 'bad'
 export type CallOutcome = keyof ScimCallCounts
 export type ApprovalEvent = Exclude<keyof ApprovalCounts, 'decisionMillis'>
 
-export const callOutcome = ({ status }: Pick<ScimCall, 'status'>): CallOutcome =>
-  status < 400 ? 'answered' : status < 500 ? 'refused' : 'failed'
+/** The states that each outcome counts. */
+export const outcomeStates: Readonly<Record<RunOutcome, readonly RequestState[]>> = {
+  done: ['completed'],
+  open: ['ready', 'running', 'waiting'],
+  denied: ['denied'],
+  ended: ['cancelled', 'expired'],
+  bad: ['failed', 'incident'],
+}
 
-export const runOutcomes = (counts: RequestCounts): Readonly<Record<RunOutcome, number>> => ({
-  done: counts.completed,
-  open: counts.ready + counts.running + counts.waiting,
-  bad: counts.cancelled + counts.failed + counts.incident,
-})
+export function runOutcomes(counts: RequestCounts): Readonly<Record<RunOutcome, number>> {
+  const sum = (outcome: RunOutcome) => outcomeStates[outcome].reduce((total, state) => total + counts[state], 0)
+  return { done: sum('done'), open: sum('open'), denied: sum('denied'), ended: sum('ended'), bad: sum('bad') }
+}
 
 export const approvalEvents = ({ opened, approved, denied, escalated }: ApprovalCounts) => ({
   opened,
@@ -31,6 +37,8 @@ export interface Series<K extends string> {
 export const runSeries: readonly Series<RunOutcome>[] = [
   { name: 'done', label: 'dashboard.done', color: 'teal.6' },
   { name: 'open', label: 'dashboard.open', color: 'blue.5' },
+  { name: 'denied', label: 'dashboard.denied', color: 'orange.6' },
+  { name: 'ended', label: 'dashboard.ended', color: 'gray.5' },
   { name: 'bad', label: 'dashboard.bad', color: 'red.6' },
 ]
 

@@ -1,10 +1,10 @@
-import type { Statistics } from '#contract/main-admin.ts'
+import type { StatisticsView } from '#contract/main-admin.ts'
 import type { MessageKey } from '../../app/messages.ts'
 
 const hour = 60 * 60_000
 const lengths = { hour, day: 24 * hour } as const
 
-type By = Statistics['by']
+type By = StatisticsView['by']
 
 /** Periods, each with as many parts as a chart has room for. */
 export const periods = {

@@ -5,7 +5,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 interface PictureProps {
   readonly title: string
   /** The totals as text. */
-  readonly text?: string | undefined
+  readonly text?: ReactNode
   readonly hint?: string
   readonly isEmpty: boolean
   readonly children: ReactNode

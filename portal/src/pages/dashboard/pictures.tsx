@@ -1,6 +1,6 @@
 import { SimpleGrid } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import type { Statistics } from '#contract/main-admin.ts'
+import type { StatisticsView } from '#contract/main-admin.ts'
 import { statisticsQuery } from '../../api/admin.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
 import { useTranslation } from '../../app/i18n.tsx'
@@ -10,7 +10,15 @@ import { LazyBars } from '../../components/lazy-bars.tsx'
 import { useLive } from '../../components/live.ts'
 import { CountedPicture } from './counted-picture.tsx'
 import { amountOf, formatDuration, unitOf } from './durations.ts'
-import { approvalEvents, approvalSeries, callSeries, runOutcomes, runSeries, tokenSeries } from './outcomes.ts'
+import {
+  approvalEvents,
+  approvalSeries,
+  callSeries,
+  outcomeStates,
+  runOutcomes,
+  runSeries,
+  tokenSeries,
+} from './outcomes.ts'
 import { middleOf, type Period, spanOf } from './periods.ts'
 import { Picture } from './picture.tsx'
 
@@ -27,7 +35,7 @@ export function Pictures({ period }: { readonly period: Period }) {
   )
 }
 
-function Drawn({ statistics }: { readonly statistics: Statistics }) {
+function Drawn({ statistics }: { readonly statistics: StatisticsView }) {
   const { t } = useTranslation()
   const when = usePartLabel(statistics)
   const { parts, workflows, scimClients } = statistics
@@ -40,12 +48,18 @@ function Drawn({ statistics }: { readonly statistics: Statistics }) {
         series={runSeries}
         points={overTime(({ requests }) => runOutcomes(requests))}
         form="over-time"
+        runsOf={(outcome, part) => ({ state: outcomeStates[outcome].join(','), ...periodOf(statistics, part) })}
       />
       <CountedPicture
         title={t('dashboard.runsByWorkflow')}
         series={runSeries}
         points={workflows.map(({ name, requests }) => ({ label: name, counts: runOutcomes(requests) }))}
         form="by-name"
+        runsOf={(outcome, workflow) => ({
+          state: outcomeStates[outcome].join(','),
+          name: workflow === undefined ? undefined : workflows[workflow]?.name,
+          ...periodOf(statistics),
+        })}
       />
       <CountedPicture
         title={t('dashboard.approvals')}
@@ -83,8 +97,12 @@ function Drawn({ statistics }: { readonly statistics: Statistics }) {
   )
 }
 
+/** The time of a part, or of all. */
+const periodOf = ({ from, to, parts }: StatisticsView, part?: number) =>
+  part === undefined ? { from, until: to } : { from: parts[part]?.from, until: parts[part + 1]?.from ?? to }
+
 /** How long requests wait for a decision. */
-function DecisionTimes({ statistics }: { readonly statistics: Statistics }) {
+function DecisionTimes({ statistics }: { readonly statistics: StatisticsView }) {
   const { t, language } = useTranslation()
   const when = usePartLabel(statistics)
   const { parts, decisionMillis } = statistics
@@ -112,7 +130,7 @@ function DecisionTimes({ statistics }: { readonly statistics: Statistics }) {
 }
 
 /** The label of a part: its hour, or its day. */
-function usePartLabel({ by }: Pick<Statistics, 'by'>): (from: string) => string {
+function usePartLabel({ by }: Pick<StatisticsView, 'by'>): (from: string) => string {
   const { language } = useTranslation()
   const format = new Intl.DateTimeFormat(
     localeOf(language, navigator.languages),

@@ -1,4 +1,4 @@
-import type { TimedAccess } from '#contract/main.ts'
+import type { TimedAccess } from '#contract/main-access.ts'
 import type { RequestSummary } from '#contract/main-requests.ts'
 
 const day = 24 * 60 * 60_000
@@ -7,10 +7,8 @@ const soonMillis = 14 * day
 /** Older failures are not shown. */
 const recentMillis = 14 * day
 
-export type Access = TimedAccess['access'][number]
-
 /** Access that expires soon, the soonest first. */
-export const endingSoon = (access: readonly Access[], now: number): readonly Access[] =>
+export const endingSoon = (access: readonly TimedAccess[], now: number): readonly TimedAccess[] =>
   access
     .filter(({ expires }) => {
       const left = Date.parse(expires) - now

@@ -1,20 +1,29 @@
-import { Anchor, Group, Paper, Stack, Text, Title } from '@mantine/core'
+import { Anchor, Group, Paper, Stack, Title } from '@mantine/core'
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import type { RequestState } from '#contract/main-requests.ts'
+import { accessQuery } from '../../api/access.ts'
 import { approvalsQuery } from '../../api/approvals.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
-import { accessQuery } from '../../api/main.ts'
 import { troubledQuery } from '../../api/requests.ts'
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
+import type { MessageKey } from '../../app/messages.ts'
 import { Icon, type IconName } from '../../components/icon.tsx'
+import { stateLooks } from '../../components/request-states.ts'
 import type { Tone } from '../../components/status.tsx'
 import { endingSoon, recentTrouble } from './attention-items.ts'
 
 const maxListed = 5
 
-/** What needs the user's attention: decisions, access that expires, failed requests. Empty if there is nothing. */
+const endings: Readonly<Partial<Record<RequestState, MessageKey>>> = {
+  denied: 'attention.denied',
+  expired: 'attention.expired',
+  incident: 'attention.onHold',
+}
+
+/** What needs the user's attention: decisions, access that expires, requests that failed or were denied. Empty if there is nothing. */
 export function Attention() {
   const { t, tn, relative } = useTranslation()
   const { enableApprovals } = useConfig()
@@ -41,13 +50,15 @@ export function Attention() {
         )}
         {ending.map(({ id, name, target, expires }) => (
           <Line key={id} icon="clock" tone="waiting">
-            <Text size="sm">{t('attention.ends', { name: name === '' ? target : name, when: relative(expires) })}</Text>
+            <Anchor renderRoot={(props) => <Link to="/access" {...props} />}>
+              {t('attention.ends', { name: name === '' ? target : name, when: relative(expires) })}
+            </Anchor>
           </Line>
         ))}
-        {failed.map(({ id, label, updated }) => (
-          <Line key={id} icon="warning" tone="bad">
+        {failed.map(({ id, label, state, updated }) => (
+          <Line key={id} icon={stateLooks[state].icon} tone={stateLooks[state].tone}>
             <Anchor renderRoot={(props) => <Link to="/requests/$id" params={{ id }} {...props} />}>
-              {t('attention.failed', { label, when: relative(updated) })}
+              {t(endings[state] ?? 'attention.failed', { label, when: relative(updated) })}
             </Anchor>
           </Line>
         ))}

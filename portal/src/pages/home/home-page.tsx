@@ -3,7 +3,7 @@ import { useDebouncedValue } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Navigate } from '@tanstack/react-router'
 import { useEffect, useMemo, useState } from 'react'
-import type { PortalLink } from '#contract/main.ts'
+import type { PortalLink, SearchResults } from '#contract/main.ts'
 import { orgsQuery, searchQuery, urlsQuery } from '../../api/main.ts'
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
@@ -24,6 +24,8 @@ import { WorkflowLink } from './workflow-link.tsx'
 
 const route = getRouteApi('/')
 
+type Workflows = SearchResults['workflows']
+
 /** Another start page may be configured, and is shown until the user opens this one. */
 let isArrival = true
 
@@ -33,6 +35,7 @@ export function HomePage() {
   const { q = '' } = route.useSearch()
   const navigate = route.useNavigate()
   const urls = useQuery(urlsQuery)
+  const workflows = useFoundWorkflows(q)
   const [isFirst] = useState(isArrival)
   useEffect(() => {
     isArrival = false
@@ -47,20 +50,35 @@ export function HomePage() {
     <Page title={config.frontPage.title} intro={config.frontPage.text}>
       <SearchBox label={t('home.search')} value={q} onChange={search} />
       {q === '' && <Attention />}
-      <Answer query={urls}>
+      <Answer query={urls} shape="cards">
         {(links) => (
           <>
             {q === '' && <Marked links={links} />}
-            <Links links={links} />
+            <Links links={links} workflows={workflows} />
           </>
         )}
       </Answer>
-      {q !== '' && <FoundWorkflows query={q} />}
+      <FoundWorkflows workflows={workflows ?? []} />
     </Page>
   )
 }
 
-function Links({ links }: { readonly links: readonly PortalLink[] }) {
+/** Workflows that match the same words as the links; undefined while the search runs. */
+function useFoundWorkflows(query: string): Workflows | undefined {
+  const typed = query.trim()
+  const [q] = useDebouncedValue(typed, 200)
+  const { data, isFetching } = useQuery(searchQuery(q, 'workflow'))
+  if (typed === '') return []
+  if (q !== typed || (isFetching && data === undefined)) return undefined
+  return data?.workflows ?? []
+}
+
+interface LinksProps {
+  readonly links: readonly PortalLink[]
+  readonly workflows: Workflows | undefined
+}
+
+function Links({ links, workflows }: LinksProps) {
   const { t } = useTranslation()
   const { showPortalOrgs } = useConfig()
   const { q = '', org = '' } = route.useSearch()
@@ -78,7 +96,7 @@ function Links({ links }: { readonly links: readonly PortalLink[] }) {
   if (links.length === 0) return <Empty icon="home" title={t('home.noLinks')} text={t('home.noLinksText')} />
   const isEmpty = groups.every(({ items }) => items.length === 0)
   const grid = isEmpty ? (
-    <Text c="dimmed">{t('home.nothingFound', { query: q })}</Text>
+    workflows?.length === 0 && <Text c="dimmed">{t('home.nothingFound', { query: q })}</Text>
   ) : (
     <VirtualGrid
       groups={groups}
@@ -103,19 +121,16 @@ function Links({ links }: { readonly links: readonly PortalLink[] }) {
   )
 }
 
-/** Workflows that match the same words. */
-function FoundWorkflows({ query }: { readonly query: string }) {
+function FoundWorkflows({ workflows }: { readonly workflows: Workflows }) {
   const { t } = useTranslation()
-  const [q] = useDebouncedValue(query.trim(), 200)
-  const { data } = useQuery(searchQuery(q, 'workflow'))
-  if (data === undefined || data.workflows.length === 0) return null
+  if (workflows.length === 0) return null
   return (
     <Stack component="section" gap="xs" aria-labelledby="found-workflows">
       <Title order={2} size="h5" id="found-workflows">
         {t('home.canRequest')}
       </Title>
       <SimpleGrid cols={{ base: 1, xs: 2, md: 3 }} spacing={12}>
-        {data.workflows.map(({ name, label, description }) => (
+        {workflows.map(({ name, label, description }) => (
           <WorkflowLink key={name} name={name} label={label} description={description} />
         ))}
       </SimpleGrid>

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
 import type { PortalLink } from '#contract/main.ts'
+import type { TimedAccess } from '#contract/main-access.ts'
 import type { RequestSummary } from '#contract/main-requests.ts'
-import { type Access, endingSoon, recentTrouble } from './attention-items.ts'
+import { endingSoon, recentTrouble } from './attention-items.ts'
 import { groupLinks } from './link-groups.ts'
 
 const link = (name: string, org: string): PortalLink => ({ name, label: `The ${name}`, org, url: '/', icon: '' })
 const orgs = [
-  { id: 'a', name: 'A', description: '', depth: 0, path: ['A'] },
-  { id: 'b', name: 'B', description: '', depth: 1, path: ['A', 'B'] },
+  { id: 'a', name: 'A', description: '', depth: 0, above: [], path: ['A'] },
+  { id: 'b', name: 'B', description: '', depth: 1, above: ['a'], path: ['A', 'B'] },
 ]
 const links = [link('wiki', 'b'), link('mail', 'a'), link('lost', 'gone')]
 const wanted = { query: '', org: '', elsewhere: 'Other' }
@@ -28,13 +29,14 @@ test('one org, or some words', () => {
 
 test('shows access that expires soon, the soonest first, and not expired access', () => {
   const now = Date.UTC(2026, 0, 10)
-  const day = (n: number): Access => ({
+  const day = (n: number): TimedAccess => ({
     id: String(n),
     target: 't',
     kind: 'group',
     name: 'g',
     granted: new Date(0).toISOString(),
     expires: new Date(now + n * 86_400_000).toISOString(),
+    mayGiveBack: true,
   })
   expect(endingSoon([day(20), day(5), day(-1), day(1)], now).map(({ id }) => id)).toEqual(['1', '5'])
 })

@@ -1,6 +1,6 @@
 import type { PortalLink } from '#contract/main.ts'
 import type { ItemGroup } from '../../components/grid-rows.ts'
-import { matches } from '../../components/matching.ts'
+import { matches, sortByMatch } from '../../components/matching.ts'
 import type { FlatOrg } from '../../components/orgs.ts'
 
 interface Wanted {
@@ -19,9 +19,10 @@ export function groupLinks(
 ): readonly ItemGroup<PortalLink>[] {
   const byOrg = new Map<string, PortalLink[]>(orgs.map(({ id }) => [id, []]))
   const others: PortalLink[] = []
-  for (const link of links) {
-    if (!matches(query, link.label, link.name)) continue
-    ;(byOrg.get(link.org) ?? others).push(link)
+  const matching = links.filter(({ label, name }) => matches(query, label, name))
+  for (const link of sortByMatch(query, matching)) {
+    const group = byOrg.get(link.org) ?? others
+    group.push(link)
   }
   const groups = orgs.map(({ id, path }) => ({ key: id, heading: path.join(' › '), items: byOrg.get(id) ?? [] }))
   if (org !== '') return groups.filter(({ key }) => key === org)

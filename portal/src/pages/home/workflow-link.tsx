@@ -1,6 +1,7 @@
 import { Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { Icon } from '../../components/icon.tsx'
+import { markdownText } from '../../components/markdown-blocks.ts'
 import { StarButton } from '../../components/star-button.tsx'
 
 interface WorkflowLinkProps {
@@ -23,7 +24,7 @@ export function WorkflowLink({ name, label, description }: WorkflowLinkProps) {
           </Text>
           {description !== undefined && description !== '' && (
             <Text span size="sm" c="dimmed" className="clamp">
-              {description}
+              {markdownText(description)}
             </Text>
           )}
         </span>

@@ -1,13 +1,12 @@
-import { Button, Group, Paper, Stack, Text, Title } from '@mantine/core'
+import { Button, Group, Paper, Stack, Title } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { TimedAccess, UserData } from '#contract/main.ts'
-import { accessQuery, saveProfile, userQuery } from '../../api/main.ts'
+import type { UserData } from '#contract/main.ts'
+import { saveProfile, userQuery } from '../../api/main.ts'
 import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
 import { useDraft } from '../../components/draft.ts'
-import { Facts } from '../../components/facts.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
 import { Failure } from '../../components/states.tsx'
@@ -19,10 +18,9 @@ import { changeOf, type FieldValues, fieldProblem, fieldsOf, valuesOf } from './
 export function ProfilePage() {
   const { t } = useTranslation()
   const user = useQuery(userQuery)
-  const access = useQuery(accessQuery)
   return (
     <Page title={t('page.profile')}>
-      <Answer query={user}>
+      <Answer query={user} shape="facts">
         {(data) => (
           <Stack gap="lg">
             <ProfileForm user={data} />
@@ -35,8 +33,6 @@ export function ProfilePage() {
           </Stack>
         )}
       </Answer>
-      {access.isLoadingError && <Failure error={access.error} onRetry={() => void access.refetch()} />}
-      {access.data !== undefined && access.data.access.length > 0 && <Timed access={access.data.access} />}
     </Page>
   )
 }
@@ -107,25 +103,5 @@ function ProfileForm({ user }: { readonly user: UserData }) {
         </Stack>
       </form>
     </Paper>
-  )
-}
-
-function Timed({ access }: { readonly access: TimedAccess['access'] }) {
-  const { t, moment, relative } = useTranslation()
-  const facts = access.map(({ id, name, target, expires }) => ({
-    key: id,
-    name: name === '' ? target : name,
-    value: t('profile.until', { when: `${moment(expires)} (${relative(expires)})` }),
-  }))
-  return (
-    <section aria-labelledby="timed">
-      <Title order={2} size="h4" id="timed" mb="sm">
-        {t('profile.timed')}
-      </Title>
-      <Text c="dimmed" mb="xs">
-        {t('profile.timedText')}
-      </Text>
-      <Facts facts={facts} />
-    </section>
   )
 }

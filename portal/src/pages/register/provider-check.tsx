@@ -16,8 +16,8 @@ interface ProviderCheckProps {
 export function ProviderCheck({ kind, check, onToken, error }: ProviderCheckProps) {
   const { t, language } = useTranslation()
   const place = useRef<HTMLDivElement>(null)
-  const tell = useRef(onToken)
-  tell.current = onToken
+  const report = useRef(onToken)
+  report.current = onToken
   const { siteKey = '', action } = check
   useEffect(() => {
     let isLeft = false
@@ -30,8 +30,8 @@ export function ProviderCheck({ kind, check, onToken, error }: ProviderCheckProp
         hl: language,
         language,
         ...(action === undefined ? {} : { action }),
-        callback: (token: string) => tell.current(token),
-        'expired-callback': () => tell.current(''),
+        callback: (token: string) => report.current(token),
+        'expired-callback': () => report.current(''),
       })
     })
     return () => {

@@ -5,6 +5,7 @@ import type { RegisterConfig } from '#contract/register.ts'
 import { registerConfigQuery } from '../../api/register.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { LanguageMenu } from '../../app/language-menu.tsx'
+import { settings } from '../../app/settings.ts'
 import { defaultColours } from '../../app/theme.ts'
 import { ThemeMenu } from '../../app/theme-menu.tsx'
 import { Themed } from '../../app/themed.tsx'
@@ -35,9 +36,12 @@ function Registration({ config }: { readonly config: UseQueryResult<RegisterConf
   return (
     <Container size="md" py="md">
       <Group component="header" justify="space-between" mb="xl" wrap="nowrap">
-        <Text fw={700} size="lg">
-          {headerTitle}
-        </Text>
+        <Group gap="sm" wrap="nowrap" miw={0}>
+          {settings.logo !== undefined && <img className="logo" src={settings.logo} alt="" />}
+          <Text fw={700} size="lg">
+            {headerTitle}
+          </Text>
+        </Group>
         <Group gap={4} wrap="nowrap">
           <LanguageMenu />
           <ThemeMenu />

@@ -21,7 +21,7 @@ const maxDays = 366
 export function chartChoices({ columns, rows }: Table): readonly ChartChoice[] {
   if (rows.length < 2) return []
   return columns.flatMap(({ name, kind }, column): ChartChoice[] => {
-    if (kind === 'moment') return daysOf(rows, column).length > 1 ? [{ column, name, kind: 'over-time' }] : []
+    if (kind === 'dateTime') return daysOf(rows, column).length > 1 ? [{ column, name, kind: 'over-time' }] : []
     const values = new Set(present(rows, column))
     const comesAgain = values.size > 1 && values.size <= maxBars && values.size * 2 <= rows.length
     return comesAgain ? [{ column, name, kind: 'by-value' }] : []
@@ -34,7 +34,7 @@ const present = (rows: readonly Row[], column: number): readonly string[] =>
     return value === undefined || value === '' ? [] : [value]
   })
 
-const dayOf = (moment: string): number => Math.floor(Date.parse(moment) / dayMillis)
+const dayOf = (dateTime: string): number => Math.floor(Date.parse(dateTime) / dayMillis)
 
 const daysOf = (rows: readonly Row[], column: number): readonly number[] =>
   [...new Set(present(rows, column).map(dayOf))].sort((a, b) => a - b)

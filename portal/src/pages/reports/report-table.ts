@@ -1,7 +1,7 @@
 import type { ReportResult } from '#contract/main.ts'
 
 /** The common type of a column's values, if they all agree. */
-export type ColumnKind = 'text' | 'number' | 'moment'
+export type ColumnKind = 'text' | 'number' | 'dateTime'
 
 export interface Column {
   /** A header field and a data field may have the same name. */
@@ -35,12 +35,12 @@ export function tableOf({ headerFields, dataFields, grouping }: ReportResult): T
   ]
   const columns = fields.map((field, i) => {
     const kind = kindOf(rows, i)
-    return { ...field, kind, width: kind === 'moment' ? momentWidth : widthOf(rows, i, field.name) }
+    return { ...field, kind, width: kind === 'dateTime' ? timeWidth : widthOf(rows, i, field.name) }
   })
   return { columns, rows }
 }
 
-const momentWidth = 14
+const timeWidth = 14
 const sampled = 200
 
 function widthOf(rows: readonly Row[], column: number, name: string): number {
@@ -58,7 +58,7 @@ function kindOf(rows: readonly Row[], column: number): ColumnKind {
   for (const row of rows) {
     const text = row[column]
     if (text === undefined || text === '') continue
-    const kind = numeric.test(text) ? 'number' : iso.test(text) ? 'moment' : 'text'
+    const kind = numeric.test(text) ? 'number' : iso.test(text) ? 'dateTime' : 'text'
     if (kind === 'text' || (found !== undefined && kind !== found)) return 'text'
     found = kind
   }
@@ -77,7 +77,7 @@ export function sorted({ columns, rows }: Table, { column, descending }: Sorting
   const compare: (a: string, b: string) => number =
     kind === 'number'
       ? (a, b) => Number(a) - Number(b)
-      : kind === 'moment'
+      : kind === 'dateTime'
         ? (a, b) => Date.parse(a) - Date.parse(b)
         : collator.compare
   const direction = descending ? -1 : 1

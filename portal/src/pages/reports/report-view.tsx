@@ -72,7 +72,7 @@ interface ReportRowsProps {
 }
 
 function ReportRows({ label, columns, rows, sorting, onSort }: ReportRowsProps) {
-  const { moment } = useTranslation()
+  const { dateTime } = useTranslation()
   return (
     <VirtualTable
       label={label}
@@ -80,7 +80,7 @@ function ReportRows({ label, columns, rows, sorting, onSort }: ReportRowsProps) 
       count={rows.length}
       cell={(row, column) => {
         const value = rows[row]?.[column] ?? ''
-        return columns[column]?.kind === 'moment' && value !== '' ? moment(value) : value
+        return columns[column]?.kind === 'dateTime' && value !== '' ? dateTime(value) : value
       }}
       sorting={sorting}
       onSort={onSort}

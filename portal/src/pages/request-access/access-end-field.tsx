@@ -1,7 +1,8 @@
-import { TextInput } from '@mantine/core'
+import { Button, Group, Stack, TextInput } from '@mantine/core'
 import { gatewayNow } from '../../api/gateway-clock.ts'
 import { useTranslation } from '../../app/i18n.tsx'
-import { type EndOffer, endFieldType, endLimits, endTime } from './end-field.ts'
+import { fieldValue } from '../../components/field-time.ts'
+import { type EndOffer, endFieldType, endLimits, endPresets, endTime } from './end-field.ts'
 
 interface AccessEndFieldProps {
   readonly offer: EndOffer
@@ -10,28 +11,47 @@ interface AccessEndFieldProps {
   readonly error: string | undefined
 }
 
-/** The expiry date: the browser's own field, with its latest value. */
+/** The expiry date: the browser's own field, with its latest value, and usual durations that fill it. */
 export function AccessEndField({ offer, value, onChange, error }: AccessEndFieldProps) {
-  const { t, day, moment } = useTranslation()
-  const type = endFieldType(offer)
-  const { min, max } = endLimits(offer, gatewayNow())
+  const { t, tn, day, dateTime } = useTranslation()
+  const type = endFieldType(offer, value)
+  const { min, max } = endLimits(offer, gatewayNow(), value)
   const latest = max === undefined ? undefined : endTime(max)?.getTime()
   const hints = [
     ...(offer.required ? [] : [t('cart.endOptional')]),
-    ...(latest === undefined ? [] : [t('cart.endLatest', { when: type === 'date' ? day(latest) : moment(latest) })]),
+    ...(latest === undefined ? [] : [t('cart.endLatest', { when: type === 'date' ? day(latest) : dateTime(latest) })]),
   ]
   return (
-    <TextInput
-      type={type}
-      label={t('cart.end')}
-      description={hints.length === 0 ? undefined : hints.join(' ')}
-      required={offer.required}
-      min={min}
-      max={max}
-      value={value}
-      error={error}
-      maw={360}
-      onChange={(event) => onChange(event.currentTarget.value)}
-    />
+    <Stack gap={6}>
+      <TextInput
+        type={type}
+        label={t('cart.end')}
+        description={hints.length === 0 ? undefined : hints.join(' ')}
+        required={offer.required}
+        min={min}
+        max={max}
+        value={value}
+        error={error}
+        maw={360}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
+      <Group gap={6} role="group" aria-label={t('duration.presets')}>
+        {endPresets(offer).map(({ text, count, millis }) => (
+          <Button
+            key={millis}
+            size="compact-sm"
+            variant="default"
+            onClick={() => onChange(fieldValue(new Date(gatewayNow() + millis)))}
+          >
+            {tn(text, count)}
+          </Button>
+        ))}
+        {value !== '' && (
+          <Button size="compact-sm" variant="subtle" onClick={() => onChange('')}>
+            {t('duration.custom')}
+          </Button>
+        )}
+      </Group>
+    </Stack>
   )
 }

@@ -15,6 +15,7 @@ import { rightsQuery } from '../../api/workflows.ts'
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
+import { markdownText } from '../../components/markdown-blocks.ts'
 import { PersonPicker } from '../../components/person-picker.tsx'
 import { maxReason, ReasonField } from '../../components/reason-field.tsx'
 import { AccessEndField } from './access-end-field.tsx'
@@ -46,7 +47,7 @@ export function CartLineCard(props: CartLineCardProps) {
               {line.label}
             </Title>
             <Text size="sm" c="dimmed">
-              {line.description}
+              {markdownText(line.description)}
             </Text>
           </div>
           <ActionIcon

@@ -40,7 +40,12 @@ export function CartPage() {
       const done = wanted.filter(({ uuid }) => answered[uuid]?.result === 'success')
       setSent((before) => [
         ...before,
-        ...done.map(({ uuid, label }) => ({ uuid, label, decision: answered[uuid]?.decision })),
+        ...done.map(({ uuid, label, forOthers, subjects }) => ({
+          uuid,
+          label,
+          subjects: forOthers ? subjects : [],
+          decision: answered[uuid]?.decision,
+        })),
       ])
       setOutcomes(answered)
       cart.remove(done.map(({ key }) => key))

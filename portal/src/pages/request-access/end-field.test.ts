@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { fieldValue } from '../../components/field-time.ts'
-import { endFieldType, endLimits, endProblem, endTime } from './end-field.ts'
+import { endFieldType, endLimits, endPresets, endProblem, endTime } from './end-field.ts'
 
 const day = 86_400
 const now = new Date(2026, 2, 1, 12, 34).getTime()
@@ -10,6 +10,20 @@ test('a day is chosen, or a time if days are too long', () => {
   expect(endFieldType({ required: true })).toBe('date')
   expect(endFieldType({ required: true, longestSeconds: 2 * day })).toBe('date')
   expect(endFieldType({ required: true, longestSeconds: 8 * 3600 })).toBe('datetime-local')
+})
+
+test('usual durations are offered up to the longest one, and make it a field for times', () => {
+  const counts = (seconds?: number) =>
+    endPresets({ required: true, ...(seconds === undefined ? {} : { longestSeconds: seconds }) }).map(
+      ({ millis }) => millis / 1000,
+    )
+  expect(counts()).toEqual([4 * 3600, day, 30 * day])
+  expect(counts(8 * 3600)).toEqual([4 * 3600])
+  expect(counts(3600)).toEqual([])
+  const value = fieldValue(new Date(now + 30 * day * 1000))
+  expect(endFieldType(offer, value)).toBe('datetime-local')
+  expect(endLimits(offer, now, value)).toEqual({ min: '2026-03-01T12:34', max: value })
+  expect(endProblem(value, offer, now)).toBeUndefined()
 })
 
 test("a day is valid to its end, in the user's time zone", () => {

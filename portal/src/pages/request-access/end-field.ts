@@ -5,9 +5,23 @@ export type EndOffer = NonNullable<WorkflowListItem['accessEnds']>
 
 const day = 86_400_000
 
-/** A day is enough, unless the access lasts less than two. */
-export const endFieldType = ({ longestSeconds }: EndOffer): 'date' | 'datetime-local' =>
-  longestSeconds !== undefined && longestSeconds * 1000 < 2 * day ? 'datetime-local' : 'date'
+const hour = 3_600_000
+
+/** Usual lengths of access. */
+const presets = [
+  { text: 'duration.hours', count: 4, millis: 4 * hour },
+  { text: 'duration.days', count: 1, millis: day },
+  { text: 'duration.days', count: 30, millis: 30 * day },
+] as const
+
+/** Those that the offer allows. */
+export const endPresets = ({
+  longestSeconds = Number.POSITIVE_INFINITY,
+}: EndOffer): readonly (typeof presets)[number][] => presets.filter(({ millis }) => millis <= longestSeconds * 1000)
+
+/** A day is enough, unless the access lasts less than two, or the value is a time already. */
+export const endFieldType = ({ longestSeconds }: EndOffer, value = ''): 'date' | 'datetime-local' =>
+  value.includes('T') || (longestSeconds !== undefined && longestSeconds * 1000 < 2 * day) ? 'datetime-local' : 'date'
 
 /** The time of the field's value: a day is valid to its last second, in the user's time zone. */
 export function endTime(value: string): Date | undefined {
@@ -21,8 +35,8 @@ export interface EndLimits {
 }
 
 /** The field's minimum and maximum. */
-export function endLimits(offer: EndOffer, now: number): EndLimits {
-  const length = endFieldType(offer) === 'date' ? 'yyyy-mm-dd'.length : undefined
+export function endLimits(offer: EndOffer, now: number, present = ''): EndLimits {
+  const length = endFieldType(offer, present) === 'date' ? 'yyyy-mm-dd'.length : undefined
   const value = (at: number): string => fieldValue(new Date(at)).slice(0, length)
   const min = value(now)
   if (offer.longestSeconds === undefined) return { min }

@@ -10,6 +10,7 @@ import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { OrgChooser } from '../../components/org-chooser.tsx'
 import { flatten } from '../../components/orgs.ts'
+import { useOwned } from '../../components/own-access.ts'
 import { Page } from '../../components/page.tsx'
 import { SearchBox } from '../../components/search-box.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
@@ -50,7 +51,7 @@ function Offers({ tree }: { readonly tree: Organization }) {
     error !== null && rows.length === 0 ? (
       <Failure error={error} onRetry={retry} />
     ) : isPending && rows.length === 0 ? (
-      <Loading height={110} />
+      <Loading height={110} shape="cards" />
     ) : (
       <Rows rows={rows} query={q} />
     )
@@ -72,6 +73,7 @@ function Rows({ rows, query }: { readonly rows: readonly WorkflowListItem[]; rea
   const { t } = useTranslation()
   const say = useSay()
   const cart = useCart()
+  const ownedOf = useOwned()
   const inCart = new Set(cart.lines.map(({ key }) => key))
   const groups = useMemo(() => [{ key: 'all', items: rows }], [rows])
   const toggle = (row: WorkflowListItem): void => {
@@ -88,7 +90,9 @@ function Rows({ rows, query }: { readonly rows: readonly WorkflowListItem[]; rea
     <VirtualGrid
       groups={groups}
       keyOf={rowKey}
-      render={(row) => <WorkflowCard row={row} isInCart={inCart.has(rowKey(row))} onToggle={() => toggle(row)} />}
+      render={(row) => (
+        <WorkflowCard row={row} owned={ownedOf(row)} isInCart={inCart.has(rowKey(row))} onToggle={() => toggle(row)} />
+      )}
       label={t('request.list')}
       estimate={112}
       minWidth={300}

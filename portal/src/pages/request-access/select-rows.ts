@@ -1,8 +1,8 @@
 import type { WorkflowListItem } from '#contract/main.ts'
-import { matches } from '../../components/matching.ts'
+import { matches, sortByMatch } from '../../components/matching.ts'
 import { rowKey } from './cart.ts'
 
-/** The matching rows, each once: a workflow without an org is in the list of every one. */
+/** The matching rows, the best match first, each once: a workflow without an org is in the list of every one. */
 export function select(
   all: readonly WorkflowListItem[],
   query: string,
@@ -13,5 +13,5 @@ export function select(
     const texts = [row.label, row.name, row.description, ...Object.values(row.filterAnnotations)]
     if (query === '' || named.has(row.name) || matches(query, ...texts)) rows.set(rowKey(row), row)
   }
-  return [...rows.values()]
+  return sortByMatch(query, [...rows.values()])
 }

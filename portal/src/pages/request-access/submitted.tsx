@@ -9,6 +9,8 @@ import { Status } from '../../components/status.tsx'
 export interface SentLine {
   readonly uuid: string
   readonly label: string
+  /** For whom, if not for the user. */
+  readonly subjects: readonly string[]
   /** The result of the decision that was sent with it. */
   readonly decision: SubmitOutcome['decision']
 }
@@ -25,9 +27,11 @@ export function Submitted({ lines }: { readonly lines: readonly SentLine[] }) {
       title={tn('cart.submitted', lines.length)}
       role="status"
     >
-      {lines.map(({ uuid, label, decision }) => (
+      {lines.map(({ uuid, label, subjects, decision }) => (
         <div key={uuid}>
-          <Text size="sm">{isolated(label)}</Text>
+          <Text size="sm">
+            {[label, ...(subjects.length === 0 ? [] : [subjects.join(', ')])].map(isolated).join(' · ')}
+          </Text>
           {decision === 'left' && <Status tone="waiting" icon="warning" text={t('cart.decisionLeft')} />}
           {decision === 'none' && <Status tone="plain" icon="dot" text={t('cart.decisionNone')} />}
         </div>

@@ -1,27 +1,38 @@
-import { Badge, Button, Group, Stack, Text } from '@mantine/core'
+import { Anchor, Badge, Button, Group, Stack, Text } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
 import type { WorkflowListItem } from '#contract/main.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
+import { markdownText } from '../../components/markdown-blocks.ts'
+import type { Owned } from '../../components/own-access.ts'
+import { OwnedStatus } from '../../components/owned-status.tsx'
 import { StarButton } from '../../components/star-button.tsx'
 
 interface WorkflowCardProps {
   readonly row: WorkflowListItem
+  readonly owned: Owned
   readonly isInCart: boolean
   readonly onToggle: () => void
 }
 
 /** A workflow that can be requested. */
-export function WorkflowCard({ row, isInCart, onToggle }: WorkflowCardProps) {
+export function WorkflowCard({ row, owned, isInCart, onToggle }: WorkflowCardProps) {
   const { t } = useTranslation()
   const { name, label, description, filterAnnotations } = row
   return (
     <Stack className="card" gap={6} justify="space-between">
       <Group gap={4} wrap="nowrap" align="start" justify="space-between">
         <div>
-          <Text fw={600}>{label}</Text>
-          <Text size="sm" c="dimmed" className="clamp">
-            {description}
+          <Text component="h2" fw={600} m={0}>
+            <Anchor c="inherit" renderRoot={(props) => <Link to="/request/item" search={{ name, label }} {...props} />}>
+              {isolated(label)}
+            </Anchor>
           </Text>
+          <Text size="sm" c="dimmed" className="clamp">
+            {markdownText(description)}
+          </Text>
+          <OwnedStatus owned={owned} />
         </div>
         <StarButton kind="workflow" name={name} label={label} />
       </Group>

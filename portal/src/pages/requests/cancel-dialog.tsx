@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Stack, Text, Textarea } from '@mantine/core'
+import { Button, Modal, Stack, Text, Textarea } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { ApiError } from '../../api/call.ts'
 import { cancelRequest } from '../../api/requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { maxReason } from '../../components/reason-field.tsx'
 import { Failure } from '../../components/states.tsx'
@@ -47,7 +48,6 @@ export function CancelDialog({ id, label, opened, onClose }: CancelDialogProps) 
       opened={opened}
       onClose={onClose}
       title={t('cancel.title')}
-      centered
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
       <form onSubmit={submit}>
@@ -63,14 +63,11 @@ export function CancelDialog({ id, label, opened, onClose }: CancelDialogProps) 
             data-autofocus
           />
           {cancel.error !== null && <Failure error={cancel.error} />}
-          <Group justify="end">
-            <Button variant="default" onClick={onClose}>
-              {t('cancel.keep')}
-            </Button>
-            <Button type="submit" loading={cancel.isPending}>
+          <DialogFooter onCancel={onClose} cancel={t('cancel.keep')}>
+            <Button type="submit" color="red" loading={cancel.isPending}>
               {t('cancel.confirm')}
             </Button>
-          </Group>
+          </DialogFooter>
         </Stack>
       </form>
     </Modal>

@@ -3,7 +3,7 @@ import { useDisclosure } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { RequestDetails } from '#contract/main-requests.ts'
-import { isGoing, requestQuery } from '../../api/requests.ts'
+import { answerApprover, isGoing, requestQuery } from '../../api/requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
 import { type Fact, Facts } from '../../components/facts.tsx'
@@ -11,10 +11,11 @@ import { Icon } from '../../components/icon.tsx'
 import { useLive } from '../../components/live.ts'
 import { Page } from '../../components/page.tsx'
 import { Preline } from '../../components/preline.tsx'
+import { RequestMessages } from '../../components/request-messages.tsx'
+import { stateLooks } from '../../components/request-states.ts'
 import { requesterText } from '../../components/requester.ts'
 import { Status } from '../../components/status.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
-import { stateLooks } from './request-states.ts'
 import { RequestTimeline } from './request-timeline.tsx'
 
 const route = getRouteApi('/requests/$id')
@@ -43,23 +44,32 @@ export function RequestDetailsPage() {
         </Button>
       }
     >
-      <Answer query={query}>
+      <Answer query={query} shape="facts" rows={6}>
         {(details) => (
-          <Stack>
-            <Summary details={details} />
-            {details.mayCancel && (
-              <Button variant="default" w="fit-content" leftSection={<Icon name="close" size={18} />} onClick={open}>
-                {t('cancel.title')}
-              </Button>
-            )}
-            <section aria-labelledby="timeline">
+          <div className="details">
+            <Stack className="details-facts" component="section" aria-label={t('approval.about')}>
+              <Summary details={details} />
+              {details.mayCancel && (
+                <Button variant="default" w="fit-content" leftSection={<Icon name="close" size={18} />} onClick={open}>
+                  {t('cancel.title')}
+                </Button>
+              )}
+              <RequestMessages
+                messages={details.messages}
+                kind={details.mayAnswer ? 'answer' : undefined}
+                draft={`answer-${details.id}`}
+                send={(text) => answerApprover(details.id, text)}
+                onSent={() => void query.refetch()}
+              />
+            </Stack>
+            <Paper withBorder p="md" component="section" aria-labelledby="timeline">
               <Title order={2} size="h4" id="timeline" mb="sm">
                 {t('timeline.title')}
               </Title>
               <RequestTimeline details={details} />
-            </section>
+            </Paper>
             <CancelDialog id={details.id} label={details.label} opened={isCancelling} onClose={close} />
-          </Stack>
+          </div>
         )}
       </Answer>
     </Page>
@@ -67,21 +77,26 @@ export function RequestDetailsPage() {
 }
 
 function Summary({ details }: { readonly details: RequestDetails }) {
-  const { t, moment, relative } = useTranslation()
+  const { t, dateTime, relative } = useTranslation()
   const { state, subject, requestor, caller, reason, created, accessEnds, deadline, failure } = details
   const look = stateLooks[state]
   const facts: readonly Fact[] = [
     { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
     { name: t('request.for'), value: subject },
     { name: t('request.by'), value: requesterText(requestor, t, caller) },
-    { name: t('request.created'), value: moment(created) },
+    { name: t('request.created'), value: dateTime(created) },
     ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
     ...(accessEnds === undefined
       ? []
-      : [{ name: t('request.accessEnds'), value: `${moment(accessEnds)} (${relative(accessEnds)})` }]),
+      : [
+          {
+            name: t(isGoing(state) || state === 'completed' ? 'request.accessEnds' : 'request.askedUntil'),
+            value: `${dateTime(accessEnds)} (${relative(accessEnds)})`,
+          },
+        ]),
     ...(deadline === undefined
       ? []
-      : [{ name: t('request.deadline'), value: `${moment(deadline)} (${relative(deadline)})` }]),
+      : [{ name: t('request.deadline'), value: `${dateTime(deadline)} (${relative(deadline)})` }]),
   ]
   return (
     <Paper withBorder p="md">

@@ -1,15 +1,16 @@
 import { Group, Text } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { RequestSummary } from '#contract/main-requests.ts'
+import { isGoing } from '../../api/requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
+import { stateLooks } from '../../components/request-states.ts'
 import { requesterText } from '../../components/requester.ts'
 import { Status } from '../../components/status.tsx'
-import { stateLooks } from './request-states.ts'
 
 export function RequestRow({ request }: { readonly request: RequestSummary }) {
-  const { t, relative, moment } = useTranslation()
+  const { t, relative, dateTime } = useTranslation()
   const { id, label, state, subject, requestor, caller, created, deadline, accessEnds } = request
   const look = stateLooks[state]
   return (
@@ -20,9 +21,11 @@ export function RequestRow({ request }: { readonly request: RequestSummary }) {
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
               {t('requests.line', { subject, requestor: requesterText(requestor, t, caller) })} ·{' '}
-              <time title={moment(created)}>{relative(created)}</time>
-              {accessEnds !== undefined && ` · ${t('requests.until', { when: moment(accessEnds) })}`}
-              {deadline !== undefined && ` · ${t('requests.deadline', { when: relative(deadline) })}`}
+              <time title={dateTime(created)}>{relative(created)}</time>
+              {accessEnds !== undefined &&
+                (state === 'completed' || isGoing(state)) &&
+                ` · ${t('requests.until', { when: dateTime(accessEnds) })}`}
+              {deadline !== undefined && isGoing(state) && ` · ${t('requests.deadline', { when: relative(deadline) })}`}
             </Text>
           </div>
           <Group gap="xs" wrap="nowrap">

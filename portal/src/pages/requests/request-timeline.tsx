@@ -4,9 +4,9 @@ import { type Translation, useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import { Icon, type IconName } from '../../components/icon.tsx'
+import { stateLooks } from '../../components/request-states.ts'
 import { requesterText } from '../../components/requester.ts'
 import type { Tone } from '../../components/status.tsx'
-import { stateLooks } from './request-states.ts'
 import { type TimelineEntry, timelineOf } from './timeline.ts'
 
 interface Line {
@@ -27,7 +27,7 @@ const tasks: Readonly<Record<string, MessageKey>> = {
 
 export function RequestTimeline({ details }: { readonly details: RequestDetails }) {
   const translation = useTranslation()
-  const { moment, relative } = translation
+  const { dateTime, relative } = translation
   return (
     <ol className="timeline">
       {timelineOf(details).map((entry) => {
@@ -44,8 +44,8 @@ export function RequestTimeline({ details }: { readonly details: RequestDetails 
               </Text>
             )}
             <Text size="sm" c="dimmed">
-              <time dateTime={entry.at} title={moment(entry.at)}>
-                {moment(entry.at)} · {relative(entry.at)}
+              <time dateTime={entry.at} title={dateTime(entry.at)}>
+                {dateTime(entry.at)} · {relative(entry.at)}
               </time>
             </Text>
           </li>
@@ -60,26 +60,34 @@ function keyOf(entry: TimelineEntry): string {
   return 'approval' in entry ? `${entry.kind} ${entry.approval.id}` : entry.kind
 }
 
-function lineOf(entry: TimelineEntry, { t, tn, moment }: Translation): Line {
+function lineOf(entry: TimelineEntry, { t, tn, dateTime }: Translation): Line {
   switch (entry.kind) {
     case 'submitted':
       return {
         icon: 'dot',
         tone: 'plain',
         title: t('timeline.submitted', { by: requesterText(entry.by, t, entry.caller) }),
-        text: entry.until && t('timeline.until', { when: moment(entry.until) }),
+        text: entry.until && t('timeline.until', { when: dateTime(entry.until) }),
       }
     case 'step': {
       const { taskType, label, outcome, attempt } = entry.step
       const name = tasks[taskType]
       const isBad = outcome === 'failed'
+      const step = label ?? (name === undefined ? taskType : t(name))
       return {
         icon: isBad ? 'warning' : 'check',
         tone: isBad ? 'bad' : 'good',
-        title: label ?? (name === undefined ? taskType : t(name)),
-        text: isBad ? t('timeline.attemptFailed', { attempt }) : undefined,
+        title: isBad ? t('timeline.stepFailed', { step, attempt }) : step,
       }
     }
+    case 'retry':
+      return { icon: 'clock', tone: 'waiting', title: t('timeline.retry', { attempt: entry.attempt }) }
+    case 'behind':
+      return {
+        icon: 'clock',
+        tone: 'waiting',
+        title: entry.label === undefined ? t('timeline.behindOther') : t('timeline.behind', { label: entry.label }),
+      }
     case 'opened':
       return { icon: 'clock', tone: 'plain', title: t('timeline.asked', { label: entry.approval.label }) }
     case 'decided': {

@@ -7,12 +7,12 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { matches } from '../../components/matching.ts'
 import { useNextPage } from '../../components/next-page.ts'
 import { Page } from '../../components/page.tsx'
+import { stateFilters } from '../../components/request-states.ts'
 import { SearchBox } from '../../components/search-box.tsx'
 import { SearchExtent } from '../../components/search-extent.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { VirtualGrid } from '../../components/virtual-grid.tsx'
 import { RequestRow } from './request-row.tsx'
-import { stateFilters } from './request-states.ts'
 
 const route = getRouteApi('/requests')
 

@@ -32,6 +32,8 @@ const details = (more: Partial<RequestDetails>): RequestDetails => ({
   mayCancel: true,
   timeline: [],
   approvals: [],
+  messages: [],
+  mayAnswer: false,
   ...more,
 })
 const kinds = (of: RequestDetails): string[] => timelineOf(of).map(({ kind }) => kind)

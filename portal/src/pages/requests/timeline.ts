@@ -13,6 +13,13 @@ export type TimelineEntry =
   | { readonly kind: 'opened'; readonly at: string; readonly approval: RequestApproval }
   | { readonly kind: 'decided'; readonly at: string; readonly approval: RequestApproval }
   | { readonly kind: 'holding'; readonly at: string; readonly approval: RequestApproval }
+  | { readonly kind: 'retry'; readonly at: string; readonly attempt: number }
+  | {
+      readonly kind: 'behind'
+      readonly at: string
+      readonly id: string | undefined
+      readonly label: string | undefined
+    }
   | { readonly kind: 'cancelled'; readonly at: string; readonly by: string; readonly reason: string | undefined }
   | { readonly kind: 'ended'; readonly at: string; readonly state: RequestDetails['state'] }
 
@@ -46,6 +53,9 @@ export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
       happened.push({ kind: 'opened', at: approval.opened, approval })
     }
   }
+  const { retry, behind } = details
+  if (retry !== undefined) awaited.push({ kind: 'retry', ...retry })
+  if (behind !== undefined) awaited.push({ kind: 'behind', at: details.updated, id: behind.id, label: behind.label })
   happened.sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
   const end: TimelineEntry[] = []
   if (details.cancel !== undefined) {

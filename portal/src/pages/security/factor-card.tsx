@@ -4,6 +4,7 @@ import { type FormEvent, useState } from 'react'
 import type { AccountFactor } from '#contract/account.ts'
 import { factorsQuery, removeFactor, renameFactor } from '../../api/account.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { useSayFailure, useStepUp } from './step-up.tsx'
@@ -11,7 +12,7 @@ import { useSayFailure, useStepUp } from './step-up.tsx'
 const maxName = 64
 
 export function FactorCard({ factor }: { readonly factor: AccountFactor }) {
-  const { t, moment, relative } = useTranslation()
+  const { t, dateTime, relative } = useTranslation()
   const { kind, name, created, lastUsed } = factor
   const [doing, setDoing] = useState<'rename' | 'remove'>()
   const close = (): void => setDoing(undefined)
@@ -25,7 +26,7 @@ export function FactorCard({ factor }: { readonly factor: AccountFactor }) {
             <Text size="sm" c="dimmed">
               {t(kind === 'totp' ? 'security.totp' : 'security.passkey')}
               {' · '}
-              {t('security.created', { time: moment(created) })}
+              {t('security.created', { time: dateTime(created) })}
               {' · '}
               {lastUsed === undefined ? t('security.neverUsed') : t('security.lastUsed', { time: relative(lastUsed) })}
             </Text>
@@ -80,7 +81,6 @@ function RenameDialog({ factor: { id, name }, onClose }: DialogProps) {
     <Modal
       opened
       onClose={onClose}
-      centered
       title={t('security.renameWhich', { name })}
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
@@ -93,9 +93,11 @@ function RenameDialog({ factor: { id, name }, onClose }: DialogProps) {
           required
           data-autofocus
         />
-        <Button type="submit" mt="md" loading={rename.isPending}>
-          {t('security.rename')}
-        </Button>
+        <DialogFooter onCancel={onClose}>
+          <Button type="submit" loading={rename.isPending}>
+            {t('security.rename')}
+          </Button>
+        </DialogFooter>
       </form>
     </Modal>
   )
@@ -120,19 +122,15 @@ function RemoveDialog({ factor: { id, name }, onClose }: DialogProps) {
     <Modal
       opened
       onClose={onClose}
-      centered
       title={t('security.removeWhich', { name })}
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
-      <Text mb="md">{t('security.removeText')}</Text>
-      <Group>
+      <Text>{t('security.removeText')}</Text>
+      <DialogFooter onCancel={onClose} cancel={t('security.keep')} focusCancel>
         <Button color="red" loading={remove.isPending} onClick={() => remove.mutate()}>
           {t('security.remove')}
         </Button>
-        <Button variant="default" onClick={onClose} data-autofocus>
-          {t('security.keep')}
-        </Button>
-      </Group>
+      </DialogFooter>
     </Modal>
   )
 }

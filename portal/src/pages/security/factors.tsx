@@ -10,6 +10,7 @@ import { Icon, type IconName } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Empty } from '../../components/states.tsx'
 import { FactorCard } from './factor-card.tsx'
+import { allowsPasskeys } from './make-passkey.ts'
 import { PasskeyDialog } from './passkey-dialog.tsx'
 import { RecoveryCodesDialog } from './recovery-codes-dialog.tsx'
 import { useSayFailure, useStepUp } from './step-up.tsx'
@@ -54,6 +55,7 @@ function FactorList({ known: { factors, offers, recoveryCodes } }: { readonly kn
     void client.invalidateQueries({ queryKey: factorsQuery.queryKey })
   }
   const close = (): void => setAdding(undefined)
+  const usable = offers.filter((kind) => kind !== 'passkey' || allowsPasskeys(window.location.hostname))
   return (
     <>
       {factors.length === 0 && (
@@ -63,7 +65,7 @@ function FactorList({ known: { factors, offers, recoveryCodes } }: { readonly kn
         <FactorCard key={factor.id} factor={factor} />
       ))}
       <Group>
-        {offers.map((kind) => (
+        {usable.map((kind) => (
           <Button
             key={kind}
             variant="default"
@@ -74,6 +76,11 @@ function FactorList({ known: { factors, offers, recoveryCodes } }: { readonly kn
           </Button>
         ))}
       </Group>
+      {usable.length < offers.length && (
+        <Text size="sm" c="dimmed">
+          {t('security.passkeyHost')}
+        </Text>
+      )}
       {factors.length > 0 && <Recovery left={recoveryCodes} onCodes={setCodes} />}
       {adding === 'totp' && <TotpDialog onClose={close} onEnrolled={enrolled} />}
       {adding === 'passkey' && <PasskeyDialog onClose={close} onEnrolled={enrolled} />}

@@ -5,6 +5,9 @@ export class PasskeyRefused extends Error {}
 export const canMakePasskeys = (): boolean =>
   typeof PublicKeyCredential === 'function' && typeof PublicKeyCredential.parseCreationOptionsFromJSON === 'function'
 
+/** Browsers reject passkeys of an IP address. `host` is that of an address, with brackets around IPv6. */
+export const allowsPasskeys = (host: string): boolean => !/^(?:\d+(?:\.\d+){3}|\[.*\])$/.test(host)
+
 /** Returns the gateway's data of the new passkey. `options` are those of the contract. */
 export async function makePasskey(options: unknown): Promise<unknown> {
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options as PublicKeyCredentialCreationOptionsJSON)

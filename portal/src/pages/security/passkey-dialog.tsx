@@ -4,6 +4,7 @@ import { type FormEvent, useState } from 'react'
 import type { EnrolledFactor } from '#contract/account.ts'
 import { beginPasskey, confirmPasskey } from '../../api/account.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { Failure } from '../../components/states.tsx'
 import { canMakePasskeys, makePasskey, PasskeyRefused } from './make-passkey.ts'
 import { GivenUp, useStepUp } from './step-up.tsx'
@@ -18,9 +19,13 @@ export function PasskeyDialog({ onClose, onEnrolled }: PasskeyDialogProps) {
   const { t } = useTranslation()
   const guarded = useStepUp()
   const [name, setName] = useState('')
+  const [resume, setResume] = useState<() => void>()
   const enrol = useMutation({
     mutationFn: async () => {
       const { enrolment, options } = await guarded(beginPasskey)
+      // The login was in another tab, and browsers create passkeys only for the page in front.
+      if (!document.hasFocus()) await new Promise<void>((resolve) => setResume(() => resolve))
+      setResume(undefined)
       const response = await makePasskey(options)
       return await guarded(() =>
         confirmPasskey({ enrolment, response, ...(name.trim() === '' ? {} : { name: name.trim() }) }),
@@ -30,14 +35,14 @@ export function PasskeyDialog({ onClose, onEnrolled }: PasskeyDialogProps) {
   })
   const send = (event: FormEvent): void => {
     event.preventDefault()
-    enrol.mutate()
+    if (resume === undefined) enrol.mutate()
+    else resume()
   }
   const { error } = enrol
   return (
     <Modal
       opened
       onClose={onClose}
-      centered
       title={t('security.addPasskey')}
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
@@ -61,11 +66,12 @@ export function PasskeyDialog({ onClose, onEnrolled }: PasskeyDialogProps) {
             {error !== null && !(error instanceof PasskeyRefused) && !(error instanceof GivenUp) && (
               <Failure error={error} />
             )}
-            <div>
-              <Button type="submit" loading={enrol.isPending}>
-                {t('security.makePasskey')}
+            {resume !== undefined && <Text role="status">{t('security.passkeyContinueText')}</Text>}
+            <DialogFooter onCancel={onClose}>
+              <Button type="submit" loading={enrol.isPending && resume === undefined}>
+                {t(resume === undefined ? 'security.makePasskey' : 'security.passkeyContinue')}
               </Button>
-            </div>
+            </DialogFooter>
           </Stack>
         </form>
       ) : (

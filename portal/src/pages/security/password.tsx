@@ -5,6 +5,7 @@ import type { PasswordRuleView } from '#contract/account.ts'
 import { accountQuery, changePassword, sessionsQuery } from '../../api/account.ts'
 import { ApiError } from '../../api/call.ts'
 import { useTranslation } from '../../app/i18n.tsx'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { PasswordFields } from '../../components/password-fields.tsx'
 import { passwordProblem } from '../../components/password-strength.ts'
@@ -69,7 +70,6 @@ function PasswordDialog({ rules, userValues, onClose }: PasswordDialogProps) {
     <Modal
       opened
       onClose={onClose}
-      centered
       size="lg"
       title={t('security.changePassword')}
       closeOnClickOutside={false}
@@ -107,11 +107,11 @@ function PasswordDialog({ rules, userValues, onClose }: PasswordDialogProps) {
             repeatedError={left.includes('password2') && !isRepeated ? t('register.passwordsDiffer') : undefined}
           />
           {change.error !== null && !isWrong && <Failure error={change.error} />}
-          <div>
+          <DialogFooter onCancel={onClose}>
             <Button type="submit" loading={change.isPending}>
               {t('security.changePassword')}
             </Button>
-          </div>
+          </DialogFooter>
         </Stack>
       </form>
     </Modal>

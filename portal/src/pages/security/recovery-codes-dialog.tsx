@@ -2,6 +2,7 @@ import { Button, Group, Modal, SimpleGrid, Stack, Text } from '@mantine/core'
 import { saveFile } from '../../api/download.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { CopyButton } from '../../components/copy-button.tsx'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { Icon } from '../../components/icon.tsx'
 
 interface RecoveryCodesDialogProps {
@@ -17,7 +18,6 @@ export function RecoveryCodesDialog({ codes, onClose }: RecoveryCodesDialogProps
     <Modal
       opened
       onClose={onClose}
-      centered
       title={t('security.recovery')}
       closeOnClickOutside={false}
       closeOnEscape={false}
@@ -41,7 +41,9 @@ export function RecoveryCodesDialog({ codes, onClose }: RecoveryCodesDialogProps
             {t('token.download')}
           </Button>
         </Group>
-        <Button onClick={onClose}>{t('security.codesKept')}</Button>
+        <DialogFooter>
+          <Button onClick={onClose}>{t('security.codesKept')}</Button>
+        </DialogFooter>
       </Stack>
     </Modal>
   )

@@ -5,10 +5,10 @@ import { endOtherSessions, endSession, sessionsQuery } from '../../api/account.t
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
+import { browserName } from '../../components/browser-name.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { useFailureText } from '../../components/states.tsx'
-import { browserName } from './browser-name.ts'
 
 /** The user's sessions, which can be ended here. */
 export function Sessions() {
@@ -53,7 +53,7 @@ export function Sessions() {
 }
 
 function SessionCard({ session }: { readonly session: AccountSession }) {
-  const { t, moment, relative } = useTranslation()
+  const { t, dateTime, relative } = useTranslation()
   const { logoutURL } = useConfig()
   const client = useQueryClient()
   const say = useSay()
@@ -78,7 +78,11 @@ function SessionCard({ session }: { readonly session: AccountSession }) {
             {t('security.sessionWhere', { address, application })}
           </Text>
           <Text size="sm" c="dimmed">
-            {t('security.sessionTimes', { started: moment(started), used: relative(lastUsed), ends: moment(expires) })}
+            {t('security.sessionTimes', {
+              started: dateTime(started),
+              used: relative(lastUsed),
+              ends: dateTime(expires),
+            })}
           </Text>
         </div>
         {current ? (
@@ -90,7 +94,7 @@ function SessionCard({ session }: { readonly session: AccountSession }) {
             variant="default"
             size="xs"
             loading={end.isPending}
-            aria-label={t('security.endWhich', { name, time: moment(started) })}
+            aria-label={t('security.endWhich', { name, time: dateTime(started) })}
             onClick={() => end.mutate()}
           >
             {t('security.end')}

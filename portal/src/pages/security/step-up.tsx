@@ -1,9 +1,10 @@
-import { Button, Group, Modal, Text } from '@mantine/core'
+import { Button, Modal, Text } from '@mantine/core'
 import { createContext, type ReactNode, use, useCallback, useEffect, useState } from 'react'
 import { stepUpAddress } from '../../api/account.ts'
 import { ApiError } from '../../api/call.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { onSignedIn } from '../../app/session-channel.ts'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { useFailureText } from '../../components/states.tsx'
 
@@ -37,34 +38,35 @@ export function StepUpProvider({ children }: { readonly children: ReactNode }) {
       }
     }
   }, [])
-  const goOn = useCallback(
+  const settle = useCallback(
     (how: keyof Waiting) => {
       setWaiting(undefined)
       waiting?.[how]()
     },
     [waiting],
   )
-  useEffect(() => (waiting === undefined ? undefined : onSignedIn(() => goOn('retry'))), [waiting, goOn])
+  useEffect(() => (waiting === undefined ? undefined : onSignedIn(() => settle('retry'))), [waiting, settle])
+  useEffect(() => {
+    document.documentElement.toggleAttribute('data-step-up', waiting !== undefined)
+    return () => document.documentElement.removeAttribute('data-step-up')
+  }, [waiting])
   return (
     <Context value={guarded}>
       {children}
       <Modal
         opened={waiting !== undefined}
-        onClose={() => goOn('giveUp')}
-        centered
+        onClose={() => settle('giveUp')}
         zIndex={300}
+        className="step-up"
         title={t('security.stepUpTitle')}
         closeButtonProps={{ 'aria-label': t('action.close') }}
       >
-        <Text mb="md">{t('security.stepUpText')}</Text>
-        <Group>
+        <Text>{t('security.stepUpText')}</Text>
+        <DialogFooter onCancel={() => settle('retry')} cancel={t('security.stepUpDone')}>
           <Button component="a" href={stepUpAddress()} target="_blank" data-autofocus>
             {t('security.stepUp')}
           </Button>
-          <Button variant="default" onClick={() => goOn('retry')}>
-            {t('security.stepUpDone')}
-          </Button>
-        </Group>
+        </DialogFooter>
       </Modal>
     </Context>
   )

@@ -3,10 +3,12 @@ import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useEffect, useState } from 'react'
 import type { EnrolledFactor, TotpEnrolment } from '#contract/account.ts'
 import { beginTotp, confirmTotp } from '../../api/account.ts'
+import { ApiError } from '../../api/call.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { CopyButton } from '../../components/copy-button.tsx'
+import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { QrCode } from '../../components/qr-code.tsx'
-import { Failure, Loading } from '../../components/states.tsx'
+import { Failure, Loading, useFailureText } from '../../components/states.tsx'
 import { GivenUp, useStepUp } from './step-up.tsx'
 
 interface TotpDialogProps {
@@ -30,13 +32,12 @@ export function TotpDialog({ onClose, onEnrolled }: TotpDialogProps) {
     <Modal
       opened
       onClose={onClose}
-      centered
       title={t('security.addTotp')}
       closeOnClickOutside={false}
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
       {begin.data !== undefined ? (
-        <Confirmation begun={begin.data} onEnrolled={onEnrolled} />
+        <Confirmation begun={begin.data} onCancel={onClose} onEnrolled={onEnrolled} />
       ) : begin.error === null ? (
         <Loading rows={2} />
       ) : (
@@ -48,10 +49,11 @@ export function TotpDialog({ onClose, onEnrolled }: TotpDialogProps) {
 
 interface ConfirmationProps {
   readonly begun: TotpEnrolment
+  readonly onCancel: () => void
   readonly onEnrolled: (answer: EnrolledFactor) => void
 }
 
-function Confirmation({ begun: { enrolment, secret, uri, qr }, onEnrolled }: ConfirmationProps) {
+function Confirmation({ begun: { enrolment, secret, uri, qr }, onCancel, onEnrolled }: ConfirmationProps) {
   const { t } = useTranslation()
   const guarded = useStepUp()
   const [code, setCode] = useState('')
@@ -67,6 +69,8 @@ function Confirmation({ begun: { enrolment, secret, uri, qr }, onEnrolled }: Con
       ),
     onSuccess: onEnrolled,
   })
+  const failureText = useFailureText()
+  const isRejected = confirm.error instanceof ApiError && confirm.error.status === 400
   const send = (event: FormEvent): void => {
     event.preventDefault()
     if (code.trim() !== '') confirm.mutate()
@@ -87,7 +91,11 @@ function Confirmation({ begun: { enrolment, secret, uri, qr }, onEnrolled }: Con
           label={t('security.code')}
           description={t('security.codeText')}
           value={code}
-          onChange={(event) => setCode(event.currentTarget.value)}
+          onChange={(event) => {
+            setCode(event.currentTarget.value)
+            confirm.reset()
+          }}
+          error={isRejected && confirm.error instanceof ApiError ? failureText(confirm.error) : undefined}
           inputMode="numeric"
           autoComplete="one-time-code"
           maxLength={12}
@@ -101,12 +109,14 @@ function Confirmation({ begun: { enrolment, secret, uri, qr }, onEnrolled }: Con
           onChange={(event) => setName(event.currentTarget.value)}
           maxLength={64}
         />
-        {confirm.error !== null && <Failure error={confirm.error} />}
-        <div>
+        {confirm.error !== null && !isRejected && !(confirm.error instanceof GivenUp) && (
+          <Failure error={confirm.error} />
+        )}
+        <DialogFooter onCancel={onCancel}>
           <Button type="submit" loading={confirm.isPending}>
             {t('security.confirm')}
           </Button>
-        </div>
+        </DialogFooter>
       </Stack>
     </form>
   )

@@ -2,8 +2,8 @@
 const times: ReadonlySet<string> = new Set(['exp', 'iat', 'nbf', 'auth_time', 'updated_at'])
 
 /** A claim for users: times as times, lists one by one, all else as JSON. */
-export function claimText(name: string, value: unknown, moment: (at: number) => string): string {
-  if (times.has(name) && typeof value === 'number' && Number.isFinite(value)) return moment(value * 1000)
+export function claimText(name: string, value: unknown, dateTime: (at: number) => string): string {
+  if (times.has(name) && typeof value === 'number' && Number.isFinite(value)) return dateTime(value * 1000)
   if (typeof value === 'string') return value
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value.join(', ')
   return JSON.stringify(value)

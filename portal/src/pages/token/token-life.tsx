@@ -20,7 +20,7 @@ interface TokenLifeProps {
 
 /** The remaining lifetime of the token, second by second, and how to get another. */
 export function TokenLife({ user, expires, logoutURL, isRenewing, onRenew, onEnd }: TokenLifeProps) {
-  const { t, moment } = useTranslation()
+  const { t, dateTime } = useTranslation()
   const now = useNow(1_000)
   const { text, percent, urgency, isOver } = countdown(now, Date.parse(expires), issuedAt(user.claims))
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each end
@@ -41,7 +41,7 @@ export function TokenLife({ user, expires, logoutURL, isRenewing, onRenew, onEnd
             {text}
           </Text>
           <Text size="sm" c="dimmed">
-            {t(isOver ? 'token.endedAt' : 'token.endsAt', { time: moment(expires) })}
+            {t(isOver ? 'token.endedAt' : 'token.endsAt', { time: dateTime(expires) })}
           </Text>
         </div>
         {state?.renewable === true && (
@@ -67,7 +67,7 @@ export function TokenLife({ user, expires, logoutURL, isRenewing, onRenew, onEnd
           {t(refreshTexts[state.refreshToken])}
           {state.refreshExpires !== undefined &&
             state.refreshToken !== 'ended' &&
-            ` ${t('token.refreshEnds', { time: moment(state.refreshExpires) })}`}
+            ` ${t('token.refreshEnds', { time: dateTime(state.refreshExpires) })}`}
         </Text>
       )}
     </Paper>

@@ -64,7 +64,7 @@ function Tokens({ config, user }: { readonly config: TokenConfig; readonly user:
 }
 
 function Claims({ claims }: { readonly claims: NonNullable<TokenUser['claims']> }) {
-  const { t, moment } = useTranslation()
+  const { t, dateTime } = useTranslation()
   return (
     <Paper withBorder p="md" component="section" aria-label={t('token.claims')}>
       <Title order={2} size="h5" mb="xs">
@@ -76,7 +76,7 @@ function Claims({ claims }: { readonly claims: NonNullable<TokenUser['claims']> 
             <dt>
               <code>{name}</code>
             </dt>
-            <dd>{claimText(name, value, moment)}</dd>
+            <dd>{claimText(name, value, dateTime)}</dd>
           </Fragment>
         ))}
       </dl>

@@ -1,9 +1,13 @@
-import { kubectlTokenKeys as keys, type TokenUser } from '#contract/token.ts'
+import { kubectlTokenKeys as keys } from '#contract/constants.ts'
+import type { TokenUser } from '#contract/token.ts'
+import type { MessageKey } from '../../app/messages.ts'
 
 export type PartKind = 'token' | 'command' | 'text' | 'file' | 'value'
 
 export interface TokenPart {
   readonly name: string
+  /** The heading, for the names that the gateway gives. */
+  readonly label?: MessageKey
   readonly value: string
   readonly kind: PartKind
   /** For a value that is a file. */
@@ -12,15 +16,15 @@ export interface TokenPart {
 
 /** The known names, in the order in which users need them. */
 const known: readonly Omit<TokenPart, 'value'>[] = [
-  { name: keys.usage, kind: 'text' },
-  { name: keys.command, kind: 'command' },
-  { name: keys.windowsCommand, kind: 'command' },
-  { name: keys.loginPlugin, kind: 'command' },
+  { name: keys.usage, label: 'token.usage', kind: 'text' },
+  { name: keys.command, label: 'token.command', kind: 'command' },
+  { name: keys.windowsCommand, label: 'token.windowsCommand', kind: 'command' },
+  { name: keys.loginPlugin, label: 'token.loginPlugin', kind: 'command' },
   { name: keys.idToken, kind: 'token' },
   { name: keys.refreshToken, kind: 'token' },
   { name: keys.kubeconfig, kind: 'file', fileName: 'kubeconfig.yaml' },
-  { name: keys.clusterCertificate, kind: 'file', fileName: 'kubernetes-ca.pem' },
-  { name: keys.ownCertificate, kind: 'file', fileName: 'portal-ca.pem' },
+  { name: keys.clusterCertificate, label: 'token.clusterCertificate', kind: 'file', fileName: 'kubernetes-ca.pem' },
+  { name: keys.ownCertificate, label: 'token.ownCertificate', kind: 'file', fileName: 'portal-ca.pem' },
 ]
 
 /** All parts to show; unknown names of other loaders come after the known ones, in their order. */

@@ -14,8 +14,9 @@ interface TokenValueProps {
   readonly withQr: boolean
 }
 
-export function TokenValue({ part: { name, value, kind, fileName }, withQr }: TokenValueProps) {
+export function TokenValue({ part: { name: given, label, value, kind, fileName }, withQr }: TokenValueProps) {
   const { t } = useTranslation()
+  const name = label === undefined ? given : t(label)
   return (
     <Paper withBorder p="md" component="section" aria-label={name}>
       <Group justify="space-between" mb="xs" gap="xs">

@@ -33,12 +33,12 @@ test('the most needed part comes first, and unknown names are shown too', () => 
 })
 
 test('claims are times, lists or JSON', () => {
-  const moment = (at: number): string => new Date(at).toISOString()
-  expect(claimText('exp', 1_790_845_964, moment)).toBe('2026-10-01T09:12:44.000Z')
-  expect(claimText('exp', 'soon', moment)).toBe('soon')
-  expect(claimText('level', 20, moment)).toBe('20')
-  expect(claimText('groups', ['a', 'b'], moment)).toBe('a, b')
-  expect(claimText('realm', { roles: [] }, moment)).toBe('{"roles":[]}')
+  const dateTime = (at: number): string => new Date(at).toISOString()
+  expect(claimText('exp', 1_790_845_964, dateTime)).toBe('2026-10-01T09:12:44.000Z')
+  expect(claimText('exp', 'soon', dateTime)).toBe('soon')
+  expect(claimText('level', 20, dateTime)).toBe('20')
+  expect(claimText('groups', ['a', 'b'], dateTime)).toBe('a, b')
+  expect(claimText('realm', { roles: [] }, dateTime)).toBe('{"roles":[]}')
   expect(issuedAt({ iat: 2 })).toBe(2_000)
   expect(issuedAt(undefined)).toBeUndefined()
 })

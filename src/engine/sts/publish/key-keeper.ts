@@ -34,7 +34,7 @@ export interface KeyMeter {
 
 export const noKeyMeter: KeyMeter = { published() {}, readable() {}, source() {} }
 
-export interface KeeperParts {
+interface KeeperParts {
   readonly rings: TokenKeyRings
   readonly store: KeyStore
   /** Identifies this process. */

@@ -1,13 +1,7 @@
 import { hash } from 'node:crypto'
-import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
+import { openHttpPool } from '#protocols/http/http-client.ts'
 import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
-import {
-  type AuditSink,
-  defineAuditSink,
-  readAuthority,
-  type SinkOutcome,
-  type SinkRecord,
-} from '#sdk/audit/audit-sink.ts'
+import { defineAuditSink, readAuthority, type SinkRecord } from '#sdk/audit/audit-sink.ts'
 import { choice, parsed, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -46,61 +40,45 @@ export default defineAuditSink({
     return { ...given, authority: readAuthority(caFile, params.pathOf('caFile'), issues, context) }
   },
   create: ({ url, format, token, headerName: name, headerValue: value, authority }) => {
-    const headers = {
+    const authentication = {
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(name === undefined || value === undefined ? {} : { [name]: value }),
     }
-    return new HttpsSink(url ?? new URL('https://localhost'), format, headers, openHttpPool(authority))
+    const pool = openHttpPool(authority)
+    const isArray = format === 'array'
+    return {
+      settleMillis: 0,
+      async send(records, signal) {
+        const lines = records.flatMap((record) => record.lines)
+        const call = {
+          method: 'POST',
+          url: url ?? new URL('https://localhost'),
+          headers: {
+            'content-type': isArray ? 'application/json' : 'application/x-ndjson',
+            'idempotency-key': idempotencyKey(records),
+            ...authentication,
+          },
+          body: isArray ? `[${lines.join(',')}]` : `${lines.join('\n')}\n`,
+        }
+        try {
+          const { status, headers } = await pool.send(call, { signal, bytes: maxAnswerBytes })
+          if (status >= 200 && status < 300) return { kind: 'accepted' }
+          const retryAfterMillis = readRetryAfter(headers['retry-after'], new Date())
+          return {
+            kind: 'failed',
+            reason: `the receiver answered ${status}`,
+            ...(retryAfterMillis === undefined ? {} : { retryAfterMillis }),
+          }
+        } catch (error) {
+          return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }
+        }
+      },
+      close: () => pool.close(),
+    }
   },
 })
 
 const maxAnswerBytes = 64 * 1024
-
-class HttpsSink implements AuditSink {
-  readonly settleMillis = 0
-  readonly #url: URL
-  readonly #format: 'lines' | 'array'
-  readonly #headers: Readonly<Record<string, string>>
-  readonly #pool: HttpPool
-
-  constructor(url: URL, format: 'lines' | 'array', headers: Readonly<Record<string, string>>, pool: HttpPool) {
-    this.#url = url
-    this.#format = format
-    this.#headers = headers
-    this.#pool = pool
-  }
-
-  async send(records: readonly SinkRecord[], signal: AbortSignal): Promise<SinkOutcome> {
-    const lines = records.flatMap((record) => record.lines)
-    const isArray = this.#format === 'array'
-    const call = {
-      method: 'POST',
-      url: this.#url,
-      headers: {
-        'content-type': isArray ? 'application/json' : 'application/x-ndjson',
-        'idempotency-key': idempotencyKey(records),
-        ...this.#headers,
-      },
-      body: isArray ? `[${lines.join(',')}]` : `${lines.join('\n')}\n`,
-    }
-    try {
-      const { status, headers } = await this.#pool.send(call, { signal, bytes: maxAnswerBytes })
-      if (status >= 200 && status < 300) return { kind: 'accepted' }
-      const retryAfterMillis = readRetryAfter(headers['retry-after'], new Date())
-      return {
-        kind: 'failed',
-        reason: `the receiver answered ${status}`,
-        ...(retryAfterMillis === undefined ? {} : { retryAfterMillis }),
-      }
-    } catch (error) {
-      return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) }
-    }
-  }
-
-  close(): void {
-    this.#pool.close()
-  }
-}
 
 /** The same records get the same key from every replica. */
 const idempotencyKey = (records: readonly SinkRecord[]): string =>

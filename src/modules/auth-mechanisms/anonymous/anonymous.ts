@@ -3,18 +3,15 @@ import { Dn } from '#identity/dn.ts'
 import { ownIdentity } from '#identity/identity.ts'
 import { type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { text } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
-
-const parameters = {
-  userName: text({ about: 'The `uid` of anonymous callers.', fallback: 'Anonymous' }),
-}
+import { withParameters } from '#sdk/module/parameters.ts'
 
 /** Every caller passes, under one name. The rules decide what they may do. */
 export default defineAuthMechanism({
   className: 'auth.Anonymous',
   aliases: ['com.tremolosecurity.proxy.auth.AnonAuth'],
-  parameters,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  ...withParameters({
+    userName: text({ about: 'The `uid` of anonymous callers.', fallback: 'Anonymous' }),
+  }),
   create: ({ userName }) => {
     const attributes = Attributes.from({ uid: [userName], objectClass: ['inetOrgPerson'] })
     let last: { readonly root: string; readonly outcome: AuthOutcome } | undefined

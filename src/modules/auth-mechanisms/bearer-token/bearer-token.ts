@@ -3,7 +3,7 @@ import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
-import { type AuthMechanism, type AuthOutcome, defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -17,15 +17,8 @@ const parameters = {
   realm: text({ about: 'The realm named in `WWW-Authenticate`.', fallback: 'gatehouse' }),
 }
 
-interface Config {
-  /** SHA-256 of each accepted token. */
-  readonly hashes: readonly Buffer[]
-  readonly userName: string
-  readonly realm: string
-}
-
 /** A static token of one caller, for identity providers that support nothing else. */
-export default defineAuthMechanism<Config>({
+export default defineAuthMechanism({
   className: 'auth.BearerToken',
   parameters,
   parse: (params, issues, context) => {
@@ -34,7 +27,27 @@ export default defineAuthMechanism<Config>({
     return { hashes: readTokens(token, report), userName, realm }
   },
   callers: () => 'programs',
-  create: createMechanism,
+  create: ({ hashes, userName, realm }) => {
+    const refusals = bearerRefusals(realm, undefined)
+    const attributes = Attributes.from({ uid: [userName], objectClass: ['inetOrgPerson'] })
+    const identity = issuerIdentity('auth.BearerToken', userName)
+    const isAccepted = (token: string): boolean => {
+      const sent = sha256(token)
+      return hashes.filter((accepted) => timingSafeEqual(accepted, sent)).length > 0
+    }
+    return {
+      async begin({ request, root }) {
+        const bearer = readBearer(request.headers)
+        if (bearer.kind === 'none') return refusals.noToken
+        if (bearer.kind === 'malformed') return refusals.badHeader(bearer.reason)
+        if (!isAccepted(bearer.token)) {
+          return refusals.badToken('the token is not configured', 'The token is not accepted')
+        }
+        const dn = Dn.parse(root).child('ou', 'tokens').child('uid', userName)
+        return { kind: 'authenticated', subject: { dn, identity, uid: userName, attributes } }
+      },
+    }
+  },
 })
 
 const shortest = 20
@@ -61,24 +74,3 @@ function readTokens(text: string, report: (problem: string) => void): Buffer[] {
 }
 
 const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
-
-function createMechanism({ hashes, userName, realm }: Config): AuthMechanism {
-  const refusals = bearerRefusals(realm, undefined)
-  const attributes = Attributes.from({ uid: [userName], objectClass: ['inetOrgPerson'] })
-  const identity = issuerIdentity('auth.BearerToken', userName)
-  const isAccepted = (token: string): boolean => {
-    const sent = sha256(token)
-    return hashes.filter((accepted) => timingSafeEqual(accepted, sent)).length > 0
-  }
-  return {
-    async begin({ request, root }): Promise<AuthOutcome> {
-      const bearer = readBearer(request.headers)
-      if (bearer.kind === 'none') return refusals.noToken
-      if (bearer.kind === 'malformed') return refusals.badHeader(bearer.reason)
-      if (!isAccepted(bearer.token))
-        return refusals.badToken('the token is not configured', 'The token is not accepted')
-      const dn = Dn.parse(root).child('ou', 'tokens').child('uid', userName)
-      return { kind: 'authenticated', subject: { dn, identity, uid: userName, attributes } }
-    },
-  }
-}

@@ -55,7 +55,9 @@ async function submit(fields: Record<string, string>, params: ParamValues = {}) 
 
 const answerOf = (outcome: Awaited<ReturnType<typeof submit>>['outcome']) => {
   if (outcome.kind !== 'challenge') throw new Error(`not asked again: ${outcome.kind}`)
-  return { status: outcome.response.status, body: String(outcome.response.body) }
+  // The typed login is filled in again, and is all that differs.
+  const body = String(outcome.response.body).replace(/(?<=id="user"[^>]*value=")[^"]*/, '')
+  return { status: outcome.response.status, body }
 }
 
 describe('auth.FormLogin', () => {
@@ -102,6 +104,40 @@ describe('auth.FormLogin', () => {
     for (const address of ['//evil.test', 'javascript:alert(1)', 'password']) {
       expect((await open({ forgotPasswordURL: address }).catch(() => ({ issues: ['refused'] }))).issues).not.toEqual([])
     }
+  })
+
+  test('links to the registration if there is one', async () => {
+    const outcome = await (await open({ registerURL: '/join' })).mechanism.proceed?.(fakeAttempt({}))
+    expect(outcome).toMatchObject({
+      response: { body: expect.stringContaining('<a href="/join">Create an account</a>') },
+    })
+    expect((await open({ registerURL: 'join' }).catch(() => ({ issues: ['refused'] }))).issues).not.toEqual([])
+  })
+
+  test('keeps the typed login after a failed attempt, never the password, and focuses what is missing', async () => {
+    const bodyOf = async (user: string): Promise<string> => {
+      const { outcome } = await submit({ user, pwd: 'wrong horse' })
+      return outcome.kind === 'challenge' ? String(outcome.response.body) : ''
+    }
+    const body = await bodyOf('"><b>ada')
+    expect(body).toContain('value="&quot;&gt;&lt;b&gt;ada"')
+    expect(body).not.toContain('wrong horse')
+    expect(body).toMatch(/<input id="pwd"[^>]* autofocus/)
+    expect(await bodyOf('a'.repeat(257))).toMatch(/<input id="user"[^>]*value=""[^>]* autofocus/)
+  })
+
+  test("speaks the reader's language, except where the configuration has its own text", async () => {
+    const headers = { 'accept-language': 'de' }
+    const bodyOf = async (params: ParamValues): Promise<string> => {
+      const outcome = await (await open(params)).mechanism.proceed?.(fakeAttempt({ headers }))
+      return outcome?.kind === 'challenge' ? String(outcome.response.body) : ''
+    }
+    const plain = await bodyOf({ forgotPasswordURL: '/password' })
+    expect(plain).toContain('<html lang="de">')
+    for (const text of ['<h1>Anmelden</h1>', '>Benutzername<', '>Passwort<', '>Passwort vergessen?<']) {
+      expect(plain).toContain(text)
+    }
+    expect(await bodyOf({ title: 'Welcome', userLabel: 'Employee ID' })).toMatch(/<h1>Welcome<.*>Employee ID</s)
   })
 
   test('authenticates users by password, and keeps the password out of the subject', async () => {

@@ -8,6 +8,8 @@ import type { UserRef } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
+import { pageTheme, pageThemeParameters } from '#modules/shared/forms/page-theme.ts'
+import { readLoginForm } from '#modules/shared/login/login-form.ts'
 import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import {
   type AuthAttempt,
@@ -17,9 +19,11 @@ import {
   type LoginAttempt,
 } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { defaultTheme, html, page, parseColour, type Theme } from '#sdk/filter/page.ts'
-import { readForm } from '#sdk/filter/read-form.ts'
+import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { html, type Markup, page } from '#sdk/filter/page.ts'
+import type { Theme } from '#sdk/filter/page-look.ts'
+import { durationText, languageOf, textsFor } from '#sdk/filter/page-texts.ts'
+import { type ConfiguredTexts, translator } from '#sdk/module/configured-texts.ts'
 import { flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -35,17 +39,17 @@ const parameters = {
     about:
       '`"true"`: `uidAttr` is an RFC 4515 filter in which `${user}` is what was typed. It only ever becomes a value of the filter.',
   }),
-  title: text({ about: 'The heading of the login page.', fallback: 'Sign in' }),
-  userLabel: text({ about: 'The label of the login field.', fallback: 'User name' }),
+  title: text({ about: 'The heading of the login page; “Sign in”, in the language of the user, when absent.' }),
+  userLabel: text({ about: 'The label of the login field; “User name”, in the language of the user, when absent.' }),
   forgotPasswordURL: parsed('address', parseAddress, {
     about:
       'Where the link “Forgot your password?” leads, such as the path of [filters.Passwords](../filters/filters.Passwords.md): a path of this host, or an http or https address. No link when absent.',
   }),
-  themePrimaryMain: parsed('color', parseColour, {
-    about: 'The color of the page, as `#rrggbb`.',
-    fallback: defaultTheme.main,
+  registerURL: parsed('address', parseAddress, {
+    about:
+      'Where the link “Create an account” leads, such as the path of a [filters.Portal](../filters/filters.Portal.md) with the registration form: a path of this host, or an http or https address. No link when absent.',
   }),
-  themePrimaryDark: parsed('color', parseColour, { about: 'Its darker shade.', fallback: defaultTheme.dark }),
+  ...pageThemeParameters,
   FORMLOGIN_JSP: text({ about: 'Accepted and not used: the login page is part of Gatehouse. `check` says so.' }),
 }
 
@@ -60,21 +64,16 @@ export default defineAuthMechanism({
     if (given.FORMLOGIN_JSP !== undefined) {
       issues.warning(params.pathOf('FORMLOGIN_JSP'), 'not used: the login page is part of Gatehouse')
     }
-    const { title, userLabel, forgotPasswordURL, themePrimaryMain: main, themePrimaryDark: dark } = given
+    const { title, userLabel, forgotPasswordURL, registerURL } = given
     return {
       lookup: parseLookup(given, params, issues),
       uidAttr: given.uidIsFilter ? 'uid' : given.uidAttr,
-      page: {
-        title,
-        userLabel,
-        forgotPasswordURL,
-        theme: { main, dark },
-      },
+      page: { title, userLabel, forgotPasswordURL, registerURL, theme: pageTheme(given) },
     }
   },
   create: ({ lookup, uidAttr, page }, host) => {
     if (lookup === undefined) throw new Error('the look-up did not parse')
-    return new LoginForm(page, new DirectoryLogin(lookup, uidAttr, host))
+    return new LoginForm({ ...page, texts: host.texts }, new DirectoryLogin(lookup, uidAttr, host))
   },
 })
 
@@ -116,9 +115,6 @@ const maxPassword = 1024
 /** A failed login is answered at a multiple of this, so that the time does not reveal why. */
 const answerEveryMillis = 250
 
-/** Also the answer to a user whose account is locked under another of its names. */
-const wrong = 'The user name or password is wrong, or too many attempts failed. Check both, or try again later.'
-
 class LoginForm implements AuthMechanism {
   readonly #page: LoginPage
   readonly #people: DirectoryLogin
@@ -134,18 +130,13 @@ class LoginForm implements AuthMechanism {
   }
 
   async proceed(attempt: LoginAttempt): Promise<AuthOutcome> {
-    const { request, pathInfo } = attempt
-    if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-    if (request.method === 'GET' || request.method === 'HEAD') return this.#ask(attempt, 200)
-    if (request.method !== 'POST') {
-      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
-    }
     const started = performance.now()
-    const form = await readForm(request, maxBody)
+    const form = await readLoginForm(attempt, maxBody)
+    if (form === undefined) return this.#ask(attempt, { status: 200 })
     const user = (form.get('user') ?? '').trim()
     const password = form.get('pwd') ?? ''
     if (user === '' || password === '' || user.length > maxUser || password.length > maxPassword) {
-      return this.#refuse(attempt, started)
+      return this.#refuse(attempt, user, started)
     }
     return this.#check(attempt, user, password, started)
   }
@@ -160,11 +151,13 @@ class LoginForm implements AuthMechanism {
     const turn = await guard.begin(user, { find })
     if (!turn.allowed) {
       if (turn.concealed) {
-        await this.#people.checkNobody(password, root)
-        return this.#refuse(attempt, started)
+        await this.#people.checkUnknownLogin(password, root)
+        return this.#refuse(attempt, user, started)
       }
-      const seconds = turn.retryAfterSeconds
-      return this.#ask(attempt, 429, `Too many attempts failed. Try again in ${timeText(seconds)}.`, seconds)
+      const retryAfter = turn.retryAfterSeconds
+      const time = durationText(retryAfter, attempt.request)
+      const problem = textsFor(attempt.request)('login.tooMany', { time })
+      return this.#ask(attempt, { status: 429, problem, user, retryAfter })
     }
     let checked: Awaited<ReturnType<DirectoryLogin['check']>>
     try {
@@ -179,58 +172,78 @@ class LoginForm implements AuthMechanism {
       return { kind: 'authenticated', subject: checked.subject }
     }
     await turn.failed(checked.reason, checked.login)
-    return this.#refuse(attempt, started)
+    return this.#refuse(attempt, user, started)
   }
 
-  async #refuse(attempt: LoginAttempt, started: number): Promise<AuthOutcome> {
+  /** Also the answer to a user whose account is locked under another of its names. */
+  async #refuse(attempt: LoginAttempt, user: string, started: number): Promise<AuthOutcome> {
     const passed = performance.now() - started
     await wait(answerEveryMillis - (passed % answerEveryMillis))
-    return this.#ask(attempt, 401, wrong)
+    return this.#ask(attempt, { status: 401, problem: textsFor(attempt.request)('login.wrong'), user })
   }
 
-  #ask({ login }: LoginAttempt, status: number, problem?: string, retryAfter?: number): AuthOutcome {
-    const response = loginPage(this.#page, { action: login.address, status, problem })
-    if (retryAfter === undefined) return { kind: 'challenge', response }
-    const headers = { ...response.headers, 'retry-after': String(retryAfter) }
+  #ask({ login, request }: LoginAttempt, state: LoginPageState): AuthOutcome {
+    const response = loginPage(this.#page, login.address, state, request)
+    if (state.retryAfter === undefined) return { kind: 'challenge', response }
+    const headers = { ...response.headers, 'retry-after': String(state.retryAfter) }
     return { kind: 'challenge', response: { ...response, headers } }
   }
 }
 
-const timeText = (seconds: number): string =>
-  seconds < 90 ? `${seconds} ${seconds === 1 ? 'second' : 'seconds'}` : `${Math.ceil(seconds / 60)} minutes`
-
 interface LoginPage {
-  readonly title: string
-  readonly userLabel: string
+  readonly title: string | undefined
+  readonly userLabel: string | undefined
   readonly forgotPasswordURL: string | undefined
-  readonly theme: Theme
+  readonly registerURL: string | undefined
+  readonly theme: Theme | undefined
+  readonly texts: ConfiguredTexts | undefined
 }
 
 interface LoginPageState {
-  /** The address that the form posts to. */
-  readonly action: string
   readonly status: number
-  readonly problem: string | undefined
+  readonly problem?: string
+  /** What was typed before. The password is never filled in again. */
+  readonly user?: string
+  readonly retryAfter?: number
 }
 
 /** Works without scripts, with the keyboard alone, with screen readers and with password managers. */
-function loginPage({ title, userLabel, forgotPasswordURL, theme }: LoginPage, state: LoginPageState): GatewayResponse {
-  const { action, status, problem } = state
+function loginPage(
+  { title, userLabel, forgotPasswordURL, registerURL, theme, texts }: LoginPage,
+  action: string,
+  { status, problem, user = '' }: LoginPageState,
+  request: GatewayRequest,
+): GatewayResponse {
+  const t = textsFor(request)
+  const translate = translator(texts, languageOf(request))
   const described = problem === undefined ? '' : html` aria-invalid="true" aria-describedby="problem"`
+  const known = user !== '' && user.length <= maxUser
+  const focused = html` autofocus`
   return page(
     status,
-    title,
+    title === undefined ? t('login.title') : translate(title),
     html`${problem === undefined ? '' : html`<p id="problem" role="alert">${problem}</p>`}
 <form method="post" action="${action}">
-<label for="user">${userLabel}</label>
-<input id="user" name="user" type="text" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="256" required autofocus${described}>
-<label for="pwd">Password</label>
-<input id="pwd" name="pwd" type="password" autocomplete="current-password" maxlength="1024" required${described}>
-<button type="submit">Sign in</button>
+<label for="user">${userLabel === undefined ? t('login.user') : translate(userLabel)}</label>
+<input id="user" name="user" type="text" value="${known ? user : ''}" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="256" required${known ? '' : focused}${described}>
+<label for="pwd">${t('login.password')}</label>
+<input id="pwd" name="pwd" type="password" autocomplete="current-password" maxlength="1024" required${known ? focused : ''}${described}>
+<button type="submit">${t('login.submit')}</button>
 </form>
-${forgotPasswordURL === undefined ? '' : html`<p><a href="${forgotPasswordURL}">Forgot your password?</a></p>`}`,
-    { theme, narrow: true, formsLeadAnywhere: true },
+${links([
+  [forgotPasswordURL, t('login.forgot')],
+  [registerURL, t('login.register')],
+])}`,
+    { request, theme, narrow: true, formsLeadAnywhere: true },
   )
+}
+
+/** The links whose address is configured. */
+function links(given: readonly (readonly [address: string | undefined, text: string])[]): Markup | '' {
+  const items = given.flatMap(([address, text]) =>
+    address === undefined ? [] : [html`<li><a href="${address}">${text}</a></li>\n`],
+  )
+  return items.length === 0 ? '' : html`<ul class="links">\n${items}</ul>`
 }
 
 type FoundSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
@@ -275,7 +288,7 @@ class DirectoryLogin {
   /** Throws only when the directory does not answer. */
   async check(found: FoundLogin, password: string, root: string, local: boolean): Promise<PasswordCheck> {
     if ('reason' in found) {
-      await this.checkNobody(password, root)
+      await this.checkUnknownLogin(password, root)
       return { ok: false, reason: found.reason }
     }
     const { subject, isActive } = found
@@ -295,7 +308,7 @@ class DirectoryLogin {
   }
 
   /** Does the work of a check, for a login that no user has. */
-  async checkNobody(password: string, root: string): Promise<void> {
+  async checkUnknownLogin(password: string, root: string): Promise<void> {
     const base = Dn.parse(root)
     const neighbour = this.#neighbours.get(base.key) ?? (await this.#anybody(base))
     const parent = neighbour?.parent

@@ -1,16 +1,12 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
-import {
-  type AuthAttempt,
-  type AuthMechanism,
-  type AuthOutcome,
-  defineAuthMechanism,
-  type LoginAttempt,
-} from '#sdk/auth/auth-mechanism.ts'
+import { readLoginForm } from '#modules/shared/login/login-form.ts'
+import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { seeOther } from '#sdk/auth/login.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { html, page } from '#sdk/filter/page.ts'
-import { readForm } from '#sdk/filter/read-form.ts'
+import { languageOf, textsFor } from '#sdk/filter/page-texts.ts'
+import { type Translate, translator } from '#sdk/module/configured-texts.ts'
 import { list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -22,7 +18,9 @@ const parameters = {
       'The options for users, in order: `label=chain`; may repeat. Name chains: an address, as in OpenUnison, is an error.',
     required: true,
   }),
-  title: text({ about: 'The heading of the page.', fallback: 'How do you want to sign in?' }),
+  title: text({
+    about: 'The heading of the page; “How do you want to sign in?”, in the language of the user, when absent.',
+  }),
   cookieName: text({
     about: 'The cookie that remembers the choice, if the user wants that.',
     fallback: 'login-choice',
@@ -36,13 +34,6 @@ interface Choice {
   readonly chain: string
 }
 
-interface Config {
-  readonly choices: readonly Choice[]
-  readonly title: string
-  readonly cookieName: string
-  readonly cookieDays: number
-}
-
 const maxBody = 4096
 const cookieToken = /^[\w!#$%&'*+.^`|~-]+$/
 
@@ -52,17 +43,53 @@ export default defineAuthMechanism({
   aliases: ['com.tremolosecurity.proxy.auth.LoginService'],
   parameters,
   interactive: true,
-  parse: (params, issues, context): Config => {
+  parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)
-    const { title, cookieName, cookieDays } = given
     if (given.serviceUrl !== undefined) {
       issues.warning(params.pathOf('serviceUrl'), 'not used: the page is part of Gatehouse')
     }
-    if (!cookieToken.test(cookieName)) issues.error(params.pathOf('cookieName'), 'cannot be the name of a cookie')
-    return { choices: readChoices(given.chains, params, issues, context), title, cookieName, cookieDays }
+    if (!cookieToken.test(given.cookieName)) issues.error(params.pathOf('cookieName'), 'cannot be the name of a cookie')
+    return { ...given, choices: readChoices(given.chains, params, issues, context) }
   },
   includes: ({ choices }) => choices.map(({ chain }) => chain),
-  create: (config) => new LoginService(config),
+  create: ({ choices, title, cookieName, cookieDays }, { texts }) => {
+    /** A choice is a convenience, not a proof: the cookie's value must be one of the offered chains. */
+    const remembered = (request: GatewayRequest): Choice | undefined => {
+      if (cookieDays === 0) return undefined
+      const pairs = (header(request, 'cookie') ?? '').split(';', 100).map((pair) => pair.trim())
+      return choices.find(({ chain }) => pairs.includes(`${cookieName}=${encodeURIComponent(chain)}`))
+    }
+    const cookieOf = ({ chain }: Choice, { origin }: GatewayRequest): string => {
+      const secure = origin.startsWith('https:') ? '; Secure' : ''
+      const maxAge = cookieDays * 24 * 3600
+      return `${cookieName}=${encodeURIComponent(chain)}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${secure}`
+    }
+    return {
+      async begin({ request, login }) {
+        const [first, second] = choices
+        if (first !== undefined && second === undefined) return { kind: 'include', chain: first.chain }
+        if (login === undefined) return { kind: 'rejected', reason: 'a choice is for browsers', noCredential: true }
+        const earlier = remembered(request)
+        if (earlier !== undefined) return { kind: 'include', chain: earlier.chain }
+        return { kind: 'challenge', response: seeOther(login.address) }
+      },
+      async proceed(attempt) {
+        const { request, login } = attempt
+        const form = await readLoginForm(attempt, maxBody)
+        if (form === undefined) {
+          const labels = choices.map(({ label }) => label)
+          const translate = translator(texts, languageOf(request))
+          const parts = { title, labels, translate, action: login.address, remembers: cookieDays > 0 }
+          const response = choicePage(parts, request)
+          return { kind: 'challenge', response }
+        }
+        const chosen = choices.find(({ label }) => label === form.get('chain'))
+        if (chosen === undefined) throw new GatewayError('BAD_REQUEST', 'a choice that is not offered')
+        const remembers = cookieDays > 0 && form.get('remember') === 'true'
+        return { kind: 'include', chain: chosen.chain, ...(remembers ? { cookie: cookieOf(chosen, request) } : {}) }
+      },
+    }
+  },
 })
 
 function readChoices(written: readonly string[], params: Params, issues: Issues, context: ParseContext): Choice[] {
@@ -83,73 +110,29 @@ function readChoices(written: readonly string[], params: Params, issues: Issues,
   })
 }
 
-class LoginService implements AuthMechanism {
-  readonly #config: Config
-
-  constructor(config: Config) {
-    this.#config = config
-  }
-
-  async begin({ request, login }: AuthAttempt): Promise<AuthOutcome> {
-    const { choices } = this.#config
-    const [first, second] = choices
-    if (first !== undefined && second === undefined) return { kind: 'include', chain: first.chain }
-    if (login === undefined) return { kind: 'rejected', reason: 'a choice is for browsers', noCredential: true }
-    const remembered = this.#remembered(request)
-    if (remembered !== undefined) return { kind: 'include', chain: remembered.chain }
-    return { kind: 'challenge', response: seeOther(login.address) }
-  }
-
-  async proceed({ request, login, pathInfo }: LoginAttempt): Promise<AuthOutcome> {
-    if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-    const { choices, title, cookieDays } = this.#config
-    if (request.method !== 'POST') {
-      const labels = choices.map(({ label }) => label)
-      return {
-        kind: 'challenge',
-        response: choicePage({ title, labels, action: login.address, remembers: cookieDays > 0 }),
-      }
-    }
-    const form = await readForm(request, maxBody)
-    const chosen = choices.find(({ label }) => label === form.get('chain'))
-    if (chosen === undefined) throw new GatewayError('BAD_REQUEST', 'a choice that is not offered')
-    const remembers = cookieDays > 0 && form.get('remember') === 'true'
-    return { kind: 'include', chain: chosen.chain, ...(remembers ? { cookie: this.#cookie(chosen, request) } : {}) }
-  }
-
-  /** A choice is a convenience, not a proof: the cookie's value must be one of the offered chains. */
-  #remembered(request: GatewayRequest): Choice | undefined {
-    const { cookieDays, cookieName, choices } = this.#config
-    if (cookieDays === 0) return undefined
-    const pairs = (header(request, 'cookie') ?? '').split(';', 100).map((pair) => pair.trim())
-    return choices.find(({ chain }) => pairs.includes(`${cookieName}=${encodeURIComponent(chain)}`))
-  }
-
-  #cookie({ chain }: Choice, { origin }: GatewayRequest): string {
-    const { cookieName, cookieDays } = this.#config
-    const secure = origin.startsWith('https:') ? '; Secure' : ''
-    const maxAge = cookieDays * 24 * 3600
-    return `${cookieName}=${encodeURIComponent(chain)}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAge}${secure}`
-  }
-}
-
 interface ChoicePage {
-  readonly title: string
+  readonly title: string | undefined
   readonly labels: readonly string[]
+  /** The address that the form posts to. */
   readonly action: string
   readonly remembers: boolean
+  readonly translate: Translate
 }
 
 /** One button for each way to log in. */
-function choicePage({ title, labels, action, remembers }: ChoicePage): GatewayResponse {
-  const remember = html`<p><label class="check"><input type="checkbox" name="remember" value="true"> Remember my choice on this computer</label></p>`
+function choicePage(
+  { title, labels, action, remembers, translate }: ChoicePage,
+  request: GatewayRequest,
+): GatewayResponse {
+  const t = textsFor(request)
+  const remember = html`<p><label class="check"><input type="checkbox" name="remember" value="true"> ${t('choice.remember')}</label></p>`
   return page(
     200,
-    title,
+    title === undefined ? t('choice.title') : translate(title),
     html`<form method="post" action="${action}">
 ${remembers ? remember : ''}
-${labels.map((label) => html`<button type="submit" name="chain" value="${label}">${label}</button>\n`)}
+${labels.map((label) => html`<button type="submit" name="chain" value="${label}">${translate(label)}</button>\n`)}
 </form>`,
-    { narrow: true, formsLeadAnywhere: true },
+    { request, narrow: true, formsLeadAnywhere: true },
   )
 }

@@ -8,7 +8,6 @@ import {
   linkParameters,
   linkSubject,
   parseSubjectLink,
-  type SubjectLink,
 } from '#modules/shared/login/linked-subject.ts'
 import { bearerRefusals, readBearer } from '#protocols/jwt/bearer.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
@@ -69,22 +68,9 @@ const parameters = {
   target: text({ about: 'Belongs to `webfingerCredentialLoader`; an error when set.' }),
 } satisfies ParameterTable
 
-interface OAuth2JwtConfig {
-  readonly issuer: string
-  readonly audiences: readonly string[]
-  /** Undefined if the issuer's discovery document gives the keys. */
-  readonly keyName: string | undefined
-  readonly allowNoIat: boolean
-  readonly notBeforeMinutes: number
-  /** Undefined if the parameter is absent: the default depends on whether the issuer is one of our own. */
-  readonly clockTolerance: number | undefined
-  readonly realm: string
-  readonly scope: string | undefined
-  readonly crossOrigin: CrossOrigin | undefined
-  readonly link: SubjectLink
-}
+type OAuth2JwtConfig = ReturnType<typeof parseOAuth2Jwt>
 
-function parseOAuth2Jwt(params: Params, issues: Issues, context: ParseContext): OAuth2JwtConfig {
+function parseOAuth2Jwt(params: Params, issues: Issues, context: ParseContext) {
   const given = readParameters(parameters, params, issues, context)
   for (const name of ['webfingerCredentialLoader', 'target']) {
     if (params.values(name).some((value) => value !== '')) {
@@ -101,17 +87,15 @@ function parseOAuth2Jwt(params: Params, issues: Issues, context: ParseContext): 
   } else {
     context.refer('key', given.validationKey, params.pathOf('validationKey', 0))
   }
+  const toleranceIsGiven = params.values('clockToleranceSeconds').some((value) => value !== '')
   return {
-    issuer: given.issuer,
+    ...given,
     audiences: given.audience,
+    /** Undefined if the issuer's discovery document gives the keys. */
     keyName: given.fromWellKnown ? undefined : given.validationKey,
-    allowNoIat: given.allowNoIat,
     notBeforeMinutes: given.defaultNotBeforeMinutes,
-    clockTolerance: params.values('clockToleranceSeconds').some((value) => value !== '')
-      ? given.clockToleranceSeconds
-      : undefined,
-    realm: given.realm,
-    scope: given.scope,
+    /** Undefined if absent: the default depends on whether the issuer is one of our own. */
+    clockTolerance: toleranceIsGiven ? given.clockToleranceSeconds : undefined,
     crossOrigin: parseCrossOrigin(given['cors-headers'], given['cors-origins'], params, issues),
     link: parseSubjectLink(given, params, issues),
   }
@@ -147,7 +131,7 @@ function parseCrossOrigin(
 }
 
 /** A bearer JWT, verified with a pinned key or the issuer's published keys. */
-export default defineAuthMechanism<OAuth2JwtConfig>({
+export default defineAuthMechanism({
   className: 'auth.OAuth2JWT',
   aliases: ['com.tremolosecurity.proxy.auth.oauth2.OAuth2JWT'],
   parameters,

@@ -40,16 +40,10 @@ const parameters = {
   scope: text({ about: 'The scope named in `WWW-Authenticate`.' }),
 }
 
-interface Config {
-  readonly target: string
-  readonly audiences: readonly string[]
-  readonly realm: string
-  readonly scope: string | undefined
-  readonly link: SubjectLink
-}
+type Config = ReturnType<typeof parse>
 
 /** A Kubernetes service-account token, reviewed by its cluster's API server. */
-export default defineAuthMechanism<Config>({
+export default defineAuthMechanism({
   className: 'auth.OAuth2K8sServiceAccount',
   aliases: ['com.tremolosecurity.proxy.auth.OAuth2K8sServiceAccount'],
   parameters,
@@ -58,7 +52,7 @@ export default defineAuthMechanism<Config>({
   create: createMechanism,
 })
 
-function parse(params: Params, issues: Issues, context: ParseContext): Config {
+function parse(params: Params, issues: Issues, context: ParseContext) {
   const given = readParameters(parameters, params, issues, context)
   if (given.audience.length === 0) {
     issues.warning(
@@ -66,13 +60,7 @@ function parse(params: Params, issues: Issues, context: ParseContext): Config {
       'without "audience", any token for the API server is accepted, not only those made for this service',
     )
   }
-  return {
-    target: given.k8sTarget,
-    audiences: given.audience,
-    realm: given.realm,
-    scope: given.scope,
-    link: parseSubjectLink(given, params, issues),
-  }
+  return { ...given, link: parseSubjectLink(given, params, issues) }
 }
 
 /** How long, and of how many tokens, a cluster's positive answer is remembered. */
@@ -84,7 +72,7 @@ const mostReviews = 100
 type Answer = { readonly outcome: AuthOutcome; readonly root: string }
 
 function createMechanism(config: Config, host: AuthHost): AuthMechanism {
-  const { audiences, link } = config
+  const { audience: audiences, k8sTarget, link } = config
   const remembered = new BoundedCache<Answer>(rememberedTokens, host.clock)
   const reviewing = new Map<string, Promise<AuthOutcome>>()
   const refusals = bearerRefusals(config.realm, config.scope)
@@ -95,8 +83,8 @@ function createMechanism(config: Config, host: AuthHost): AuthMechanism {
     const now = host.clock().getTime()
     if (expires === undefined) return refuse('the token is not a service-account token')
     if (expires <= now) return refuse('the token is expired')
-    const target = host.targets.get(config.target)
-    if (!reviewsTokens(target)) throw new GatewayError('INTERNAL', `target "${config.target}" cannot review tokens`)
+    const target = host.targets.get(k8sTarget)
+    if (!reviewsTokens(target)) throw new GatewayError('INTERNAL', `target "${k8sTarget}" cannot review tokens`)
     const account = serviceAccountOf(await target.reviewToken(token, audiences), audiences)
     if (account.kind === 'refused') {
       const isOther = account.otherAudience === true || isForOthers(token, audiences)

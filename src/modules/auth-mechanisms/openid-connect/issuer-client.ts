@@ -7,7 +7,7 @@ import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import type { OpenIdConnectConfig } from './parameters.ts'
 
 /** The library, loaded with the first mechanism that needs it. */
-export type OpenIdLibrary = typeof import('openid-client')
+type OpenIdLibrary = typeof import('openid-client')
 
 const seconds = 10
 const answerBytes = 256 * 1024

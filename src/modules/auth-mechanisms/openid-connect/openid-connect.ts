@@ -1,8 +1,8 @@
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
-import { type OpenIdConnectConfig, parameters, parseOpenIdConnect } from './parameters.ts'
+import { parameters, parseOpenIdConnect } from './parameters.ts'
 
 /** A login at another issuer (OpenID Connect, code flow with PKCE). */
-export default defineAuthMechanism<OpenIdConnectConfig>({
+export default defineAuthMechanism({
   className: 'auth.OpenIDConnect',
   aliases: ['com.tremolosecurity.unison.proxy.auth.openidconnect.OpenIDConnectAuthMech'],
   parameters,

@@ -5,6 +5,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { IssuerClient } from '#modules/auth-mechanisms/openid-connect/issuer-client.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import { claimAttributes, linkSubject } from '#modules/shared/login/linked-subject.ts'
 import { DiscoveredKeySet } from '#protocols/jwt/discovered-key-set.ts'
 import type { KeySet } from '#protocols/jwt/keys.ts'
@@ -46,9 +47,7 @@ export class OutsideLogin implements AuthMechanism {
   async proceed(attempt: LoginAttempt): Promise<AuthOutcome> {
     const { request, pathInfo, state } = attempt
     if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-    if (request.method !== 'GET') {
-      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET' } })
-    }
+    allowMethods(request.method, 'GET')
     const { query } = request
     if (!query.has('code') && !query.has('error')) return this.#depart(attempt)
     try {
@@ -210,9 +209,7 @@ class IssuerLogouts {
   async #backChannel(request: GatewayRequest): Promise<GatewayResponse | undefined> {
     const tokens = this.#tokens
     if (tokens === undefined) return undefined
-    if (request.method !== 'POST') {
-      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
-    }
+    allowMethods(request.method, 'POST')
     const sent = (await readForm(request, 2 * longestToken)).getAll('logout_token')
     const [token = ''] = sent
     if (sent.length > 1 || !tokens.isOurs(token)) return undefined
@@ -232,9 +229,7 @@ class IssuerLogouts {
 
   /** Only the issuer and the browser know a session id, and it serves no other purpose. */
   async #frontChannel(request: GatewayRequest): Promise<GatewayResponse | undefined> {
-    if (request.method !== 'GET') {
-      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET' } })
-    }
+    allowMethods(request.method, 'GET')
     const [issuer, sid] = [request.query.get('iss'), request.query.get('sid')]
     if (issuer !== this.#config.issuer || sid === null || sid === '' || sid.length > longestSid) return undefined
     await this.#end('sid', sid, request)

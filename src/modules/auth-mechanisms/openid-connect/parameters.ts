@@ -1,6 +1,6 @@
 import { parseIssuerUrl, parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { linkParameters, parseSubjectLink, type SubjectLink } from '#modules/shared/login/linked-subject.ts'
+import { linkParameters, parseSubjectLink } from '#modules/shared/login/linked-subject.ts'
 import { choice, flag, parsed, text } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -60,23 +60,7 @@ export const parameters = {
   }),
 } satisfies ParameterTable
 
-export interface OpenIdConnectConfig {
-  readonly issuer: string
-  readonly clientId: string
-  readonly clientSecret: string | undefined
-  /** Undefined if the issuer has a discovery document. */
-  readonly endpoints: { readonly authorization: URL; readonly token: URL; readonly keys: URL | undefined } | undefined
-  readonly userInfo: URL | undefined
-  readonly loadsUserInfo: boolean
-  readonly scope: string
-  readonly forcesAuthentication: boolean
-  readonly hostedDomain: string | undefined
-  readonly tokenSlot: string | undefined
-  readonly hintAttribute: string | undefined
-  readonly endsSession: boolean
-  readonly afterLogout: string | undefined
-  readonly link: SubjectLink
-}
+export type OpenIdConnectConfig = ReturnType<typeof parseOpenIdConnect>
 
 const loaders = 'com.tremolosecurity.unison.proxy.auth.openidconnect.loadUser.'
 const claimSources = new Map<string, 'id_token' | 'userinfo'>([
@@ -86,7 +70,7 @@ const claimSources = new Map<string, 'id_token' | 'userinfo'>([
   [`${loaders}LoadAttributesFromWS`, 'userinfo'],
 ])
 
-export function parseOpenIdConnect(params: Params, issues: Issues, context: ParseContext): OpenIdConnectConfig {
+export function parseOpenIdConnect(params: Params, issues: Issues, context: ParseContext) {
   const given = readParameters(parameters, params, issues, context)
   const problem = (name: keyof typeof parameters, message: string): void =>
     issues.error(params.pathOf(name), `"${name}": ${message}`)
@@ -111,6 +95,7 @@ export function parseOpenIdConnect(params: Params, issues: Issues, context: Pars
     issuer: given.issuer,
     clientId: given.clientid,
     clientSecret: given.secretid,
+    /** Undefined if the issuer has a discovery document. */
     endpoints: endpointsOf(given, params, issues),
     userInfo: given.restURL,
     loadsUserInfo: source === 'userinfo',
@@ -139,7 +124,7 @@ function endpointsOf(
   { idpURL, loadTokenURL, jwksURL, restURL, userLookupClassName }: ParsedParameters<typeof parameters>,
   params: Params,
   issues: Issues,
-): OpenIdConnectConfig['endpoints'] {
+): { readonly authorization: URL; readonly token: URL; readonly keys: URL | undefined } | undefined {
   const isSet = (name: string): boolean => params.values(name).some((value) => value !== '')
   if (!isSet('idpURL') && !isSet('loadTokenURL')) {
     if (isSet('jwksURL'))

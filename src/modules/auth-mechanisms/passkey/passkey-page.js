@@ -63,7 +63,7 @@ form?.addEventListener('submit', async (event) => {
     form.elements.namedItem('response').value = JSON.stringify(made)
     HTMLFormElement.prototype.submit.call(form)
   } catch (error) {
-    problem.textContent = `The browser gave no passkey: ${error instanceof Error ? error.message : error}`
+    problem.textContent = `${form.dataset.failed} ${error instanceof Error ? error.message : error}`
     problem.hidden = false
   }
 })

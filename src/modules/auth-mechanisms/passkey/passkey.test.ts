@@ -49,7 +49,7 @@ const show = (login: FakeLogin, spoiled: Spoiled = {}, by = device): Promise<Aut
 /** A user whose device has a passkey. */
 async function enrolled(params: ParamValues = {}): Promise<void> {
   const login = await logIn(params)
-  expect(challengeOf(await make(login)).body).toContain("I've saved them")
+  expect(challengeOf(await make(login)).body).toContain('I&#39;ve saved them')
   expect((await login.post({})).kind).toBe('passed')
 }
 
@@ -141,7 +141,7 @@ describe('a passkey', () => {
   test('is for the configured domain', async () => {
     const login = await logIn({ rpId: 'test' })
     expect(JSON.stringify(login.state['options'])).toContain('"id":"test"')
-    expect(challengeOf(await make(login, { rpId: 'test' })).body).toContain("I've saved them")
+    expect(challengeOf(await make(login, { rpId: 'test' })).body).toContain('I&#39;ve saved them')
   })
 })
 

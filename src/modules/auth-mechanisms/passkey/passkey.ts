@@ -20,6 +20,7 @@ import {
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
 import { html, type Markup } from '#sdk/filter/page.ts'
+import { type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import { choice, text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -89,12 +90,11 @@ function passkeyDialogue({ rpId, rpName, userVerification, script, log }: Passke
   }
   return {
     kind: 'passkey',
-    titles: { ask: 'Use your passkey', enrol: 'Create a passkey' },
+    titles: { ask: 'passkey.ask', enrol: 'passkey.enrol' },
     defaultName: 'Passkey',
     async ask({ request, action, state: before }, factors) {
       const state = await prepared(before, 'get', () => requestOptions(siteOf(request), factors.map(readPasskey)))
-      const content = html`<p>Your browser asks for the passkey or security key that you set up.</p>
-${form(action, state, 'Use passkey')}`
+      const content = form(request, action, state, { text: 'passkey.askText', button: 'passkey.use' })
       return { content, state, script: scriptPath }
     },
     async check({ request, state }, sent, factors) {
@@ -108,8 +108,7 @@ ${form(action, state, 'Use passkey')}`
     },
     async enrol({ request, action, state: before, owner }) {
       const state = await prepared(before, 'create', () => creationOptions(siteOf(request), passkeyUser(owner), []))
-      const content = html`<p>From now on you sign in with your password and a passkey. The passkey is stored on this device, in your password manager, or on a security key.</p>
-${form(action, state, 'Make passkey')}`
+      const content = form(request, action, state, { text: 'passkey.enrolText', button: 'passkey.make' })
       return { content, state, script: scriptPath }
     },
     async accept({ request, state }, sent) {
@@ -136,9 +135,17 @@ async function prepared(
   return { action, options, challenge }
 }
 
-const form = (address: string, { action, options }: JsonObject, label: string): Markup =>
-  html`<form method="post" action="${address}" data-passkey="${String(action)}" data-options="${JSON.stringify(options)}">
+function form(
+  request: GatewayRequest,
+  address: string,
+  { action, options }: JsonObject,
+  { text, button }: { readonly text: TextKey; readonly button: TextKey },
+): Markup {
+  const t = textsFor(request)
+  return html`<p>${t(text)}</p>
+<form method="post" action="${address}" data-passkey="${String(action)}" data-options="${JSON.stringify(options)}" data-failed="${t('passkey.failed')}">
 <input type="hidden" name="response" value="">
-<button type="submit">${label}</button>
+<button type="submit">${t(button)}</button>
 </form>
-<noscript><p>Your browser runs no scripts, which a passkey needs.</p></noscript>`
+<noscript><p>${t('passkey.noScript')}</p></noscript>`
+}

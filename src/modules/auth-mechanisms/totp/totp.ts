@@ -8,6 +8,7 @@ import {
 import { openTotp, qrCode, type Totp } from '#protocols/otp/totp.ts'
 import { defineAuthMechanism } from '#sdk/auth/auth-mechanism.ts'
 import { html, type Markup } from '#sdk/filter/page.ts'
+import { type Texts, textsFor } from '#sdk/filter/page-texts.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 
@@ -35,19 +36,20 @@ interface AuthenticatorAppParts {
   readonly clock: Clock
 }
 
-const codeField = html`<label for="code">Code</label>
+const codeField = (t: Texts): Markup => html`<label for="code">${t('totp.code')}</label>
 <input id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" maxlength="16" required autofocus aria-describedby="problem">`
 
 /** A page for the code, and one that shows the secret as image, link and text. Neither needs a script. */
 const authenticatorApp = ({ issuer, totp, clock }: AuthenticatorAppParts): FactorDialogue => ({
   kind: 'totp',
-  titles: { ask: 'Enter your code', enrol: 'Set up an authenticator app' },
+  titles: { ask: 'totp.ask', enrol: 'totp.enrol' },
   defaultName: 'Authenticator app',
-  async ask({ action, state }) {
-    const content = html`<p>Your authenticator app shows a code of six digits.</p>
+  async ask({ action, state, request }) {
+    const t = textsFor(request)
+    const content = html`<p>${t('totp.askText')}</p>
 <form method="post" action="${action}">
-${codeField}
-<button type="submit">Continue</button>
+${codeField(t)}
+<button type="submit">${t('login.continue')}</button>
 </form>`
     return { content, state }
   },
@@ -59,17 +61,18 @@ ${codeField}
     }
     return undefined
   },
-  async enrol({ action, state: before, owner }) {
+  async enrol({ action, state: before, owner, request }) {
+    const t = textsFor(request)
     const state = typeof before['secret'] === 'string' ? before : { secret: totp.newSecret() }
     const secret = String(state['secret'])
     const uri = totp.uri(secret, issuer, owner.uid)
-    const content = html`<p>From now on you sign in with your password and a code of an authenticator app. Scan this with the app, or type the key into it.</p>
-${await image(uri)}
-<p>Key: <code>${secret.replaceAll(/(.{4})(?=.)/g, '$1 ')}</code></p>
-<p><a href="${uri}">Open in an app on this device</a></p>
+    const content = html`<p>${t('totp.enrolText')}</p>
+${await image(uri, t)}
+<p>${t('totp.key')} <code>${secret.replaceAll(/(.{4})(?=.)/g, '$1 ')}</code></p>
+<p><a href="${uri}">${t('totp.open')}</a></p>
 <form method="post" action="${action}">
-${codeField}
-<button type="submit">Set up</button>
+${codeField(t)}
+<button type="submit">${t('totp.set')}</button>
 </form>`
     return { content, state }
   },
@@ -80,8 +83,8 @@ ${codeField}
   },
 })
 
-async function image(uri: string): Promise<Markup> {
+async function image(uri: string, t: Texts): Promise<Markup> {
   const { size, path } = await qrCode(uri)
   const box = `0 0 ${size} ${size}`
-  return html`<svg role="img" aria-label="QR code with the key" width="240" height="240" viewBox="${box}" shape-rendering="crispEdges"><rect width="100%" height="100%" fill="#fff"/><path d="${path}" fill="#000"/></svg>`
+  return html`<svg role="img" aria-label="${t('totp.image')}" width="240" height="240" viewBox="${box}" shape-rendering="crispEdges"><rect width="100%" height="100%" fill="#fff"/><path d="${path}" fill="#000"/></svg>`
 }

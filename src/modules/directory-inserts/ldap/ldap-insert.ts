@@ -18,7 +18,7 @@ import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapSearch, LdapServer } from '#protocols/ldap/ldap-server.ts'
 import type { DirectoryInsert, TargetAccount } from '#sdk/directory/directory-insert.ts'
 
-export interface LdapInsertOptions {
+interface LdapInsertOptions {
   readonly server: LdapServer
   /** What targets with the same server call it (see `ldapSystem`). */
   readonly system?: string

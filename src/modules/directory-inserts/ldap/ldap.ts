@@ -1,10 +1,6 @@
 import { Dn } from '#identity/dn.ts'
-import {
-  ldapAuthorities,
-  ldapConnection,
-  ldapConnectionParameters,
-  ldapSystem,
-} from '#modules/shared/ldap/ldap-parameters.ts'
+import { loadAuthority } from '#modules/shared/authority/authority.ts'
+import { ldapConnection, ldapConnectionParameters, ldapSystem } from '#modules/shared/ldap/ldap-parameters.ts'
 import { binaryByNature } from '#protocols/ldap/ldap-entry.ts'
 import { defineDirectoryInsert } from '#sdk/directory/directory-insert.ts'
 import { list, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
@@ -42,11 +38,8 @@ export default defineDirectoryInsert({
   create: async ({ connection, base, binary, maxEntries }, { name, suffix }) => {
     const { LdapServer } = await import('#protocols/ldap/ldap-server.ts')
     const { LdapInsert } = await import('./ldap-insert.ts')
-    const server = new LdapServer({
-      ...connection,
-      ca: ldapAuthorities(connection),
-      name: `directory insert "${name}"`,
-    })
+    const ca = await loadAuthority(connection.authority)
+    const server = new LdapServer({ ...connection, ca, name: `directory insert "${name}"` })
     return new LdapInsert({ server, system: ldapSystem(connection), suffix, base, binary, maxEntries })
   },
 })

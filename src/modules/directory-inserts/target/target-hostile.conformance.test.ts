@@ -4,7 +4,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import insertOfTarget from '#modules/directory-inserts/target/target.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
-import { DatabaseTarget } from '#modules/targets/database/database.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { openStorage } from '#storage/open.ts'
 import { temporaryFolder } from '#testing/databases.ts'
@@ -20,7 +20,7 @@ test('each hostile value passes through every lookup unchanged, and finds no oth
 }, async () => {
   const storage = openStorage({ url: `sqlite:${temporaryFolder()}/test.db`, clock: systemClock, log: silentLogger })
   await storage.ready()
-  const people = new DatabaseTarget(
+  const people = databaseTarget(
     storage.userDirectory({ name: 'people' }),
     new Passwords(storage.userDirectory({ name: 'people/passwords' })),
   )

@@ -6,7 +6,7 @@ import { holdsNames } from '#identity/name-attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { parsed, text } from '#sdk/module/parameter-types.ts'
-import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import { type ParsedParameters, withParameters } from '#sdk/module/parameters.ts'
 import { defineDynamicWorkflow, type ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 
@@ -31,8 +31,7 @@ const maxSets = 1_000
 export default defineDynamicWorkflow({
   className: 'dynamicWorkflows.Directory',
   aliases: ['com.tremolosecurity.provisioning.dynamicwf.LDAPDynaicWorkflows'],
-  parameters,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  ...withParameters(parameters),
   create: (settings, host) => ({
     async parameterSets() {
       const { searchBase: base, searchFilter: filter } = settings

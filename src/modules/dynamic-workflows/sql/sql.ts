@@ -1,7 +1,7 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { hasQueries } from '#modules/shared/targets/query-target.ts'
 import { text } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
+import { withParameters } from '#sdk/module/parameters.ts'
 import { defineDynamicWorkflow } from '#sdk/workflow/dynamic-workflow.ts'
 
 const parameters = {
@@ -19,8 +19,7 @@ const maxSets = 1_000
 export default defineDynamicWorkflow({
   className: 'dynamicWorkflows.Sql',
   aliases: ['com.tremolosecurity.provisioning.dynamicwf.DBTargetDynamicWF'],
-  parameters,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  ...withParameters(parameters),
   create: ({ target: name, sql }, host) => {
     const target = host.targets.get(name)
     if (!hasQueries(target)) throw new Error(`the target "${name}" is not a database that accepts SQL statements`)

@@ -46,6 +46,10 @@ const tokenFor = async (more: { approver?: string; version?: number; approve?: b
   )
 }
 
+/** A link of a channel, which names no approver. */
+const sharedToken = async () =>
+  signApprovalLink({ approval: 'a-1', version: 3, approve: true }, new Date(now + 60_000), await approvalLinkKey(keys))
+
 async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Scene = {}, comment = '', type = form) {
   const votes: { user: ApprovalUser; vote: ApprovalVote }[] = []
   const approvals = {
@@ -186,6 +190,14 @@ describe('sending the form', () => {
     }
   })
 
+  test('without a comment decides nothing if the approval requires one', async () => {
+    const scene = { approval: { commentRequired: true } }
+    const { status, votes } = await call('POST', await tokenFor(), scene, ' ')
+    expect([status, votes]).toEqual([400, []])
+    expect((await call('POST', await tokenFor(), scene, 'fine')).status).toBe(200)
+    expect((await call('GET', await tokenFor(), scene)).page).toContain('" required></textarea>')
+  })
+
   test('without the token of the link decides nothing, even for a logged-in user', async () => {
     const own = { 'sec-fetch-site': 'same-origin' }
     for (const token of ['', 'x', (await tokenFor()).split('.').slice(0, 2).join('.')]) {
@@ -240,6 +252,37 @@ describe.each(['GET', 'POST'] as const)('an invalid link is rejected by %s', (me
   })
 })
 
+describe('a link of a channel', () => {
+  test('decides as the approver who is logged in', async () => {
+    const opened = await call('GET', await sharedToken(), { as: 'ann' })
+    expect(opened.status).toBe(200)
+    expect(opened.page).toContain('<dt>You decide as</dt><dd>ann</dd>')
+    const { status, votes } = await call('POST', await sharedToken(), { as: 'ann' })
+    expect(status).toBe(200)
+    expect(votes).toMatchObject([{ user: { login: 'ann' }, vote: { approval: 'a-1', version: 3, approve: true } }])
+  })
+
+  test.each(['GET', 'POST'] as const)('is refused without a login, even where links need none: %s', async (method) => {
+    for (const params of [{}, { withoutLogin: 'true' }]) {
+      const { status, page, votes } = await call(method, await sharedToken(), { as: '', params })
+      expect({ status, votes }).toEqual({ status: 403, votes: [] })
+      expect(page).toContain('logged in')
+    }
+  })
+
+  test('is refused for users who may not decide, and after the decision', async () => {
+    for (const approval of ['none', { mayDecide: false }] as const) {
+      const { status, page, votes } = await call('POST', await sharedToken(), { as: 'eve', approval })
+      expect({ status, votes }).toEqual({ status: 403, votes: [] })
+      expect(page).toContain('You may not decide this request')
+    }
+    expect(await call('POST', await sharedToken(), { approval: { state: 'approved' } })).toMatchObject({
+      status: 410,
+      votes: [],
+    })
+  })
+})
+
 test('the case of a login does not matter', async () => {
   expect((await call('GET', await tokenFor({ approver: 'BOSS' }))).status).toBe(200)
 })
@@ -252,7 +295,7 @@ test('the configuration sets the address and lifetime of links', () => {
   }
   const day = 24 * 3600_000
   const url = 'https://gate.example.com/decide'
-  expect(read({ url })).toEqual({ approvalLinks: { url, validMillis: 14 * day }, issues: [] })
+  expect(read({ url })).toEqual({ approvalLinks: { url, validMillis: 14 * day, withoutLogin: false }, issues: [] })
   expect(read({ url, validDays: '2' }).approvalLinks?.validMillis).toBe(2 * day)
   for (const wrong of [
     '/decide',

@@ -1,6 +1,7 @@
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { isNobodysName } from '#modules/shared/login/own-login.ts'
+import { readPageUrl } from '#modules/shared/http/page-url.ts'
+import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -8,54 +9,45 @@ import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/h
 import { html, htmlErrors, notice, page } from '#sdk/filter/page.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import { flag, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
+import { withParameters } from '#sdk/module/parameters.ts'
 import { type ApprovalLinkClaims, approvalLinkKeys, readApprovalLink } from '#sdk/workflow/approval-link.ts'
 import { type ApprovalUser, type ApprovalView, approvalUser } from '#sdk/workflow/approvals.ts'
-
-const parameters = {
-  url: parsed('web address', parsePageUrl, {
-    about: 'The address of this page as approvers reach it, without a query; links in mails lead there.',
-    required: true,
-  }),
-  validDays: wholeNumber({ about: 'Days for which a link is valid.', fallback: 14, min: 1, max: 365 }),
-  withoutLogin: flag({
-    about: '`"true"`: anyone who has the link can decide; otherwise the approver must be signed in.',
-  }),
-}
 
 const maxBody = 32 * 1024
 const dayMillis = 24 * 3600_000
 
-/** The page that approval mails link to: it shows the request, and its form decides. */
+/** The page that messages about approvals link to: it shows the request, and its form decides. */
 export default defineFilter({
   className: 'filters.ApprovalLink',
-  parameters,
+  ...withParameters({
+    url: parsed('web address', readPageUrl, {
+      about: 'The address of this page as approvers reach it, without a query; links in mails and channels lead there.',
+      required: true,
+    }),
+    validDays: wholeNumber({ about: 'Days for which a link is valid.', fallback: 14, min: 1, max: 365 }),
+    withoutLogin: flag({
+      about:
+        '`"true"`: anyone who has the link of an approver can decide, and channels get no links to decide; otherwise the approver must be logged in.',
+    }),
+  }),
   answers: true,
   errors: htmlErrors,
   takesForms: true,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
-  approvalLinks: ({ url = '', validDays }) => ({ url, validMillis: validDays * dayMillis }),
+  approvalLinks: ({ url = '', validDays, withoutLogin }) => ({ url, validMillis: validDays * dayMillis, withoutLogin }),
   summarize: ({ url = '' }) => [{ label: 'approval links', value: url }],
   create: ({ withoutLogin }, host) => new ApprovalLinkFilter(withoutLogin, host),
 })
 
-function parsePageUrl(written: string): string {
-  const url = URL.canParse(written) ? new URL(written) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search + url.hash !== '') {
-    throw new Error('must be an http or https address without login, query and fragment')
-  }
-  return url.href
-}
-
 const used = () => notice(410, 'Already decided', 'This request has been decided. Nothing was changed.')
 const moved = () =>
-  notice(410, 'No longer valid', 'This request was given to others since the mail was sent, or has ended.')
+  notice(410, 'No longer valid', 'This request was given to others since the message was sent, or has ended.')
 const expired = () => notice(410, 'Expired', 'This link is too old. Decide the request in the portal.')
 const forged = () => notice(403, 'Not valid', 'This link is not valid. Make sure that it was copied as a whole.')
 const notYours = () => notice(403, 'Not for you', 'This link belongs to another approver. Log in as that approver.')
 const tooLate = () => notice(422, 'Too late', 'The requested expiry date has passed. You can only deny this request.')
-const foreign = () => notice(403, 'Not allowed', 'Open the link of the mail, and decide on the page that it shows.')
-const refused = () => notice(403, 'Not allowed', 'You may not decide this request.')
+const foreign = () => notice(403, 'Not allowed', 'Open the link of the message, and decide on the page that it shows.')
+const refused = () => notice(403, 'Not allowed', 'You may not decide this request. Nothing was changed.')
+const noLogin = () => notice(403, 'Log in first', 'Only approvers who are logged in can decide with this link.')
 
 /** A link that is valid now, with its approval. */
 interface OpenLink {
@@ -80,8 +72,9 @@ class ApprovalLinkFilter implements Filter {
       const token = request.query.get('token') ?? ''
       const opened = await this.#open(token, exchange)
       if (!('claims' in opened)) return opened
-      const { approver, approve } = opened.claims
-      return confirmationPage({ approval: opened.approval, approver, approve, token, action: mount || '/' })
+      const { claims, user, approval } = opened
+      const { approver = user.login, approve } = claims
+      return confirmationPage({ approval, approver, approve, token, action: mount || '/' })
     }
     if (request.method === 'POST') return this.#decide(exchange)
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
@@ -94,12 +87,13 @@ class ApprovalLinkFilter implements Filter {
     if (link.kind !== 'valid') return link.kind === 'expired' ? expired() : forged()
     const { claims } = link
     const anonymous = subject.level === 0
+    const { identity, approver: login = '' } = claims
+    if (anonymous && identity === undefined) return noLogin()
     if (anonymous && !this.#withoutLogin) return notYours()
-    const { identity, approver: login } = claims
-    if (!anonymous && !isUser(identity, approvalUser(subject))) return notYours()
-    const user = anonymous ? { identity, login } : approvalUser(subject)
+    if (!anonymous && identity !== undefined && !isUser(identity, approvalUser(subject))) return notYours()
+    const user = anonymous && identity !== undefined ? { identity, login } : approvalUser(subject)
     const approval = await approvals.get(user, claims.approval)
-    if (approval === undefined) return moved()
+    if (approval === undefined) return identity === undefined ? refused() : moved()
     if (approval.state === 'approved' || approval.state === 'denied') return used()
     if (approval.state !== 'open' || approval.version !== claims.version) return moved()
     if (!approval.mayDecide) return refused()
@@ -118,6 +112,9 @@ class ApprovalLinkFilter implements Filter {
       return notice(400, 'Comment too long', `A comment has at most ${maxCommentLength} characters.`)
     }
     const { claims, user, approval } = opened
+    if (comment === '' && approval.commentRequired === true) {
+      return notice(400, 'Comment missing', 'This decision needs a comment. Go back and add one.')
+    }
     const { version, approve } = claims
     const vote = { approval: approval.id, version, approve, requestId: request.id }
     try {
@@ -168,11 +165,12 @@ interface Confirmation {
 /** Shows the request and its requester and asks for confirmation: opening the link decides nothing. */
 function confirmationPage({ approval, approver, approve, token, action }: Confirmation): GatewayResponse {
   const word = approve ? 'Approve' : 'Deny'
+  const isRequired = approval.commentRequired === true
   const rows = [
     ['Request', approval.label],
     ['Workflow', approval.workflow],
     ['For', approval.subject],
-    ['Requested by', isNobodysName(approval.requestor) ? registering : approval.requestor],
+    ['Requested by', isAnonymousLogin(approval.requestor) ? registering : approval.requestor],
     ['Submitted by', approval.caller ?? ''],
     ['Reason', approval.reason ?? ''],
     ['Expiry date', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],
@@ -188,8 +186,8 @@ function confirmationPage({ approval, approver, approve, token, action }: Confir
 ${shown}</dl>
 <form method="post" action="${action}">
 <input type="hidden" name="token" value="${token}">
-<label for="comment">Comment (optional)</label>
-<textarea id="comment" name="comment" rows="4" maxlength="${String(maxCommentLength)}"></textarea>
+<label for="comment">${isRequired ? 'Comment' : 'Comment (optional)'}</label>
+<textarea id="comment" name="comment" rows="4" maxlength="${String(maxCommentLength)}"${isRequired ? html` required` : ''}></textarea>
 <button type="submit">${word}</button>
 </form>`,
   )

@@ -33,7 +33,7 @@ export const subjectParameter: Parameter<readonly SubjectRule[]> = parsedList<Su
   },
 )
 
-export interface CallRights {
+interface CallRights {
   readonly subject: readonly SubjectRule[]
   /** `*` means every group. */
   readonly allowGroups: readonly string[]
@@ -41,7 +41,7 @@ export interface CallRights {
 }
 
 /** What a call requests beyond its workflow: the subject, the requester and the memberships. */
-export interface CallClaims {
+interface CallClaims {
   /** The user as the run gets it. */
   readonly user: WorkflowCall['user']
   readonly requestor: string

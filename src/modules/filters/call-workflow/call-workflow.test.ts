@@ -586,8 +586,8 @@ test('status and timeline are for the caller that started the run, without the r
   const { send, runs } = await open()
   const incident = { task: 'w:0', code: 'TARGET_UNREACHABLE', message: 'connect ECONNREFUSED 10.0.0.7' }
   const run = runs.add({ name: 'join', requestor: 'boss', caller: 'svc', state: 'incident', incident })
-  const { body: told } = await send({ url: `${address}/${run.id}` })
-  expect(told).toMatchObject({
+  const { body: reported } = await send({ url: `${address}/${run.id}` })
+  expect(reported).toMatchObject({
     workflowId: run.id,
     name: 'join',
     status: 'incident',
@@ -599,7 +599,7 @@ test('status and timeline are for the caller that started the run, without the r
       { id: 2, attempt: 2, outcome: 'next' },
     ],
   })
-  expect(JSON.stringify(told)).not.toContain('10.0.0.7')
+  expect(JSON.stringify(reported)).not.toContain('10.0.0.7')
   expect((await send({ url: `${address}/${run.id}?after=1` })).body.timeline).toHaveLength(1)
 })
 

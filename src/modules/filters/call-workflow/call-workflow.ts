@@ -1,8 +1,7 @@
 import { hash, scrypt } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import * as schemas from '#contract/schemas/call-workflow.ts'
-import { runStatus } from '#contract/schemas/call-workflow.ts'
+import { endedRun, problem, runStatus, startedRun } from '#contract/call-workflow.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { Run, StoredStep } from '#domain/run.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -10,9 +9,10 @@ import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
-import { type ApiAnswer, type ApiPlace, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { type ApiPlace, DescribedApi } from '#modules/shared/http/api-description.ts'
 import { problemErrors } from '#modules/shared/http/json-answer.ts'
 import { jsonPointer, readJsonBody } from '#modules/shared/http/json-body.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -112,15 +112,15 @@ class CallWorkflow implements Filter {
   async handle(exchange: Exchange): Promise<GatewayResponse> {
     const { request, pathInfo } = exchange
     if (pathInfo === '' || pathInfo === '/') {
-      allow(request.method, ['POST'])
+      allowMethods(request.method, 'POST')
       return await this.#start(exchange)
     }
     const document = callWorkflowApi.document(pathInfo.slice(1), placeOf(exchange))
     if (document !== undefined) {
-      allow(request.method, ['GET'])
+      allowMethods(request.method, 'GET')
       return jsonAnswer(200, document)
     }
-    allow(request.method, ['GET', 'DELETE'])
+    allowMethods(request.method, 'GET', 'DELETE')
     const run = await this.#own(exchange, pathInfo.slice(1))
     return request.method === 'GET' ? await this.#show(exchange, run) : await this.#cancel(exchange, run)
   }
@@ -248,11 +248,6 @@ function readAfter(query: URLSearchParams): number | undefined {
 }
 
 const wrong = (publicText: string): GatewayError => new GatewayError('BAD_REQUEST', publicText, { publicText })
-
-function allow(method: string, methods: readonly string[]): void {
-  if (methods.includes(method)) return
-  throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: methods.join(', ') } })
-}
 
 const slowHash = promisify<string, string, number, Buffer>(scrypt)
 const sha256 = (text: string): string => hash('sha256', text, 'base64url')
@@ -420,60 +415,41 @@ function readParams(
   return params
 }
 
-const refused = (description: string): ApiAnswer => ({
-  description,
-  schema: 'Problem',
-  type: 'application/problem+json',
-})
-
 /** The call itself, and everything below it. */
 export const callWorkflowApi = new DescribedApi({
   title: 'Call-workflow API',
   version: '1.0.0',
-  answers: {
-    StartedRun: schemas.startedRun,
-    RunStatus: schemas.runStatus,
-    EndedRun: schemas.endedRun,
-    Problem: schemas.problem,
-  },
+  answers: { StartedRun: startedRun, RunStatus: runStatus, EndedRun: endedRun, Problem: problem },
   bodies: { WorkflowCall: callSchema },
-  failure: refused('What is wrong'),
-  operations: [
-    {
-      path: '',
-      method: 'post',
-      id: 'callWorkflow',
+  failure: { description: 'What is wrong', schema: 'Problem', type: 'application/problem+json' },
+  operations: {
+    callWorkflow: {
+      route: 'POST',
       summary: 'Runs a workflow',
       body: 'WorkflowCall',
+      answer: 'StartedRun',
       answers: {
-        '200': { description: 'The run is completed', schema: 'StartedRun' },
         '202': { description: 'The run is stored; Location is where to ask for its status', schema: 'StartedRun' },
-        '400': refused('The body is not valid'),
-        '403': refused('The call asks for something that callers may not ask for here'),
-        '422': refused('The body has values that are not allowed'),
+      },
+      failures: {
+        '400': 'The body is not valid',
+        '403': 'The call asks for something that callers may not ask for here',
+        '422': 'The body has values that are not allowed',
       },
     },
-    {
-      path: '/{workflowId}',
-      method: 'get',
-      id: 'getRun',
+    getRun: {
+      route: 'GET /{workflowId}',
       summary: 'Status and timeline of a run, for the caller who started it',
       query: { after: 'The id of a step: only the steps after it' },
-      answers: {
-        '200': { description: 'The run', schema: 'RunStatus' },
-        '404': refused('The caller started no such run'),
-      },
+      answer: 'RunStatus',
+      failures: { '404': 'The caller started no such run' },
     },
-    {
-      path: '/{workflowId}',
-      method: 'delete',
-      id: 'endRun',
+    endRun: {
+      route: 'DELETE /{workflowId}',
       summary: 'Ends a run that has changed no target',
-      answers: {
-        '200': { description: 'The run is cancelled', schema: 'EndedRun' },
-        '202': { description: 'The run will be cancelled when its task ends', schema: 'EndedRun' },
-        '409': refused('The run has changed something'),
-      },
+      answer: 'EndedRun',
+      answers: { '202': { description: 'The run will be cancelled when its task ends', schema: 'EndedRun' } },
+      failures: { '409': 'The run has changed something' },
     },
-  ],
+  },
 })

@@ -1,30 +1,26 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { text } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
-
-const parameters = {
-  applicationName: text({
-    about: 'The Application of the session.',
-    required: true,
-    reference: 'application',
-  }),
-}
+import { withParameters } from '#sdk/module/parameters.ts'
 
 /** Returns how many minutes a session has left, without using it. */
 export default defineFilter({
   className: 'filters.CheckSession',
   aliases: ['com.tremolosecurity.proxy.filters.CheckSession'],
-  parameters,
+  ...withParameters({
+    applicationName: text({
+      about: 'The Application of the session.',
+      required: true,
+      reference: 'application',
+    }),
+  }),
   answers: true,
   leavesSession: true,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
   summarize: ({ applicationName }) => [{ label: 'session of', value: applicationName }],
   create: ({ applicationName }, host) => ({
     async handle({ request }) {
-      if (request.method !== 'GET' && request.method !== 'HEAD') {
-        throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
-      }
+      allowMethods(request.method, 'GET', 'HEAD')
       const minsLeft = await host.sessions.minutesLeft(applicationName, request)
       if (minsLeft === undefined) throw new GatewayError('AUTH_REQUIRED', 'there is no session')
       return {

@@ -1,5 +1,6 @@
 import { isLoopback, parseIssuerUrl } from '#kernel/address.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -40,9 +41,7 @@ export default defineFilter({
       async handle({ request, pathInfo }) {
         const document = documents.get(pathInfo)
         if (document === undefined) throw new GatewayError('NOT_FOUND', `the issuer has nothing at "${pathInfo}"`)
-        if (request.method !== 'GET' && request.method !== 'HEAD') {
-          throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
-        }
+        allowMethods(request.method, 'GET', 'HEAD')
         return answer(document, request.method === 'HEAD')
       },
     }

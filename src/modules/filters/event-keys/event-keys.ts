@@ -1,4 +1,5 @@
 import { GatewayError } from '#kernel/errors.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { list } from '#sdk/module/parameter-types.ts'
@@ -29,9 +30,8 @@ export default defineFilter({
     return {
       async handle({ request, pathInfo }) {
         if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-        if (request.method === 'GET') return { status: 200, headers, body }
-        if (request.method === 'HEAD') return { status: 200, headers }
-        throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
+        allowMethods(request.method, 'GET', 'HEAD')
+        return request.method === 'HEAD' ? { status: 200, headers } : { status: 200, headers, body }
       },
     }
   },

@@ -1,23 +1,11 @@
-import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
+import * as z from 'zod'
+import type { JsonBounds } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { JsonValue } from '#kernel/json.ts'
-import { parsePollRequest } from '#protocols/secevent/poll-request.ts'
+import { readJsonBody } from '#modules/shared/http/json-body.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
-import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
-
-const parameters = {
-  stream: text({
-    about: 'The stream, as the parameter `events` of a [gateway](filters.ScimGateway.md) names it.',
-    required: true,
-  }),
-  waitSeconds: wholeNumber({
-    about: 'How long a poll without `returnImmediately` waits for an event.',
-    fallback: 30,
-    max: 50,
-  }),
-}
+import { withParameters } from '#sdk/module/parameters.ts'
 
 const maxBody = 512 * 1024
 /** Acknowledged ids and errors are limited by the reader of a poll. */
@@ -26,21 +14,31 @@ const bounds: JsonBounds = { depth: 8, members: 2_000, elements: 2_000, values: 
 /** Serves the events of one stream to a polling receiver (RFC 8936) until the receiver acknowledges them. */
 export default defineFilter({
   className: 'filters.EventPoll',
-  parameters,
+  ...withParameters({
+    stream: text({
+      about: 'The stream, as the parameter `events` of a [gateway](filters.ScimGateway.md) names it.',
+      required: true,
+    }),
+    waitSeconds: wholeNumber({
+      about: 'How long a poll without `returnImmediately` waits for an event.',
+      fallback: 30,
+      max: 50,
+    }),
+  }),
   answers: true,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
   summarize: ({ stream }) => [{ label: 'events', value: stream }],
   create: ({ stream, waitSeconds }, host) => ({
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-      if (request.method !== 'POST') {
-        throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
-      }
-      const poll = parsePollRequest(await readBody(request))
+      allowMethods(request.method, 'POST')
+      const poll = await readJsonBody(request, pollSchema, maxBody, bounds)
+      const refused = Object.entries(poll.setErrs).map(
+        ([id, { err: error, description }]) => [id, { error, description }] as const,
+      )
       const { tokens, more } = await host.pollEvents(stream, {
         max: poll.maxEvents,
         acknowledged: poll.ack,
-        refused: poll.setErrs,
+        refused: new Map(refused),
         waitMillis: poll.returnImmediately ? 0 : waitSeconds * 1000,
         signal: request.signal,
       })
@@ -50,12 +48,26 @@ export default defineFilter({
   }),
 })
 
-async function readBody(request: GatewayRequest): Promise<JsonValue> {
-  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type !== 'application/json') {
-    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
-      publicText: 'The body must be application/json.',
-    })
-  }
-  return parseBoundedJson(await request.body(maxBody), bounds).value
-}
+/** The maximum number of tokens in one response, and the default. */
+const maxEvents = 200
+const defaultEvents = 100
+const maxIds = 1000
+const maxErrorText = 200
+
+const tokenId = z.string().min(1).max(256)
+const errorText = z.string().transform((text) => text.slice(0, maxErrorText))
+
+/** A poll of RFC 8936 2.2. Unknown members are ignored. */
+const pollSchema = z.object({
+  maxEvents: z
+    .int()
+    .min(0)
+    .default(defaultEvents)
+    .transform((count) => Math.min(count, maxEvents)),
+  returnImmediately: z.boolean().default(false),
+  ack: z.array(tokenId).max(maxIds).default([]),
+  setErrs: z
+    .record(tokenId, z.object({ err: errorText, description: errorText.catch('') }))
+    .refine((errors) => Object.keys(errors).length <= maxIds, `has more than ${maxIds} token ids`)
+    .default({}),
+})

@@ -1,11 +1,35 @@
 import * as z from 'zod'
-import * as main from '#contract/schemas/main.ts'
-import * as admin from '#contract/schemas/main-admin.ts'
-import * as requests from '#contract/schemas/main-requests.ts'
-import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
+import * as consoleApprovals from '#contract/console-approvals.ts'
+import * as audit from '#contract/console-audit.ts'
+import * as configuration from '#contract/console-configuration.ts'
+import * as people from '#contract/console-people.ts'
+import { system } from '#contract/console-system.ts'
+import * as consoleTargets from '#contract/console-targets.ts'
+import * as tokens from '#contract/console-tokens.ts'
+import * as consoleWorkflows from '#contract/console-workflows.ts'
+import * as main from '#contract/main.ts'
+import * as access from '#contract/main-access.ts'
+import * as admin from '#contract/main-admin.ts'
+import * as catalog from '#contract/main-catalog.ts'
+import * as notifications from '#contract/main-notifications.ts'
+import * as requests from '#contract/main-requests.ts'
+import { DescribedApi, type OperationDescription } from '#modules/shared/http/api-description.ts'
+import { listQuery } from '#modules/shared/http/list-answer.ts'
 import { interventions } from '#modules/shared/runs/run-administration.ts'
-import { bulkSchema, delegationSchema, voteSchema } from './approvals.ts'
+import { bulkSchema, delegationSchema, handoverSchema, messageSchema, voteSchema } from './approvals.ts'
+import { approvalOperations, reassignSchema } from './console/approvals.ts'
+import { auditOperations } from './console/audit.ts'
+import { configurationOperations, explainSchema } from './console/configuration.ts'
+import { groupOperations } from './console/groups.ts'
+import { peopleOperations } from './console/people.ts'
+import { endSessionsSchema, personChangeOperations, personChangeSchema } from './console/person-changes.ts'
+import { scimOperations } from './console/scim.ts'
+import { systemOperations } from './console/system.ts'
+import { targetOperations } from './console/targets.ts'
+import { tokenOperations } from './console/tokens.ts'
+import { workflowOperations } from './console/workflows.ts'
 import { useSchema } from './front-page.ts'
+import { readSchema } from './notifications.ts'
 import { changesSchema } from './profile.ts'
 import { cancelSchema } from './requests.ts'
 import { cartSchema } from './submit.ts'
@@ -16,214 +40,172 @@ const named = (schemas: Readonly<Record<string, z.ZodType>>): Record<string, z.Z
     Object.entries(schemas).map(([name, schema]) => [`${name.slice(0, 1).toUpperCase()}${name.slice(1)}`, schema]),
   )
 
-const ok = (schema: string, description: string): ApiOperation['answers'] => ({ '200': { description, schema } })
-const list = (schema: string, description: string): ApiOperation['answers'] => ({
-  '200': { description, schema, many: true },
-})
-const done: ApiOperation['answers'] = { '204': { description: 'Done' } }
-const refused = (description: string): ApiAnswer => ({ description, schema: 'MainErrors' })
+type Operations = Readonly<Record<string, OperationDescription>>
+
 const paging = { after: 'The `next` of the page before', limit: 'How many at most' }
 
-const portal: readonly ApiOperation[] = [
-  {
-    path: '/config',
-    method: 'get',
-    id: 'getConfig',
-    summary: 'What the portal needs to know, for the caller',
-    answers: ok('MainConfig', 'The configuration'),
-  },
-  {
-    path: '/user',
-    method: 'get',
-    id: 'getUser',
-    summary: "The caller's profile",
-    answers: ok('UserData', 'The profile'),
-  },
-  {
-    path: '/user',
-    method: 'put',
-    id: 'changeUser',
+const portal: Operations = {
+  getConfig: { route: 'GET /config', summary: 'What the portal needs to know, for the caller', answer: 'MainConfig' },
+  getUser: { route: 'GET /user', summary: "The caller's profile", answer: 'UserData' },
+  changeUser: {
+    route: 'PUT /user',
     summary: "Changes the caller's profile",
     body: 'ProfileChange',
-    answers: { ...ok('UserData', 'The profile as it is now'), '500': refused('Failed validation') },
+    answer: 'UserData',
+    failures: { '500': 'Failed validation' },
   },
-  {
-    path: '/orgs',
-    method: 'get',
-    id: 'getOrgs',
-    summary: 'The branches that the caller may see',
-    answers: ok('Organization', 'The root of them'),
-  },
-  {
-    path: '/urls',
-    method: 'get',
-    id: 'listLinks',
-    summary: 'The links (badges) of the caller',
-    answers: list('PortalLink', 'The links'),
-  },
-  {
-    path: '/urls/org/{orgId}',
-    method: 'get',
-    id: 'listLinksOfOrg',
-    summary: 'Those of one branch',
-    answers: list('PortalLink', 'The links'),
-  },
-  {
-    path: '/workflows/org/{orgId}',
-    method: 'get',
-    id: 'listWorkflows',
+  getOrgs: { route: 'GET /orgs', summary: 'The branches that the caller may see', answer: 'Organization' },
+  listLinks: { route: 'GET /urls', summary: 'The links (badges) of the caller', answer: 'PortalLink[]' },
+  listLinksOfOrg: { route: 'GET /urls/org/{orgId}', summary: 'Those of one branch', answer: 'PortalLink[]' },
+  listWorkflows: {
+    route: 'GET /workflows/org/{orgId}',
     summary: 'What the caller may request in one branch',
-    answers: list('WorkflowListItem', 'The workflows'),
+    answer: 'WorkflowListItem[]',
   },
-  {
-    path: '/workflows/candelegate',
-    method: 'get',
-    id: 'getDelegationRights',
+  getDelegationRights: {
+    route: 'GET /workflows/candelegate',
     summary: 'Whether the caller may request a workflow for others, and approve it at once',
     query: { workflowName: 'The workflow', uuid: 'Returned as it is' },
-    answers: ok('DelegationRights', 'The rights'),
+    answer: 'DelegationRights',
   },
-  {
-    path: '/workflows',
-    method: 'put',
-    id: 'submit',
+  getCatalogItem: {
+    route: 'GET /workflows/named/{name}',
+    summary: 'One workflow that the caller may request: its description, who decides, and how long that takes',
+    answer: 'CatalogItem',
+  },
+  submit: {
+    route: 'PUT /workflows',
     summary: 'Submits requests',
     query: { outcomes: '"true": the answer also says what became of decisions' },
     body: 'WorkflowRequests',
-    answers: ok('SubmitAnswer', 'How it went, by uuid'),
+    answer: 'SubmitAnswer',
   },
-  {
-    path: '/requests',
-    method: 'get',
-    id: 'listRequests',
+  listRequests: {
+    route: 'GET /requests',
     summary: 'What the caller requested, or what was requested for the caller',
     query: { state: 'Only of this state', about: '"mine" or "me"', ...paging },
-    answers: ok('RequestList', 'A page of them'),
+    answer: 'RequestList',
   },
-  {
-    path: '/requests/{id}',
-    method: 'get',
-    id: 'getRequest',
-    summary: 'One request',
-    answers: ok('RequestDetails', 'The request'),
+  getEvents: {
+    route: 'GET /events',
+    summary: 'Server-sent events that say what changed for the caller, until the session ends',
+    answers: { '200': { description: 'Events "requests", "approvals", "runs" and "all"', type: 'text/event-stream' } },
+    failures: { '429': 'The caller has 32 streams open' },
   },
-  {
-    path: '/requests/{id}/cancel',
-    method: 'post',
-    id: 'cancelRequest',
+  getRequest: { route: 'GET /requests/{id}', summary: 'One request', answer: 'RequestDetails' },
+  cancelRequest: {
+    route: 'POST /requests/{id}/cancel',
     summary: 'Ends a request',
     body: 'CancelRequest',
-    answers: ok('RequestSummary', 'The request as it is now'),
+    answer: 'RequestSummary',
   },
-  {
-    path: '/search',
-    method: 'get',
-    id: 'search',
+  answerApprover: {
+    route: 'POST /requests/{id}/answers',
+    summary: 'Answers the question of an approver about a request of the caller',
+    body: 'RequestText',
+    failures: { '409': 'No one waits for an answer' },
+  },
+  search: {
+    route: 'GET /search',
     summary: 'Finds workflows, links and users',
     query: { q: 'What to look for', kind: '"workflow", "url" or "person"; may repeat' },
-    answers: ok('SearchResults', 'What was found'),
+    answer: 'SearchResults',
   },
-  {
-    path: '/favourites',
-    method: 'get',
-    id: 'listFavourites',
+  listFavourites: {
+    route: 'GET /favourites',
     summary: "The caller's favorites, and what was used last",
-    answers: ok('MarkedItems', 'Both lists'),
+    answer: 'MarkedItems',
   },
-  { path: '/favourites/{kind}/{name}', method: 'put', id: 'addFavourite', summary: 'Adds a favorite', answers: done },
-  {
-    path: '/favourites/{kind}/{name}',
-    method: 'delete',
-    id: 'removeFavourite',
-    summary: 'Removes a favorite',
-    answers: done,
+  addFavourite: { route: 'PUT /favourites/{kind}/{name}', summary: 'Adds a favorite' },
+  removeFavourite: { route: 'DELETE /favourites/{kind}/{name}', summary: 'Removes a favorite' },
+  noteUse: { route: 'POST /recent', summary: 'Records that something was used', body: 'RecentUse' },
+  listAccess: {
+    route: 'GET /access',
+    summary: 'What the caller has and had, since when, until when, and through which request',
+    answer: 'OwnAccess',
   },
-  {
-    path: '/recent',
-    method: 'post',
-    id: 'noteUse',
-    summary: 'Records that something was used',
-    body: 'RecentUse',
-    answers: done,
+  giveBackAccess: {
+    route: 'POST /access/{id}/return',
+    summary: 'Ends access before its expiry',
+    answers: { '202': { description: 'A run removes the access', schema: 'GivenBackAccess' } },
+    failures: { '409': 'It has already ended' },
   },
-  {
-    path: '/access',
-    method: 'get',
-    id: 'listAccess',
-    summary: "The caller's access that expires",
-    answers: ok('TimedAccess', 'The access'),
+  listNotifications: {
+    route: 'GET /notifications',
+    summary: 'Open approvals of the caller, outcomes of requests, and access that expires soon',
+    query: { limit: 'How many at most; 0 for the count alone' },
+    answer: 'NotificationList',
   },
-]
+  readNotifications: {
+    route: 'PUT /notifications/read',
+    summary: 'Marks notifications as read',
+    body: 'ReadNotifications',
+    answer: 'NotificationList',
+  },
+}
 
-const approvals: readonly ApiOperation[] = [
-  {
-    path: '/approvals',
-    method: 'get',
-    id: 'listApprovals',
+const approvals: Operations = {
+  listApprovals: {
+    route: 'GET /approvals',
     summary: 'The approvals that wait for the caller',
     query: paging,
-    answers: ok('ApprovalList', 'A page of them'),
+    answer: 'ApprovalList',
   },
-  {
-    path: '/approvals',
-    method: 'put',
-    id: 'decideApprovals',
+  decideApprovals: {
+    route: 'PUT /approvals',
     summary: 'Decides several approvals',
     body: 'BulkVote',
-    answers: ok('BulkResults', 'How it went, by approval'),
+    answer: 'BulkResults',
   },
-  {
-    path: '/approvals/{id}',
-    method: 'get',
-    id: 'getApproval',
+  getApproval: {
+    route: 'GET /approvals/{id}',
     summary: 'One approval',
     query: { changes: '"true": with what approving it would do' },
-    answers: ok('ApprovalDetails', 'The approval'),
+    answer: 'ApprovalDetails',
   },
-  {
-    path: '/approvals/{id}',
-    method: 'put',
-    id: 'decideApproval',
+  decideApproval: {
+    route: 'PUT /approvals/{id}',
     summary: 'Decides an approval',
     body: 'ApprovalVote',
-    answers: { '200': { description: 'Decided' }, '409': refused('It was decided, or has changed') },
+    answers: { '200': { description: 'Decided' } },
+    failures: { '409': 'It was decided, or has changed' },
   },
-  {
-    path: '/delegations',
-    method: 'get',
-    id: 'listDelegations',
+  handOverApproval: {
+    route: 'POST /approvals/{id}/reassign',
+    summary: 'Passes an approval that the caller may decide to another user',
+    body: 'ApprovalHandover',
+    failures: { '409': 'It was decided', '412': 'It has changed' },
+  },
+  askRequester: {
+    route: 'POST /approvals/{id}/questions',
+    summary: 'Asks the requester of an approval that the caller may decide',
+    body: 'RequestText',
+    failures: { '409': 'It was decided' },
+  },
+  listDecisions: {
+    route: 'GET /decisions',
+    summary: 'What the caller decided, the latest first',
+    query: paging,
+    answer: 'DecisionList',
+  },
+  listDelegations: {
+    route: 'GET /delegations',
     summary: "The caller's deputies, and for whom the caller may decide",
-    answers: ok('DelegationList', 'Both lists'),
+    answer: 'DelegationList',
   },
-  {
-    path: '/delegations',
-    method: 'post',
-    id: 'addDelegation',
+  addDelegation: {
+    route: 'POST /delegations',
     summary: 'Appoints a deputy for a period',
     body: 'NewDelegation',
     answers: { '201': { description: 'The period', schema: 'DelegationPeriod' } },
   },
-  {
-    path: '/delegations/{id}',
-    method: 'delete',
-    id: 'endDelegation',
-    summary: 'Ends the period of a deputy',
-    answers: done,
-  },
-]
+  endDelegation: { route: 'DELETE /delegations/{id}', summary: 'Ends the period of a deputy' },
+}
 
-const reporting: readonly ApiOperation[] = [
-  {
-    path: '/reports/org/{orgId}',
-    method: 'get',
-    id: 'listReports',
-    summary: 'The reports of one branch',
-    answers: ok('ReportList', 'The reports'),
-  },
-  {
-    path: '/reports/{name}',
-    method: 'get',
-    id: 'runReport',
+const reporting: Operations = {
+  listReports: { route: 'GET /reports/org/{orgId}', summary: 'The reports of one branch', answer: 'ReportList' },
+  runReport: {
+    route: 'GET /reports/{name}',
     summary: 'Runs a report',
     query: {
       beginDate: 'Where the report declares it',
@@ -232,12 +214,10 @@ const reporting: readonly ApiOperation[] = [
       format: '"csv" or "xlsx": a file instead of JSON',
       excel: '"true": the id of a file instead of the report',
     },
-    answers: ok('ReportAnswer', 'The report, or the id of its file'),
+    answer: 'ReportAnswer',
   },
-  {
-    path: '/reports/excel/{reportid}/{file}',
-    method: 'get',
-    id: 'getReportFile',
+  getReportFile: {
+    route: 'GET /reports/excel/{reportid}/{file}',
     summary: 'The file of a report',
     answers: {
       '200': {
@@ -246,71 +226,63 @@ const reporting: readonly ApiOperation[] = [
       },
     },
   },
-]
+}
 
-const runFilter = { name: 'The workflow', subject: 'A login', requestor: 'A login', ...paging }
+const period = { from: 'Created since then: ISO 8601, or such as 7d', until: 'Created before then' }
+const runFilter = {
+  name: 'The workflow',
+  subject: 'A login',
+  requestor: 'A login',
+  target: 'Only incidents at this target',
+  ...period,
+  ...listQuery,
+}
 
-const administration: readonly ApiOperation[] = [
-  {
-    path: '/admin/incidents',
-    method: 'get',
-    id: 'listIncidents',
+const administration: Operations = {
+  listIncidents: {
+    route: 'GET /admin/incidents',
     summary: 'Runs that an administrator has to look at',
     query: runFilter,
-    answers: ok('AdminRuns', 'A page of them'),
+    answer: 'AdminRuns',
   },
-  {
-    path: '/admin/runs',
-    method: 'get',
-    id: 'listRuns',
+  listRuns: {
+    route: 'GET /admin/runs',
     summary: 'Stored runs',
     query: { state: 'Only of this state; may repeat', ...runFilter },
-    answers: ok('AdminRuns', 'A page of them'),
+    answer: 'AdminRuns',
   },
-  {
-    path: '/admin/runs/{id}',
-    method: 'get',
-    id: 'getRun',
+  getRun: {
+    route: 'GET /admin/runs/{id}',
     summary: 'One run',
     query: { after: 'The id of a step: only the steps after it' },
-    answers: ok('AdminRunDetails', 'The run'),
+    answer: 'AdminRunDetails',
   },
-  ...(['retry', 'skip', 'cancel'] as const).map(
-    (action): ApiOperation => ({
-      path: `/admin/runs/{id}/${action}`,
-      method: 'post',
-      id: `${action}Run`,
-      summary: { retry: 'Tries the step again', skip: 'Continues with the next step', cancel: 'Ends the run' }[action],
-      body: `${action.slice(0, 1).toUpperCase()}${action.slice(1)}Run`,
-      answers: ok('AdminRun', 'The run as it is now'),
-    }),
-  ),
-  {
-    path: '/admin/scim-journal',
-    method: 'get',
-    id: 'getScimJournal',
-    summary: 'Calls of SCIM clients',
-    query: {
-      gateway: 'An Application; may repeat',
-      failed: '"true": only calls that failed',
-      status: 'Only with this status',
-      since: 'Such as 1h, or a date',
-      ...paging,
-    },
-    answers: ok('ScimJournalPage', 'A page of them'),
+  retryRun: {
+    route: 'POST /admin/runs/{id}/retry',
+    summary: 'Tries the step again',
+    body: 'RetryRun',
+    answer: 'AdminRun',
   },
-  {
-    path: '/admin/statistics',
-    method: 'get',
-    id: 'getStatistics',
+  skipRun: {
+    route: 'POST /admin/runs/{id}/skip',
+    summary: 'Continues with the next step',
+    body: 'SkipRun',
+    answer: 'AdminRun',
+  },
+  cancelRun: { route: 'POST /admin/runs/{id}/cancel', summary: 'Ends the run', body: 'CancelRun', answer: 'AdminRun' },
+  getStatistics: {
+    route: 'GET /admin/statistics',
     summary: 'Counts of requests, approvals, tokens and SCIM calls',
     query: { from: 'ISO 8601', to: 'ISO 8601', by: '"hour" or "day"' },
-    answers: ok('Statistics', 'The counts'),
+    answer: 'Statistics',
   },
-]
+  ...workflowOperations,
+  ...approvalOperations,
+  ...targetOperations,
+}
 
 /** Clients know the form schemas by OpenUnison's names. */
-const { formAttributeView, formAttributeType: _, listItem, ...mainAnswers } = main
+const { formAttributeView, formAttributeType: _, theme: __, listItem, ...mainAnswers } = main
 
 /** Everything below `/main`. */
 export const mainApi = new DescribedApi({
@@ -319,7 +291,18 @@ export const mainApi = new DescribedApi({
   answers: {
     ...named(mainAnswers),
     ...named(requests),
+    ...named(access),
+    ...named(catalog),
+    ...named(notifications),
     ...named(admin),
+    ...named(audit),
+    ...named(configuration),
+    System: system,
+    ...named(tokens),
+    ...named(people),
+    ...named(consoleWorkflows),
+    ...named(consoleApprovals),
+    ...named(consoleTargets),
     Attribute: formAttributeView,
     AttributeValueListItem: listItem,
     SubmitAnswer: z.union([main.submitResults, main.submitOutcomes]),
@@ -330,13 +313,33 @@ export const mainApi = new DescribedApi({
     WorkflowRequests: cartSchema,
     CancelRequest: cancelSchema,
     RecentUse: useSchema,
+    ReadNotifications: readSchema,
     BulkVote: bulkSchema,
     ApprovalVote: voteSchema,
+    ApprovalHandover: handoverSchema,
+    RequestText: messageSchema,
     NewDelegation: delegationSchema,
     RetryRun: interventions.retry,
     SkipRun: interventions.skip,
     CancelRun: interventions.cancel,
+    ExplainRequest: explainSchema,
+    EndPersonSessions: endSessionsSchema,
+    PersonChange: personChangeSchema,
+    Reassignment: reassignSchema,
   },
-  failure: refused('What is wrong'),
-  operations: [...portal, ...approvals, ...reporting, ...administration],
+  failure: { description: 'What is wrong', schema: 'MainErrors' },
+  operations: {
+    ...portal,
+    ...approvals,
+    ...reporting,
+    ...administration,
+    ...auditOperations,
+    ...configurationOperations,
+    ...scimOperations,
+    ...systemOperations,
+    ...tokenOperations,
+    ...peopleOperations,
+    ...personChangeOperations,
+    ...groupOperations,
+  },
 })

@@ -40,6 +40,7 @@ async function open(
   const approvals: ApprovalAccess = {
     ...noApprovals,
     list: async (user) => ({ approvals: mine(user) ? [view()] : [], next: 'more' }),
+    messagesOf: async () => [],
     get: async (user, wanted) => (mine(user) && wanted === id ? view() : undefined),
     decide: async (user, vote) => {
       votes.push({ ...vote, user })
@@ -50,6 +51,55 @@ async function open(
   }
   return { ...(await openMain({ approvals, entries, params, portal: { workflows: [workflow('join')] } })), votes }
 }
+
+test('lists what the caller decided, with the outcome and the comment', async () => {
+  const at = new Date('2030-01-03T00:00:00Z')
+  const decision = { at, by: byLogin('ann'), comment: 'fine' }
+  const pages: unknown[] = []
+  const { send } = await open({
+    decided: async (user, page) => {
+      pages.push([user.login, page])
+      return { approvals: [{ ...view({ state: 'approved' }), decision }], next: '1.a' }
+    },
+  })
+  const { body } = await send('GET', '/decisions?limit=7&after=2.b')
+  expect(pages).toEqual([['ann', { limit: 7, after: '2.b' }]])
+  expect(body).toMatchObject({
+    decisions: [
+      { approval: id, displayName: 'bob Doe', status: 'approved', decision: { at: at.toISOString(), comment: 'fine' } },
+    ],
+    next: '1.a',
+  })
+  await expect(send('GET', '/decisions?state=open')).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+})
+
+describe('reassigning', () => {
+  test('passes the approval with the comment, in the name of the caller', async () => {
+    const given: unknown[] = []
+    const { send } = await open({ reassign: async (user, handover) => void given.push([user.login, handover]) })
+    const { status } = await send('POST', `/approvals/${id}/reassign`, { to: ' bob ', reason: 'away', version: 3 })
+    expect(status).toBe(204)
+    expect(given).toMatchObject([['ann', { approval: id, to: 'bob', comment: 'away', version: 3 }]])
+  })
+
+  test.each([[{}], [{ to: '' }], [{ to: 'bob', by: 'eve' }], [{ to: ['bob'] }], [{ to: 'x'.repeat(300) }]])(
+    '%j passes nothing',
+    async (body) => {
+      const { send } = await open()
+      await expect(send('POST', `/approvals/${id}/reassign`, body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    },
+  )
+})
+
+test('asks the requester in the name of the caller', async () => {
+  const given: unknown[] = []
+  const { send } = await open({ ask: async (user, question) => void given.push([user.login, question]) })
+  expect((await send('POST', `/approvals/${id}/questions`, { text: 'Which?' })).status).toBe(204)
+  expect(given).toMatchObject([['ann', { approval: id, text: 'Which?' }]])
+  for (const body of [{}, { text: '' }, { text: 'x'.repeat(2001) }, { text: 'x', to: 'bob' }]) {
+    await expect(send('POST', `/approvals/${id}/questions`, body)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  }
+})
 
 describe('lists', () => {
   test('have every field, and users by display name', async () => {
@@ -70,6 +120,7 @@ describe('lists', () => {
           wfLabel: 'Workflow join',
           wfDescription: '',
           reason: 'on call',
+          commentRequired: false,
         },
       ],
       next: 'more',
@@ -257,9 +308,7 @@ describe('deciding', () => {
 
   test.each([
     [{}],
-    [{ approved: true }],
-    [{ approved: true, reason: ' ' }],
-    [{ approved: true, reason: null }],
+    [{ reason: 'x' }],
     [{ approved: 'yes', reason: 'x' }],
     [{ approved: 1, reason: 'x' }],
     [{ approved: true, reason: 'x'.repeat(2001) }],
@@ -269,6 +318,12 @@ describe('deciding', () => {
     const { send, votes } = await open()
     await expect(send('PUT', `/approvals/${id}`, vote)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
     expect(votes).toEqual([])
+  })
+
+  test.each([[{}], [{ reason: null }], [{ reason: ' ' }]])('%j decides without a comment', async (more) => {
+    const { send, votes } = await open()
+    expect((await send('PUT', `/approvals/${id}`, { approved: true, ...more })).status).toBe(200)
+    expect(votes).toMatchObject([{ approve: true, comment: '' }])
   })
 
   test('decides several, each separately', async () => {
@@ -309,6 +364,41 @@ describe('a registration', () => {
     expect((await send('GET', '/approvals')).body.approvals[0].displayName).toBe('bob')
   })
 
+  test('has the labels of the form that started it, in the language of the approver', async () => {
+    const items = [{ name: 'Tokyo', value: 'tyo' }]
+    const data = { attributes: { uid: ['bob'], office: ['tyo', 'other'], sn: ['Doe'] } }
+    const { send } = await openMain({
+      language: 'de',
+      texts: new Map([['de', new Map(Object.entries({ Office: 'Büro', Tokyo: 'Tokio' }))]]),
+      forms: [
+        { workflow: 'another', fields: [{ name: 'sn', label: 'Wrong', items: [] }] },
+        {
+          workflow: 'join',
+          fields: [
+            { name: 'uid', label: 'Login', items: [] },
+            { name: 'office', label: 'Office', items },
+          ],
+        },
+      ],
+      approvals: {
+        ...noApprovals,
+        get: async () => view({ newAccount: true, workflow: 'join', data }),
+        messagesOf: async () => [],
+      },
+    })
+    expect((await send('GET', `/approvals/${id}`)).body.userObj.attribs).toEqual({
+      uid: { name: 'uid', values: ['bob'], dataType: 'string', label: 'Login', valueLabels: ['bob'] },
+      office: {
+        name: 'office',
+        values: ['tyo', 'other'],
+        dataType: 'string',
+        label: 'Büro',
+        valueLabels: ['Tokio', 'other'],
+      },
+      sn: { name: 'sn', values: ['Doe'], dataType: 'string' },
+    })
+  })
+
   test('reports when the account could not be checked, and checks nothing once it is closed', async () => {
     const failing = await open({
       ...given,
@@ -327,15 +417,15 @@ describe('deputies', () => {
   const period = { id: 'p1', login: 'ann', deputy: 'bob', starts: new Date(0), ends: new Date(1000) }
 
   test('are named, listed and removed', async () => {
-    const told: unknown[] = []
+    const reported: unknown[] = []
     const { send } = await open({
       delegate: async (user, given) => {
-        told.push([user.login, given.deputy, given.starts.toISOString()])
+        reported.push([user.login, given.deputy, given.starts.toISOString()])
         return period
       },
       delegations: async () => [period],
       represents: async () => ['carol'],
-      endDelegation: async (_, which) => void told.push(which),
+      endDelegation: async (_, which) => void reported.push(which),
     })
     const starts = '2030-01-02T00:00:00+01:00'
     const added = await send('POST', '/delegations', { deputy: 'bob', starts, ends: '2030-01-03T00:00:00Z' })
@@ -345,7 +435,7 @@ describe('deputies', () => {
       represents: ['carol'],
     })
     expect((await send('DELETE', '/delegations/p1')).status).toBe(204)
-    expect(told).toEqual([['ann', 'bob', '2030-01-01T23:00:00.000Z'], 'p1'])
+    expect(reported).toEqual([['ann', 'bob', '2030-01-01T23:00:00.000Z'], 'p1'])
   })
 
   test.each([

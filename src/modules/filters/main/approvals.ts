@@ -6,10 +6,15 @@ import type {
   ApprovalSummary,
   BulkResults,
   ChangePreview,
+  DecisionList,
   DelegationList,
   DelegationPeriod,
+  RequestedValues,
+  RequestMessage as WireMessage,
 } from '#contract/main-requests.ts'
-import type { ApprovalItem } from '#domain/approval.ts'
+import { approvalSummary, delegationPeriod, requestMessage } from '#contract/main-requests.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { ApprovalItem, ApprovalPageQuery, RequestMessage } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { asGatewayError } from '#kernel/errors.ts'
@@ -17,6 +22,7 @@ import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
 import { decisionView } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -24,7 +30,6 @@ import { type ApprovalView, approvalUser, type DeputyPeriod } from '#sdk/workflo
 import type { Preview } from '#sdk/workflow/preview.ts'
 import type { MainParts } from './main-parts.ts'
 import { attributeValues } from './profile.ts'
-import { readLimit, readQuery } from './routes.ts'
 import { maxReason, yesOrNo } from './submit.ts'
 
 const maxBodyBytes = 64 * 1024
@@ -32,7 +37,8 @@ const maxAtOnce = 100
 const maxListed = 500
 
 const approvalId = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
-const reason = storableText(maxReason).refine((text) => text.trim() !== '', 'must not be empty')
+/** The comment; approvals that need one refuse a decision without it. */
+const reason = storableText(maxReason).nullish()
 export const voteSchema = z.strictObject({ approved: yesOrNo, reason, version: z.int().min(0).optional() })
 export const bulkSchema = z.strictObject({
   approvals: z
@@ -44,61 +50,78 @@ export const bulkSchema = z.strictObject({
   reason,
 })
 
-export const listApprovals =
-  (parts: MainParts) =>
-  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
-    const query = readQuery(request.query, ['after', 'limit'])
-    const [after] = query.after
-    const { approvals, next } = await parts.host.approvals.list(approvalUser(subject), {
-      limit: readLimit(query.limit, maxListed, maxListed),
-      ...(after === undefined ? {} : { after }),
-    })
-    const known = approvals.filter(({ newAccount }) => newAccount !== true)
-    const names = await parts.people.displayNames(known.map((one) => one.subject))
-    const nameOf = ({ newAccount, subject: login }: ApprovalItem): string =>
-      (newAccount === true ? undefined : names.get(login)) ?? login
-    const list: ApprovalList = {
-      approvals: approvals.map((one) => summaryOf(one, nameOf(one), parts)),
-      ...(next === undefined ? {} : { next }),
-    }
-    return answer(list)
+export async function listApprovals(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  const { approvals, next } = await parts.host.approvals.list(approvalUser(exchange.subject), readPage(exchange))
+  const nameOf = await subjectNames(approvals, parts)
+  const list: ApprovalList = {
+    approvals: approvals.map((one) => summaryOf(one, nameOf(one), parts)),
+    ...(next === undefined ? {} : { next }),
   }
+  return answer(list)
+}
+
+/** What the caller decided, the latest first. */
+export async function listDecisions(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  const { approvals, next } = await parts.host.approvals.decided(approvalUser(exchange.subject), readPage(exchange))
+  const nameOf = await subjectNames(approvals, parts)
+  const list: DecisionList = {
+    decisions: approvals.flatMap((one) =>
+      one.state === 'open'
+        ? []
+        : [{ ...summaryOf(one, nameOf(one), parts), status: one.state, decision: decisionView(one.decision) }],
+    ),
+    ...(next === undefined ? {} : { next }),
+  }
+  return answer(list)
+}
+
+function readPage({ request }: Exchange): ApprovalPageQuery {
+  const query = readQuery(request.query, ['after', 'limit'])
+  const [after] = query.after
+  return { limit: readLimit(query.limit, maxListed, maxListed), ...(after === undefined ? {} : { after }) }
+}
+
+/** A registration is about a user whom the directory does not have. */
+async function subjectNames(approvals: readonly ApprovalItem[], { people }: MainParts) {
+  const known = approvals.filter(({ newAccount }) => newAccount !== true)
+  const names = await people.displayNames(known.map((one) => one.subject))
+  return ({ newAccount, subject: login }: ApprovalItem): string =>
+    (newAccount === true ? undefined : names.get(login)) ?? login
+}
 
 function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts): ApprovalSummary {
   const { run, workflow: name } = item
   const workflow = host.portal.workflows.find((one) => one.name === name)
-  return {
+  return wireForm(approvalSummary, {
+    ...item,
     workflow: run,
     approval: item.id,
-    label: item.label,
     user: item.subject,
     displayName,
-    requestor: item.requestor,
-    ...(item.caller === undefined ? {} : { caller: item.caller }),
     wfStart: idTime(run).getTime(),
     approvalStart: item.opened.getTime(),
     wfName: name,
     wfLabel: workflow?.label ?? name,
     wfDescription: workflow?.description ?? '',
     reason: item.reason ?? '',
-    ...(item.accessEnds === undefined ? {} : { accessEnds: item.accessEnds.toISOString() }),
-  }
+    commentRequired: item.commentRequired === true,
+  })
 }
 
 /** Built member by member, so that approvers see nothing else. */
-export const showApproval =
-  (parts: MainParts) =>
-  async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
-    const found = approvalId.safeParse(id).success
-      ? await parts.host.approvals.get(approvalUser(subject), id)
-      : undefined
-    if (found === undefined) throw notFound(`no approval "${id}" for "${subject.uid}"`, 'There is no such approval.')
-    const [details, changes] = await Promise.all([
-      detailsOf(found, subject, parts),
-      request.query.get('changes') === 'true' ? changesOf(found, subject, parts) : undefined,
-    ])
-    return answer(changes === undefined ? details : { ...details, changes })
-  }
+export async function showApproval(
+  parts: MainParts,
+  { request, subject }: Exchange,
+  id = '',
+): Promise<GatewayResponse> {
+  const found = approvalId.safeParse(id).success ? await parts.host.approvals.get(approvalUser(subject), id) : undefined
+  if (found === undefined) throw notFound(`no approval "${id}" for "${subject.uid}"`, 'There is no such approval.')
+  const [details, changes] = await Promise.all([
+    detailsOf(found, subject, parts),
+    request.query.get('changes') === 'true' ? changesOf(found, subject, parts) : undefined,
+  ])
+  return answer(changes === undefined ? details : { ...details, changes })
+}
 
 /** A registration is shown as it was submitted: a user who has the login in the directory by now is another user. */
 async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts): Promise<ApprovalDetails> {
@@ -114,7 +137,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
       isNew: entry === undefined,
       groups: entry === undefined ? texts(view.data['groups']) : await people.groupsOf(entry.dn),
       requestReason: view.reason ?? '',
-      attribs: entry === undefined ? requested(view) : labelled(entry, parts),
+      attribs: entry === undefined ? requested(view, parts) : labelled(entry, parts),
     },
     ...(isRegistration ? { registration: true as const } : {}),
     ...(existing === undefined ? {} : { existing }),
@@ -125,6 +148,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
     mayDecide: view.mayDecide,
     version: view.version,
     ...(view.decision === undefined ? {} : { decision: decisionView(view.decision) }),
+    messages: (await parts.host.approvals.messagesOf(view.run)).map(messageView),
   }
 }
 
@@ -152,11 +176,21 @@ function labelled({ attributes }: DirectoryEntry, { settings }: MainParts): Reco
 }
 
 /** A new user, by all attributes of the request; secrets were left out when the approval was opened. */
-function requested({ data }: ApprovalView): Record<string, AttributeValues> {
-  const shown: Record<string, AttributeValues> = Object.create(null)
+function requested({ data, workflow }: ApprovalView, { host, translate }: MainParts): Record<string, RequestedValues> {
+  const shown: Record<string, RequestedValues> = Object.create(null)
   const attributes = data['attributes']
-  for (const [name, values] of Object.entries(isJsonObject(attributes) ? attributes : {})) {
-    shown[name] = attributeValues(name, texts(values))
+  const fields = (host.forms ?? []).flatMap((form) => (form.workflow === workflow ? form.fields : []))
+  for (const [name, given] of Object.entries(isJsonObject(attributes) ? attributes : {})) {
+    const values = texts(given)
+    const field = fields.find((one) => one.name === name)
+    const labels = values.map((value) => {
+      const item = field?.items.find((one) => one.value === value)
+      return item === undefined ? value : translate(item.name)
+    })
+    shown[name] = {
+      ...attributeValues(name, values),
+      ...(field === undefined ? {} : { label: translate(field.label), valueLabels: labels }),
+    }
   }
   return shown
 }
@@ -174,40 +208,82 @@ function parametersOf({ data }: ApprovalView, { settings }: MainParts): Record<s
 const texts = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : []
 
-export const decideApproval =
-  ({ host }: MainParts) =>
-  async ({ request, subject }: Exchange, id = ''): Promise<GatewayResponse> => {
-    if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
-    const { approved, reason: comment, version } = await readJsonBody(request, voteSchema, maxBodyBytes)
-    await host.approvals.decide(approvalUser(subject), {
-      approval: id,
-      approve: approved,
-      comment,
-      requestId: request.id,
-      ...(version === undefined ? {} : { version }),
-    })
-    return emptyAnswer(200)
-  }
+export async function decideApproval(
+  { host }: MainParts,
+  { request, subject }: Exchange,
+  id = '',
+): Promise<GatewayResponse> {
+  if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
+  const { approved, reason: given, version } = await readJsonBody(request, voteSchema, maxBodyBytes)
+  await host.approvals.decide(approvalUser(subject), {
+    approval: id,
+    approve: approved,
+    comment: given?.trim() ?? '',
+    requestId: request.id,
+    ...(version === undefined ? {} : { version }),
+  })
+  return emptyAnswer(200)
+}
+
+export const handoverSchema = z.strictObject({
+  to: storableText(256).min(1),
+  reason,
+  version: z.int().min(0).optional(),
+})
+
+/** Passes an approval that the caller may decide to another user. */
+export async function reassignApproval(
+  { host }: MainParts,
+  { request, subject }: Exchange,
+  id = '',
+): Promise<GatewayResponse> {
+  if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
+  const { to, reason: given, version } = await readJsonBody(request, handoverSchema, maxBodyBytes)
+  await host.approvals.reassign(approvalUser(subject), {
+    approval: id,
+    to: to.trim(),
+    comment: given?.trim() ?? '',
+    requestId: request.id,
+    ...(version === undefined ? {} : { version }),
+  })
+  return emptyAnswer(204)
+}
+
+export const messageSchema = z.strictObject({ text: storableText(maxReason).min(1) })
+
+/** Asks the requester of an approval that the caller may decide. */
+export async function askQuestion(
+  { host }: MainParts,
+  { request, subject }: Exchange,
+  id = '',
+): Promise<GatewayResponse> {
+  if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
+  const { text } = await readJsonBody(request, messageSchema, maxBodyBytes)
+  await host.approvals.ask(approvalUser(subject), { approval: id, text, requestId: request.id })
+  return emptyAnswer(204)
+}
+
+export const messageView = ({ by, ...message }: RequestMessage): WireMessage =>
+  wireForm(requestMessage, { ...message, by: by.login })
 
 /** Decides each one separately: one that another user has decided does not stop the others. */
-export const decideApprovals =
-  ({ host }: MainParts) =>
-  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
-    const { approvals, approved, reason: comment } = await readJsonBody(request, bulkSchema, maxBodyBytes)
-    const results: Record<string, BulkResults['results'][string]> = Object.create(null)
-    for (const approval of approvals) {
-      try {
-        const vote = { approval, approve: approved, comment, requestId: request.id }
-        await host.approvals.decide(approvalUser(subject), vote)
-        results[approval] = { status: 200, text: 'success' }
-      } catch (thrown) {
-        const error = asGatewayError(thrown)
-        if (!error.isRefusal) host.log.error('an approval could not be decided', { approval, err: error })
-        results[approval] = { status: error.status, text: error.publicText, code: error.code }
-      }
+export async function decideApprovals({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+  const { approvals, approved, reason: given } = await readJsonBody(request, bulkSchema, maxBodyBytes)
+  const comment = given?.trim() ?? ''
+  const results: Record<string, BulkResults['results'][string]> = Object.create(null)
+  for (const approval of approvals) {
+    try {
+      const vote = { approval, approve: approved, comment, requestId: request.id }
+      await host.approvals.decide(approvalUser(subject), vote)
+      results[approval] = { status: 200, text: 'success' }
+    } catch (thrown) {
+      const error = asGatewayError(thrown)
+      if (!error.isRefusal) host.log.error('an approval could not be decided', { approval, err: error })
+      results[approval] = { status: error.status, text: error.publicText, code: error.code }
     }
-    return answer({ results } satisfies BulkResults)
   }
+  return answer({ results } satisfies BulkResults)
+}
 
 /** A preview of the changes, for users that may decide; undefined if it is not shown. */
 async function changesOf(
@@ -228,32 +304,21 @@ function stepView(step: Preview['steps'][number]): ChangePreview['steps'][number
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
 export const delegationSchema = z.strictObject({ deputy: storableText(256).min(1), starts: time, ends: time })
 
-export const listDelegations =
-  ({ host }: MainParts) =>
-  async ({ subject }: Exchange): Promise<GatewayResponse> => {
-    const user = approvalUser(subject)
-    const [periods, represents] = await Promise.all([host.approvals.delegations(user), host.approvals.represents(user)])
-    return answer({ delegations: periods.map(periodOf), represents } satisfies DelegationList)
-  }
+export async function listDelegations({ host }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+  const user = approvalUser(subject)
+  const [periods, represents] = await Promise.all([host.approvals.delegations(user), host.approvals.represents(user)])
+  return answer({ delegations: periods.map(periodOf), represents } satisfies DelegationList)
+}
 
-export const addDelegation =
-  ({ host }: MainParts) =>
-  async ({ request, subject }: Exchange): Promise<GatewayResponse> => {
-    const period = await readJsonBody(request, delegationSchema, 16 * 1024)
-    return answer(periodOf(await host.approvals.delegate(approvalUser(subject), period)), 201)
-  }
+export async function addDelegation({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+  const period = await readJsonBody(request, delegationSchema, 16 * 1024)
+  return answer(periodOf(await host.approvals.delegate(approvalUser(subject), period)), 201)
+}
 
-export const endDelegation =
-  ({ host }: MainParts) =>
-  async ({ subject }: Exchange, id = ''): Promise<GatewayResponse> => {
-    if (!/^[\w-]{1,64}$/.test(id)) throw notFound(`no delegation "${id}"`)
-    await host.approvals.endDelegation(approvalUser(subject), id)
-    return emptyAnswer(204)
-  }
+export async function endDelegation({ host }: MainParts, { subject }: Exchange, id = ''): Promise<GatewayResponse> {
+  if (!/^[\w-]{1,64}$/.test(id)) throw notFound(`no delegation "${id}"`)
+  await host.approvals.endDelegation(approvalUser(subject), id)
+  return emptyAnswer(204)
+}
 
-const periodOf = ({ id, deputy, starts, ends }: DeputyPeriod): DelegationPeriod => ({
-  id,
-  deputy,
-  starts: starts.toISOString(),
-  ends: ends.toISOString(),
-})
+const periodOf = (period: DeputyPeriod): DelegationPeriod => wireForm(delegationPeriod, period)

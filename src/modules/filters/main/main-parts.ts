@@ -1,13 +1,16 @@
+import type { WorkflowListItem } from '#contract/main.ts'
 import type { UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { spanMillis } from '#kernel/time.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { anothersLoginText, hasOwnLogin } from '#modules/shared/login/own-login.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { PortalOrg, PortalUrl, PortalWorkflow } from '#sdk/filter/portal.ts'
+import type { Translate } from '#sdk/module/configured-texts.ts'
 import type { MainSettings } from './main-settings.ts'
 import type { People } from './people.ts'
 
@@ -17,6 +20,8 @@ export interface MainParts {
   readonly host: FilterHost
   readonly visibility: Visibility
   readonly people: People
+  /** Texts of the configuration, in the caller's language. */
+  readonly translate: Translate
 }
 
 /** The caller's login in the portal; the authenticated name if the caller has no such attribute. */
@@ -54,6 +59,22 @@ export function auditRefusal(
   return parts.host.runs.refuse({ name, caller: subject.uid, subject: login, requestId: request.id, refused })
 }
 
+/** Whether the subject sees the console. */
+export const isAdministrator = ({ visibility, settings }: MainParts, subject: Subject): Promise<boolean> =>
+  visibility.allows(subject, settings.administrators)
+
+/** Whether the subject may also change something there. */
+export const isOperator = async (parts: MainParts, subject: Subject): Promise<boolean> =>
+  (await isAdministrator(parts, subject)) && (await parts.visibility.allows(subject, parts.settings.operators))
+
+/** Throws ACCESS_DENIED unless the administrator may change something. */
+export async function requireOperator(parts: MainParts, { subject }: Pick<Exchange, 'subject'>): Promise<void> {
+  if (await isOperator(parts, subject)) return
+  throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" is an administrator but not an operator of the portal`, {
+    publicText: 'You can view this, but not change it.',
+  })
+}
+
 /** The fields that the subject sees. */
 export function shownAttributes({ attributes, helper }: MainSettings, subject: Subject): readonly FormAttribute[] {
   if (helper === undefined) return attributes
@@ -65,7 +86,7 @@ export function shownAttributes({ attributes, helper }: MainSettings, subject: S
 export const mayEdit = ({ given, helper }: MainSettings, subject: Subject): boolean =>
   given.canEditUser && (helper?.mayEdit(subject) ?? true)
 
-export interface Rights {
+interface Rights {
   readonly delegate: boolean
   readonly preApprove: boolean
 }
@@ -149,4 +170,12 @@ export class Visibility {
     }
     return key
   }
+}
+
+/** How the requester can choose an expiry date, as the portal shows it. */
+export function endOffer({ accessEnds }: PortalWorkflow, now: Date): Pick<WorkflowListItem, 'accessEnds'> {
+  if (accessEnds === undefined) return {}
+  const { required, longest } = accessEnds
+  const millis = longest && spanMillis(now, longest)
+  return { accessEnds: { required, ...(millis === undefined ? {} : { longestSeconds: Math.floor(millis / 1000) }) } }
 }

@@ -7,10 +7,10 @@ import type { Issues } from '#kernel/issues.ts'
 import { isSecretName } from '#kernel/redaction.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { type FormAttribute, formAttributeRows, readFormAttributes } from '#modules/shared/forms/form-attribute.ts'
+import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
 import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
-import type { Parameter } from '#sdk/module/parameter-types.ts'
-import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { choice, flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
@@ -25,10 +25,13 @@ export interface MainSettings {
   readonly approvalAttributes: readonly Labelled[]
   readonly approvalParameters: readonly Labelled[]
   readonly helper: UiHelper | undefined
+  /** Who may see the console. */
   readonly administrators: readonly Rule[]
+  /** Which of them may change something there. */
+  readonly operators: readonly Rule[]
 }
 
-export interface Labelled {
+interface Labelled {
   readonly name: string
   readonly label: string
 }
@@ -63,15 +66,19 @@ export function parseMain(params: Params, issues: Issues, context: ParseContext)
       issues.error(params.pathOf(name), `"${name}": CUSTOM needs "uiHelperClassName", which decides`)
     }
   }
+  if (given.operators.length > 0 && given.administrators.length === 0) {
+    issues.error(params.pathOf('operators'), '"operators" is not used without "administrators"')
+  }
+  const rules = (name: 'administrators' | 'operators'): Rule[] =>
+    given[name].flatMap((rule, i) => readRuleParameter(name, rule, i, params, issues, context) ?? [])
   return {
     given,
     attributes,
     approvalAttributes: labelled(given.approvalAttributeNames, given, params, issues),
     approvalParameters: labelled(given.approvalRequestAttributeNames, given, params, issues),
     helper,
-    administrators: given.administrators.flatMap(
-      (rule, i) => readRuleParameter('administrators', rule, i, params, issues, context) ?? [],
-    ),
+    administrators: rules('administrators'),
+    operators: rules('operators'),
   }
 }
 
@@ -221,16 +228,6 @@ function filterHelper({ allowed, byFilter, delegation, preApproval }: FilterHelp
   }
 }
 
-const colour = (fallback: string, about = 'A color of the portal.'): Parameter<string> =>
-  parsed(
-    'color',
-    (value) => {
-      if (/^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(value)) return value
-      throw new Error(`must be a colour such as #ac1622, not "${value}"`)
-    },
-    { about, fallback },
-  )
-
 /** Of the shared rows, those that a profile has. */
 const profileRows = {
   '<attribute>.displayName': formAttributeRows['<attribute>.displayName'],
@@ -314,19 +311,22 @@ export const parameters = {
     about:
       'Pages that are not shown, by the names that the [guide](../../guides/portal.md#making-it-yours) lists; `gatehouse check` warns of others.',
   }),
-  themePrimaryMain: colour('#AC1622'),
-  themePrimaryDark: colour('#780f17'),
-  themePrimaryLight: colour('#bc444e'),
-  themeSecondaryMain: colour('#16aca0'),
-  themeSecondaryDark: colour('#0f7870'),
-  themeSecondaryLight: colour('#44bcb3'),
-  errorColor: colour('#ff1744', 'The color of errors.'),
+  ...themeParameters(),
   headerTitle: text({ about: "The portal's title.", fallback: 'Gatehouse' }),
   groupsAreJson: flag({ about: 'Whether groups come as one JSON text, to be shown as a table.' }),
   groupFields: list({ about: 'The columns of that table.' }),
   administrators: list({
     about:
-      'Rules for administrators, as `scope;constraint`; one must pass. Administrators see all runs, incidents, statistics and the SCIM journal, and can retry, skip and cancel runs. Without rules there are none.',
+      'Rules for administrators, as `scope;constraint`; one must pass. They see the console and change nothing in it. Without rules there are none.',
+  }),
+  operators: list({
+    about:
+      'Rules for administrators who may also change something in the console, such as retry or cancel a run, as `scope;constraint`; one must pass. Without rules the console is read-only.',
+  }),
+  deactivateWorkflow: text({
+    about:
+      'The workflow that operators start in the console to deactivate a user. Without it, the console does not offer that.',
+    reference: 'workflow',
   }),
   scimJournals: list({
     about: 'The Applications whose journals administrators see and whose calls statistics count; all when absent.',

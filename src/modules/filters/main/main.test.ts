@@ -26,7 +26,7 @@ describe('config', () => {
       roleAttribute: 'roles',
       reasons: ['a'],
       requireReasons: true,
-      themePrimaryMain: '#AC1622',
+      themePrimaryMain: '#3b5bdb',
       attributeNameList: ['uid', 'displayName', 'mail', 'team'],
       attributes: { team: { displayName: 'Team', type: 'list', values: [{ name: 'Red', value: 'red', num: 0 }, {}] } },
     } satisfies { [K in keyof MainConfig]?: unknown })
@@ -61,7 +61,7 @@ describe('addresses', () => {
     }
     await expect(send('POST', '/user', {})).rejects.toMatchObject({
       code: 'METHOD_NOT_ALLOWED',
-      headers: { allow: 'GET, PUT' },
+      headers: { allow: 'GET, HEAD, PUT' },
     })
     await expect(send('DELETE', '/config')).rejects.toMatchObject({ code: 'METHOD_NOT_ALLOWED' })
     expect(await send('HEAD', '/config')).toMatchObject({ status: 200, text: '' })
@@ -256,10 +256,32 @@ describe('administration', () => {
     const { body, headers } = await send('GET', '/admin/incidents', undefined, admin)
     expect(body.runs).toMatchObject([{ id: stuck.id, incident: { message: 'no' } }])
     expect(headers['cache-control']).toBe('no-store')
-    await send('POST', `/admin/runs/${stuck.id}/retry`, { fence: 1 }, admin)
-    expect(runs.interventions).toMatchObject([{ action: 'retry', by: 'root' }])
     expect((await send('GET', '/admin/scim-journal', undefined, admin)).body).toEqual({ entries: [] })
     await expect(send('GET', '/admin/nothing', undefined, admin)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('changes nothing for administrators who are not operators', async () => {
+    const root = someone('root', ['people', 'admins'])
+    const operator = someone('olga', ['people', 'admins', 'operators'])
+    const outsider = someone('otto', ['people', 'operators'])
+    const readOnly = await openMain({ params })
+    const kept = readOnly.runs.add({ state: 'incident' })
+    for (const caller of [root, operator]) {
+      const retry = readOnly.send('POST', `/admin/runs/${kept.id}/retry`, { fence: 1 }, caller)
+      await expect(retry).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    }
+    const { send, runs } = await openMain({ params: { ...params, operators: 'filter;(groups=operators)' } })
+    const stuck = runs.add({ state: 'incident' })
+    const retry = (caller: Subject) => send('POST', `/admin/runs/${stuck.id}/retry`, { fence: 1 }, caller)
+    await expect(retry(root)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    await expect(retry(outsider)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    expect(runs.interventions).toEqual([])
+    await retry(operator)
+    expect(runs.interventions).toMatchObject([{ action: 'retry', by: 'olga' }])
+    const seen = async (caller: Subject) => (await send('GET', '/config', undefined, caller)).body
+    expect(await seen(root)).toMatchObject({ administrator: true, operator: false })
+    expect(await seen(outsider)).toMatchObject({ administrator: false, operator: false })
+    expect(await seen(operator)).toMatchObject({ administrator: true, operator: true })
   })
 })
 
@@ -285,37 +307,25 @@ describe('reports', () => {
   })
 })
 
-test('lists the access of the caller that expires', async () => {
-  const time = new Date('2030-01-02T00:00:00Z')
-  const { send } = await openMain({
-    grants: {
-      ofSubject: async (login) => [
-        {
-          id: 'g',
-          target: 't',
-          subject: login,
-          kind: 'group',
-          name: 'admins',
-          granted: time,
-          expires: time,
-          state: 'active',
-          run: 'r',
-        },
-      ],
-      extend: async () => undefined,
-    },
-  })
-  expect((await send('GET', '/access')).body.access).toEqual([
-    { id: 'g', target: 't', kind: 'group', name: 'admins', granted: time.toISOString(), expires: time.toISOString() },
-  ])
+const noAccess = {
+  ofSubject: async () => [],
+  endedOf: async () => [],
+  groupOrigins: async () => new Map(),
+}
+
+test('only shows access to a caller whose login no other user has', async () => {
+  const { send } = await openMain({ grants: noAccess })
   await expect(send('GET', '/access', undefined, outsider('bob'))).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
-  expect((await send('GET', '/access', undefined, outsider('guest'))).body.access).toHaveLength(1)
+  expect((await send('GET', '/access', undefined, outsider('guest'))).body).toEqual({
+    access: [],
+    groups: [],
+    ended: [],
+  })
 })
 
 test('a portal that identifies users by another attribute rejects callers whose value is the login of another user', async () => {
   const entries = [person('ann', { number: ['7'] }), person('bob', { number: ['8'] })]
-  const grants = { ofSubject: async () => [], extend: async () => undefined }
-  const { send } = await openMain({ params: { uidAttributeName: 'number' }, entries, grants })
+  const { send } = await openMain({ params: { uidAttributeName: 'number' }, entries, grants: noAccess })
   const access = (who: Subject) => send('GET', '/access', undefined, who)
   const as = (who: Subject, number: string): Subject => {
     const attributes = Attributes.from({ groups: ['people'], number: [number] })

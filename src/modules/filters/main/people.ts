@@ -1,6 +1,8 @@
-import type { Directory, DirectoryEntry } from '#identity/directory.ts'
+import { deactivationAttributes } from '#identity/attributes.ts'
+import type { Directory, DirectoryEntry, DirectoryPage } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
+import { entryOf, storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
@@ -9,6 +11,9 @@ const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 const maxGroups = 1_000
 /** Names per search. */
 const chunk = 100
+
+/** Whether the text is the identity of an entry rather than a login or a name. */
+export const isEntryId = (text: string): boolean => entryOf(storedIdentity(text)) !== undefined
 
 type OwnEntry =
   | { readonly kind: 'own'; readonly entry: DirectoryEntry }
@@ -34,6 +39,13 @@ export class People {
     return found.identity === identity ? { kind: 'own', entry: found } : { kind: 'anothers' }
   }
 
+  /** The user with this identity or, if it isn't one, with this login, as `byLogin` finds it. */
+  async byIdOrLogin(id: string): Promise<DirectoryEntry | undefined> {
+    if (!isEntryId(id)) return await this.byLogin(id)
+    const entry = await this.#directory.entry(storedIdentity(id))
+    return entry !== undefined && this.isUser(entry) ? entry : undefined
+  }
+
   /** Throws CONFLICT for a login that several users have. */
   async byLogin(login: string): Promise<DirectoryEntry | undefined> {
     const filter: Filter = { kind: 'equal', attribute: this.#loginAttribute, value: login }
@@ -45,6 +57,29 @@ export class People {
   /** The login as the directory spells it. */
   loginIn({ attributes }: DirectoryEntry, login: string): string {
     return attributes.first(this.#loginAttribute) ?? login
+  }
+
+  isUser({ attributes }: DirectoryEntry): boolean {
+    return attributes.has(this.#loginAttribute)
+  }
+
+  /** The name to show; undefined if the entry has none. */
+  displayNameIn({ attributes }: DirectoryEntry): string | undefined {
+    return attributes.first(this.#nameAttribute)
+  }
+
+  /** Users whose login, display name or mail address starts with the text, in the order of the directory. */
+  async page(text: string, page: { readonly after?: string; readonly limit: number }): Promise<DirectoryPage> {
+    const searched = [this.#loginAttribute, this.#nameAttribute, 'mail']
+    const isUser: Filter = { kind: 'present', attribute: this.#loginAttribute }
+    const starts = searched.map((attribute): Filter => ({ kind: 'substring', attribute, initial: text, any: [] }))
+    return await this.#directory.page({
+      base: everywhere,
+      scope: 'sub',
+      filter: text === '' ? isUser : { kind: 'and', filters: [isUser, { kind: 'or', filters: starts }] },
+      attributes: [...searched, ...deactivationAttributes],
+      ...page,
+    })
   }
 
   /** The names of the groups that the entry is a member of, sorted. */

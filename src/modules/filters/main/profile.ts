@@ -22,10 +22,9 @@ export const changesSchema = z
 type Changes = z.infer<typeof changesSchema>
 
 /** The caller's own entry as the directory has it now; for a user who isn't in the directory, the attributes of the login. */
-export const showProfile =
-  (parts: MainParts) =>
-  async ({ subject }: Exchange): Promise<GatewayResponse> =>
-    answer(await readProfile(parts, subject))
+export async function showProfile(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+  return answer(await readProfile(parts, subject))
+}
 
 async function readProfile({ settings, people }: MainParts, subject: Subject): Promise<UserData> {
   const { uidAttributeName, roleAttribute } = settings.given
@@ -65,41 +64,39 @@ function valuesIn(
 }
 
 /** Changes the permitted fields by the workflow, and shows the profile after it. 202: the run has to wait. */
-export const changeProfile =
-  (parts: MainParts) =>
-  async (exchange: Exchange): Promise<GatewayResponse> => {
-    const { settings, host, people } = parts
-    const { request, subject } = exchange
-    if (!mayEdit(settings, subject)) {
-      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" may not change the profile`, {
-        publicText: 'Profiles cannot be changed here.',
-      })
-    }
-    const changes = await readJsonBody(request, changesSchema, maxBodyBytes)
-    const login = await requireOwnLogin(parts, exchange, settings.given.workflowName)
-    const found = await people.ownEntry(subject)
-    const entry = found.kind === 'own' ? found.entry : undefined
-    const valuesOf = valuesIn(settings, subject, entry)
-    const current = (name: string): string => valuesOf(name)[0] ?? ''
-    const fields = shownAttributes(settings, subject).map((field) => locked(field, settings.given.uidAttributeName))
-    const { errors, changed } = checkChanges(fields, changes, current)
-    // OpenUnison's status for an invalid form.
-    if (errors.length > 0) return answer({ errors }, 500)
-    if (changed.size === 0) return answer(await readProfile(parts, subject))
-    const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
-    attributes.set(settings.given.uidAttributeName, [login])
-    const { status } = await host.workflows.run({
-      name: settings.given.workflowName,
-      requestor: subject.uid,
-      who: { requestor: subject.identity, subject: subject.identity },
-      user: { userID: login, attributes, groups: [] },
-      keepGroups: true,
-      cleared: [...changed].flatMap(([name, value]) => (value === '' ? [name] : [])),
-      requestId: request.id,
-      params: {},
+export async function changeProfile(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  const { settings, host, people } = parts
+  const { request, subject } = exchange
+  if (!mayEdit(settings, subject)) {
+    throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" may not change the profile`, {
+      publicText: 'Profiles cannot be changed here.',
     })
-    return answer(await readProfile(parts, subject), status === 'completed' ? 200 : 202)
   }
+  const changes = await readJsonBody(request, changesSchema, maxBodyBytes)
+  const login = await requireOwnLogin(parts, exchange, settings.given.workflowName)
+  const found = await people.ownEntry(subject)
+  const entry = found.kind === 'own' ? found.entry : undefined
+  const valuesOf = valuesIn(settings, subject, entry)
+  const current = (name: string): string => valuesOf(name)[0] ?? ''
+  const fields = shownAttributes(settings, subject).map((field) => locked(field, settings.given.uidAttributeName))
+  const { errors, changed } = checkChanges(fields, changes, current)
+  // OpenUnison's status for an invalid form.
+  if (errors.length > 0) return answer({ errors }, 500)
+  if (changed.size === 0) return answer(await readProfile(parts, subject))
+  const attributes = wholeProfile(settings.attributes, changed, entry?.attributes ?? subject.attributes)
+  attributes.set(settings.given.uidAttributeName, [login])
+  const { status } = await host.workflows.run({
+    name: settings.given.workflowName,
+    requestor: subject.uid,
+    who: { requestor: subject.identity, subject: subject.identity },
+    user: { userID: login, attributes, groups: [] },
+    keepGroups: true,
+    cleared: [...changed].flatMap(([name, value]) => (value === '' ? [name] : [])),
+    requestId: request.id,
+    params: {},
+  })
+  return answer(await readProfile(parts, subject), status === 'completed' ? 200 : 202)
+}
 
 /** A workflow that writes attributes by name removes those it does not get, so it gets all, with the changes. */
 function wholeProfile(

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { RunState } from '#domain/run.ts'
 import { issuerIdentity } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import { ann, openMain, someone } from '#testing/main-fixture.ts'
@@ -7,6 +8,7 @@ import { byLogin, someApproval } from '#testing/some-approval.ts'
 
 const approvals = {
   ...noApprovals,
+  messagesOf: async () => [],
   ofRun: async () => [
     someApproval({
       id: 'a1',
@@ -68,6 +70,24 @@ describe('my requests', () => {
     }
     expect((await send('GET', '/requests')).body.requests[0]).toMatchObject({ requestor: 'ann', caller: 'svc' })
     await expect(send('GET', `/requests/${id}`, undefined, someone('bob'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('that are queued say why: a failed attempt, or another request about the same user', async () => {
+    const { send, runs } = await open()
+    const shown = async (id: string) => (await send('GET', `/requests/${id}`)).body
+    const due = new Date('2030-01-02T00:05:00Z')
+    const retried = runs.add({ requestor: 'ann', subject: 'dora', attempt: 2, due })
+    expect(await shown(retried.id)).toMatchObject({ retry: { attempt: 3, at: due.toISOString() } })
+    expect(await shown(retried.id)).not.toHaveProperty('behind')
+    const queued = runs.add({ requestor: 'ann', subject: 'dora' })
+    expect(await shown(queued.id)).toMatchObject({ behind: { id: retried.id, label: 'w' } })
+    expect(await shown(queued.id)).not.toHaveProperty('retry')
+    runs.add({ requestor: 'hr', subject: 'eve', name: 'leave', state: 'running' })
+    const hidden = runs.add({ requestor: 'ann', subject: 'eve' })
+    expect((await shown(hidden.id)).behind).toEqual({})
+    const denied = runs.add({ requestor: 'ann', subject: 'dora', state: 'denied' })
+    expect(await shown(denied.id)).not.toHaveProperty('behind')
+    expect((await send('GET', '/requests?state=denied')).body.requests).toMatchObject([{ id: denied.id }])
   })
 
   test('show the requested expiry date', async () => {
@@ -150,5 +170,45 @@ describe('cancelling', () => {
     await expect(send('POST', `/requests/${mine.id}/cancel`, '{}', ann, 'text/plain')).rejects.toMatchObject({
       code: 'UNSUPPORTED_MEDIA_TYPE',
     })
+  })
+})
+
+describe('the question of an approver', () => {
+  const question = { id: 'm', kind: 'question', by: byLogin('boss'), at: new Date(2000), text: 'Which?' } as const
+
+  async function asked(state: RunState = 'waiting') {
+    const answers: unknown[] = []
+    const opened = await openMain({
+      approvals: {
+        ...approvals,
+        messagesOf: async () => [question],
+        answer: async (user, answer) => void answers.push([user.login, answer]),
+      },
+    })
+    const mine = opened.runs.add({ name: 'join', requestor: 'ann', subject: 'bob', state })
+    const aboutMe = opened.runs.add({ name: 'join', requestor: 'boss', subject: 'ann', state })
+    return { ...opened, answers, mine, aboutMe }
+  }
+
+  test('is in the request, and the requester answers it', async () => {
+    const { send, answers, mine } = await asked()
+    expect((await send('GET', `/requests/${mine.id}`)).body).toMatchObject({
+      mayAnswer: true,
+      messages: [{ kind: 'question', by: 'boss', text: 'Which?', at: question.at.toISOString() }],
+    })
+    expect((await send('POST', `/requests/${mine.id}/answers`, { text: 'The first' })).status).toBe(204)
+    expect(answers).toMatchObject([['ann', { run: mine.id, text: 'The first' }]])
+  })
+
+  test('is not answered by others, nor after the request has ended', async () => {
+    const { send, answers, aboutMe } = await asked()
+    expect((await send('GET', `/requests/${aboutMe.id}`)).body.mayAnswer).toBe(false)
+    const path = `/requests/${aboutMe.id}/answers`
+    await expect(send('POST', path, { text: 'x' })).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+    await expect(send('POST', path, { text: 'x' }, someone('eve'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(send('POST', path, { text: '' })).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    const { send: later, mine } = await asked('denied')
+    expect((await later('GET', `/requests/${mine.id}`)).body.mayAnswer).toBe(false)
+    expect(answers).toEqual([])
   })
 })

@@ -5,7 +5,17 @@ import { openMain, someone } from '#testing/main-fixture.ts'
 
 const now = Date.UTC(2030, 5, 15, 12, 30)
 const admin = someone('root', ['people', 'admins'])
-const runs = { ready: 0, running: 0, waiting: 0, incident: 0, completed: 3, failed: 0, cancelled: 0 }
+const runs = {
+  ready: 0,
+  running: 0,
+  waiting: 0,
+  incident: 0,
+  completed: 3,
+  denied: 0,
+  expired: 0,
+  failed: 0,
+  cancelled: 0,
+}
 const counted: Statistics = {
   parts: [
     {

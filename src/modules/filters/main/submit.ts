@@ -14,9 +14,10 @@ import { anothersLoginText, isLoginName } from '#modules/shared/login/own-login.
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
-import { accessEndKey, chooseAccessEnd } from '#sdk/workflow/access-end.ts'
+import { originalText } from '#sdk/module/configured-texts.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
+import { chooseExpiry, expiryKey } from '#sdk/workflow/expiry-offer.ts'
 import type { CallKey } from '#sdk/workflow/runs.ts'
 import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
@@ -27,15 +28,13 @@ const waitMillis = 10_000
 const atOnce = 4
 
 /** Each line is its own request; the failure of one does not affect the others. */
-export const submitCart =
-  (parts: MainParts) =>
-  async (exchange: Exchange): Promise<GatewayResponse> => {
-    const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes, cartBounds)
-    const outcomes: Record<string, SubmitOutcome> = Object.create(null)
-    for (const line of lines) outcomes[line.uuid] = await submitLine(line, exchange, parts)
-    // Clients of OpenUnison treat any text but `success`, and any other member, as a failure.
-    return answer(exchange.request.query.get('outcomes') === 'true' ? outcomes : resultsOf(outcomes))
-  }
+export async function submitCart(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  const lines = await readJsonBody(exchange.request, cartSchema, maxCartBytes, cartBounds)
+  const outcomes: Record<string, SubmitOutcome> = Object.create(null)
+  for (const line of lines) outcomes[line.uuid] = await submitLine(line, exchange, parts)
+  // Clients of OpenUnison treat any text but `success`, and any other member, as a failure.
+  return answer(exchange.request.query.get('outcomes') === 'true' ? outcomes : resultsOf(outcomes))
+}
 
 function resultsOf(outcomes: SubmitOutcomes): SubmitResults {
   const results: Record<string, string> = Object.create(null)
@@ -115,7 +114,7 @@ async function startFor(one: RequestSubject, line: ReadyLine, exchange: Exchange
 
 /** The expiry date that the requester chose overrides a parameter of the same name. */
 const withEnd = ({ parameters, ends }: ReadyLine): WorkflowCall['params'] =>
-  ends === undefined ? parameters : { ...parameters, [accessEndKey]: ends.toISOString() }
+  ends === undefined ? parameters : { ...parameters, [expiryKey]: ends.toISOString() }
 
 function callKey(
   { login, identity }: RequestSubject,
@@ -245,16 +244,19 @@ async function findWorkflow(name: string, subject: Subject, { host, visibility }
   return listed
 }
 
-function readReason(given: string, { settings }: MainParts): string {
+/** One of a list may be sent in any language; it is stored as configured. */
+function readReason(given: string, { settings, host }: MainParts): string {
   const { requireReason, reasonIsList, reasons } = settings.given
   const reason = given.trim()
   if (reason === '' && requireReason) throw new Refused('Reason is required')
-  if (reason !== '' && reasonIsList && !reasons.includes(reason)) throw new Refused('Reason is not in the list')
-  return reason
+  if (reason === '' || !reasonIsList) return reason
+  const listed = originalText(reason, reasons, host.texts)
+  if (listed === undefined) throw new Refused('Reason is not in the list')
+  return listed
 }
 
 function readEnd(text: string, { accessEnds }: PortalWorkflow, { host }: MainParts): Date | undefined {
-  const chosen = chooseAccessEnd(text, accessEnds, host.clock())
+  const chosen = chooseExpiry(text, accessEnds, host.clock())
   if ('refusal' in chosen) throw new Refused(chosen.refusal)
   return chosen.ends
 }

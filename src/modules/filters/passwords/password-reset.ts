@@ -5,13 +5,16 @@ import { networkOf } from '#kernel/address.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
+import { answerRoute, type Routes } from '#modules/shared/http/routes.ts'
 import { mailText, passwordWriter } from '#modules/shared/passwords/password-parameters.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import { html, type Markup, page, type Theme } from '#sdk/filter/page.ts'
+import { failureText, html, type Markup, page } from '#sdk/filter/page.ts'
+import type { Theme } from '#sdk/filter/page-look.ts'
+import { durationText, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import type { ResetSettings } from './reset-settings.ts'
@@ -33,8 +36,6 @@ const setSchema = z.strictObject({
   newPassword: z.string().min(1).max(maxPassword),
 })
 
-type Handler = (exchange: Exchange) => Promise<GatewayResponse>
-
 export function createPasswordReset(settings: ResetSettings, host: FilterHost): Filter {
   const { passwordMinChars: minChars, passwordMaxChars: maxChars, ...given } = settings.given
   const acceptUnchecked = given.breachListFailure === 'accept'
@@ -53,7 +54,6 @@ class PasswordReset implements Filter {
   readonly #requests: RateLimit
   readonly #uses: RateLimit
   readonly #script = readFileSync(new URL('./set-page.js', import.meta.url), 'utf8')
-  readonly #routes: Readonly<Record<string, Readonly<Record<string, Handler>>>>
 
   constructor(settings: ResetSettings, host: FilterHost, rules: PasswordRules, pages: ResetPages) {
     this.#settings = settings
@@ -65,32 +65,26 @@ class PasswordReset implements Filter {
     this.#writer = passwordWriter(settings.given, check, true)
     this.#requests = new RateLimit(rememberedAddresses, host.clock)
     this.#uses = new RateLimit(rememberedAddresses, host.clock)
-    this.#routes = {
-      '': { GET: async ({ mount }) => pages.request(mount), POST: (exchange) => this.#request(exchange) },
-      '/set': { GET: async ({ mount }) => pages.set(mount), POST: (exchange) => this.#set(exchange) },
-      '/set.js': { GET: async () => this.#scriptAnswer() },
-    }
   }
 
-  async handle(exchange: Exchange): Promise<GatewayResponse> {
-    const { method } = exchange.request
-    const path = exchange.pathInfo.replace(/\/$/, '')
-    const methods = Object.hasOwn(this.#routes, path) ? this.#routes[path] : undefined
-    if (methods === undefined) throw new GatewayError('NOT_FOUND', `nothing at "${exchange.pathInfo}"`)
-    const wanted = method === 'HEAD' ? 'GET' : method
-    const handler = Object.hasOwn(methods, wanted) ? methods[wanted] : undefined
-    if (handler === undefined) {
-      throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: Object.keys(methods).join(', ') } })
-    }
-    const { body, ...head } = await handler(exchange)
-    return method === 'HEAD' || body === undefined ? head : { ...head, body }
+  static readonly #routes: Routes<PasswordReset> = {
+    'GET ': async (reset, exchange) => reset.#pages.request(exchange),
+    'POST ': (reset, exchange) => reset.#request(exchange),
+    'GET /set': async (reset, exchange) => reset.#pages.set(exchange),
+    'POST /set': (reset, exchange) => reset.#set(exchange),
+    'GET /set.js': async (reset) => reset.#scriptAnswer(),
+  }
+
+  handle(exchange: Exchange): Promise<GatewayResponse> {
+    return answerRoute(PasswordReset.#routes, this, exchange, exchange.pathInfo.replace(/\/$/, ''))
   }
 
   close(): void {
     this.#rules.close()
   }
 
-  async #request({ request, mount }: Exchange): Promise<GatewayResponse> {
+  async #request(exchange: Exchange): Promise<GatewayResponse> {
+    const { request } = exchange
     const started = performance.now()
     if (!isForm(request)) {
       const { user } = await readJsonBody(request, requestSchema, maxBody)
@@ -100,10 +94,10 @@ class PasswordReset implements Filter {
     return await this.#asPage(request, async () => {
       const user = (await readForm(request, maxBody)).get('user') ?? ''
       if (user.trim() === '' || user.length > maxUser) {
-        return this.#pages.request(mount, 422, 'Enter your user name or mail address.')
+        return this.#pages.request(exchange, 422, textsFor(request)('reset.noUser'))
       }
       await this.#send(user, request, started)
-      return this.#pages.sent(mount)
+      return this.#pages.sent(exchange)
     })
   }
 
@@ -134,7 +128,9 @@ class PasswordReset implements Filter {
     await wait(answerEveryMillis - ((performance.now() - started) % answerEveryMillis))
   }
 
-  async #set({ request, mount }: Exchange): Promise<GatewayResponse> {
+  async #set(exchange: Exchange): Promise<GatewayResponse> {
+    const { request } = exchange
+    const t = textsFor(request)
     if (!isForm(request)) {
       const { token, newPassword } = await readJsonBody(request, setSchema, maxBody)
       const outcome = await this.#reset(token, newPassword, request)
@@ -144,14 +140,14 @@ class PasswordReset implements Filter {
     return await this.#asPage(request, async () => {
       const form = await readForm(request, maxBody)
       const [token, password] = [(form.get('token') ?? '').trim(), form.get('password') ?? '']
-      if (token === '' || token.length > maxToken) return this.#pages.over(mount)
-      const again = (problem: string) => this.#pages.set(mount, { status: 422, problem, token })
-      if (password === '' || password.length > maxPassword) return again('Enter a new password.')
-      if (password !== form.get('repeated')) return again('The two passwords are different.')
+      if (token === '' || token.length > maxToken) return this.#pages.over(exchange)
+      const again = (problem: string) => this.#pages.set(exchange, { status: 422, problem, token })
+      if (password === '' || password.length > maxPassword) return again(t('reset.noPassword'))
+      if (password !== form.get('repeated')) return again(t('reset.different'))
       try {
         const outcome = await this.#reset(token, password, request)
-        if (outcome === 'in use') throw inUse()
-        return outcome === 'changed' ? this.#pages.changed() : this.#pages.over(mount)
+        if (outcome === 'in use') throw inUse(t('reset.inUse'))
+        return outcome === 'changed' ? this.#pages.changed(exchange) : this.#pages.over(exchange)
       } catch (error) {
         if (!(error instanceof GatewayError) || error.code !== 'WEAK_PASSWORD') throw error
         return again(error.publicText)
@@ -168,14 +164,15 @@ class PasswordReset implements Filter {
   /** Shows failures as pages, too. */
   async #asPage(request: GatewayRequest, answer: () => Promise<GatewayResponse>): Promise<GatewayResponse> {
     if (!isOwnPage(request)) {
-      return this.#pages.notice(403, 'Not allowed', 'Open the page of this site, and use the form on it.')
+      return this.#pages.notice(request, 403, 'foreign.title', textsFor(request)('reset.foreign'))
     }
     try {
       return await answer()
     } catch (thrown) {
       const error = asGatewayError(thrown)
       if (!error.isRefusal) this.#host.log.error('a password reset failed', { err: error, requestId: request.id })
-      const made = this.#pages.notice(error.status, 'This didn’t work', `${error.publicText} (${request.id})`)
+      const text = `${failureText(error, request)} (${request.id})`
+      const made = this.#pages.notice(request, error.status, 'reset.failed', text)
       if (error.retryAfter === undefined) return made
       return { ...made, headers: { ...made.headers, 'retry-after': String(error.retryAfter) } }
     }
@@ -209,24 +206,26 @@ const over = (): GatewayError =>
     publicText: 'The link was used already or has expired. Request a new one.',
   })
 
-const inUse = (): GatewayError =>
+const inUse = (publicText = textsFor()('reset.inUse')): GatewayError =>
   new GatewayError('CONFLICT', 'a reset link is being used', {
-    publicText: 'The link is being used right now. Try again in two minutes.',
+    publicText,
     retryAfter: 120,
   })
 
 interface PageSettings {
-  readonly title: string
-  readonly userLabel: string
+  readonly title: string | undefined
+  readonly userLabel: string | undefined
   readonly homeURL: string
   readonly linkMinutes: number
   readonly minChars: number
   readonly maxChars: number
-  readonly theme: Theme
+  readonly theme: Theme | undefined
 }
 
 const alert = (problem: string | undefined): Markup | '' =>
   problem === undefined ? '' : html`<p id="problem" role="alert">${problem}</p>`
+
+type PageCall = Pick<Exchange, 'request' | 'mount'>
 
 /** The pages of a password reset. They work without scripts, with the keyboard alone, and with password managers. */
 class ResetPages {
@@ -236,89 +235,105 @@ class ResetPages {
     this.#settings = settings
   }
 
-  request(mount: string, status = 200, problem?: string): GatewayResponse {
-    const { title, userLabel, homeURL, linkMinutes } = this.#settings
+  request({ request, mount }: PageCall, status = 200, problem?: string): GatewayResponse {
+    const t = textsFor(request)
+    const { title = t('login.forgot'), userLabel = t('reset.user'), homeURL } = this.#settings
     const described = problem === undefined ? '' : html` aria-invalid="true" aria-describedby="problem"`
     return this.#page(
+      request,
       status,
       title,
       html`${alert(problem)}
-<p>We send a link to the mail address of your account. It works for ${minutes(linkMinutes)}.</p>
+<p>${t('reset.text', { time: this.#time(request) })}</p>
 <form method="post" action="${mount || '/'}">
 <label for="user">${userLabel}</label>
 <input id="user" name="user" type="text" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="256" required autofocus${described}>
-<button type="submit">Send link</button>
+<button type="submit">${t('reset.send')}</button>
 </form>
-<p><a href="${homeURL}">Back to sign-in</a></p>`,
+<p><a href="${homeURL}">${t('reset.back')}</a></p>`,
     )
   }
 
   /** The same for every name, whether or not the user exists. */
-  sent(mount: string): GatewayResponse {
-    const { homeURL, linkMinutes } = this.#settings
+  sent({ request, mount }: PageCall): GatewayResponse {
+    const t = textsFor(request)
     return this.#page(
+      request,
       202,
-      'Check your inbox',
-      html`<p>If your account has a mail address, a link is on its way to it. The link works once, for ${minutes(linkMinutes)}.</p>
-<p>No mail? Look in your spam folder, or <a href="${mount || '/'}">request another link</a>.</p>
-<p><a href="${homeURL}">Back to sign-in</a></p>`,
+      t('reset.sentTitle'),
+      html`<p>${t('reset.sent', { time: this.#time(request) })}</p>
+<p>${t('reset.noMail')} <a href="${mount || '/'}">${t('reset.another')}</a></p>
+<p><a href="${this.#settings.homeURL}">${t('reset.back')}</a></p>`,
     )
   }
 
   /** `token` is filled in again after a password that was not accepted. */
-  set(mount: string, state: { readonly status?: number; readonly problem?: string; readonly token?: string } = {}) {
+  set(
+    { request, mount }: PageCall,
+    state: { readonly status?: number; readonly problem?: string; readonly token?: string } = {},
+  ) {
+    const t = textsFor(request)
     const { minChars, maxChars } = this.#settings
     const { status = 200, problem, token = '' } = state
     const described = problem === undefined ? 'rules' : 'problem rules'
     const invalid = problem === undefined ? '' : html` aria-invalid="true"`
     return this.#page(
+      request,
       status,
-      'Set a new password',
+      t('reset.setTitle'),
       html`${alert(problem)}
 <form method="post" action="${mount}/set">
 <div data-token${token === '' ? '' : html` hidden`}>
-<label for="token">Code from the mail</label>
+<label for="token">${t('reset.code')}</label>
 <input id="token" name="token" type="text" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="200" required value="${token}">
 </div>
-<label for="password">New password</label>
-<p id="rules">At least ${String(minChars)} characters.</p>
+<label for="password">${t('reset.newPassword')}</label>
+<p id="rules">${t('reset.rules', { count: String(minChars) })}</p>
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="${String(minChars)}" maxlength="${String(maxChars)}" required aria-describedby="${described}"${invalid}>
-<label for="repeated">Repeat the new password</label>
+<label for="repeated">${t('reset.repeated')}</label>
 <input id="repeated" name="repeated" type="password" autocomplete="new-password" minlength="${String(minChars)}" maxlength="${String(maxChars)}" required${invalid}>
-<button type="submit">Set password</button>
+<button type="submit">${t('reset.set')}</button>
 </form>`,
       `${mount}/set.js`,
     )
   }
 
-  changed(): GatewayResponse {
+  changed({ request }: PageCall): GatewayResponse {
+    const t = textsFor(request)
     return this.#page(
+      request,
       200,
-      'Password changed',
-      html`<p>Your new password is set, and you are signed out everywhere.</p>
-<p><a href="${this.#settings.homeURL}">Sign in</a></p>`,
+      t('reset.changedTitle'),
+      html`<p>${t('reset.changed')}</p>
+<p><a href="${this.#settings.homeURL}">${t('login.title')}</a></p>`,
     )
   }
 
-  over(mount: string): GatewayResponse {
+  over({ request, mount }: PageCall): GatewayResponse {
+    const t = textsFor(request)
     return this.#page(
+      request,
       410,
-      'This link no longer works',
-      html`<p>It was used already, has expired, or a newer link was sent. Your password wasn’t changed.</p>
-<p><a href="${mount || '/'}">Request a new link</a></p>`,
+      t('reset.overTitle'),
+      html`<p>${t('reset.over')}</p>
+<p><a href="${mount || '/'}">${t('reset.again')}</a></p>`,
     )
   }
 
-  notice(status: number, title: string, text: string): GatewayResponse {
-    return this.#page(status, title, html`<p>${text}</p>`)
+  notice(request: GatewayRequest, status: number, title: TextKey, text: string): GatewayResponse {
+    return this.#page(request, status, textsFor(request)(title), html`<p>${text}</p>`)
+  }
+
+  /** How long a link works. */
+  #time(request: GatewayRequest): string {
+    return durationText(this.#settings.linkMinutes * 60, request)
   }
 
   /** Browsers send the address of these pages in no Referer header, not even to this site. */
-  #page(status: number, title: string, content: Markup, script?: string): GatewayResponse {
+  #page(request: GatewayRequest, status: number, title: string, content: Markup, script?: string): GatewayResponse {
     const { theme } = this.#settings
-    const made = page(status, title, content, { theme, narrow: true, ...(script === undefined ? {} : { script }) })
+    const options = { request, theme, narrow: true, ...(script === undefined ? {} : { script }) }
+    const made = page(status, title, content, options)
     return { ...made, headers: { ...made.headers, 'referrer-policy': 'no-referrer' } }
   }
 }
-
-const minutes = (count: number): string => (count === 1 ? 'a minute' : `${count} minutes`)

@@ -2,14 +2,14 @@ import { Dn } from '#identity/dn.ts'
 import { type FilterTemplate, parseFilterTemplate } from '#identity/filter/filter-template.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
+import { pageTheme, pageThemeParameters } from '#modules/shared/forms/page-theme.ts'
 import {
   checkPasswordParameters,
   passwordParameters,
   readWebAddress,
 } from '#modules/shared/passwords/password-parameters.ts'
-import { defaultTheme, parseColour, type Theme } from '#sdk/filter/page.ts'
 import { parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
@@ -52,32 +52,25 @@ export const parameters = {
     min: 0,
     max: 1_000_000,
   }),
-  title: text({ about: 'The heading of the page where a link is requested.', fallback: 'Forgot your password?' }),
-  userLabel: text({ about: 'The label of the login field.', fallback: 'User name or mail address' }),
+  title: text({
+    about:
+      'The heading of the page where a link is requested; “Forgot your password?”, in the language of the user, when absent.',
+  }),
+  userLabel: text({
+    about: 'The label of the login field; “User name or mail address”, in the language of the user, when absent.',
+  }),
   homeURL: text({ about: 'The path of this host where users sign in afterwards.', fallback: '/' }),
   linkSubject: text({ about: 'The subject of the mail with the link.', fallback: 'Set a new password' }),
   linkText: parsed('mail template', compileText, {
     about: `The text of that mail, with \`$link$\`, \`$code$\` and \`$minutes$\`; the code is for browsers without scripts. By default: "${linkText.split('\n', 1)[0]}" and the link.`,
   }),
-  themePrimaryMain: parsed('color', parseColour, {
-    about: 'The color of the pages, as `#rrggbb`.',
-    fallback: defaultTheme.main,
-  }),
-  themePrimaryDark: parsed('color', parseColour, { about: 'Its darker shade.', fallback: defaultTheme.dark }),
+  ...pageThemeParameters,
   ...passwordParameters,
 } satisfies ParameterTable
 
-type Given = ParsedParameters<typeof parameters>
+export type ResetSettings = ReturnType<typeof parseReset>
 
-export interface ResetSettings {
-  readonly given: Given
-  readonly publicURL: string
-  readonly lookup: FilterTemplate
-  readonly linkText: Template
-  readonly theme: Theme
-}
-
-export function parseReset(params: Params, issues: Issues, context: ParseContext): ResetSettings {
+export function parseReset(params: Params, issues: Issues, context: ParseContext) {
   const given = readParameters(parameters, params, issues, context)
   if (!/^\/(?![/\\])/.test(given.homeURL)) {
     issues.error(params.pathOf('homeURL'), '"homeURL": must be a path of this host')
@@ -88,7 +81,7 @@ export function parseReset(params: Params, issues: Issues, context: ParseContext
     publicURL: (given.publicURL ?? '').replace(/\/$/, ''),
     lookup: given.lookup ?? parseLookup('(|(uid=${user})(mail=${user}))'),
     linkText: given.linkText ?? compileText(linkText),
-    theme: { main: given.themePrimaryMain, dark: given.themePrimaryDark },
+    theme: pageTheme(given),
   }
 }
 

@@ -142,6 +142,39 @@ describe('parameters', () => {
   })
 })
 
+describe('the logo', () => {
+  const svg = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+  const uri = `data:image/svg+xml;base64,${Buffer.from(svg).toString('base64')}`
+
+  test.each([
+    ['a file', 'logo.svg'],
+    ['a data URI', `data:image/svg+xml,${encodeURIComponent(svg)}`],
+  ])('from %s is part of the settings, and of the look of other pages', async (_, logo) => {
+    const context = { ...fakeParseContext('/conf'), readFile: () => Buffer.from(svg).toString('base64') }
+    const prepared = portal.prepare(fakeParams({ ...params, logo }), noIssues(), context)
+    const filter = await prepared.create(fakeModuleHost({}))
+    const request = fakeRequest({ url: 'http://localhost/portal' })
+    const exchange = { request, application: 'portal', mount: '/portal', pathInfo: '', subject: subject('uid=ada,o=T') }
+    const answer = await filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+    expect(settingsOf(answer).logo).toBe(uri)
+    expect(prepared.look).toEqual({ logo: uri })
+  })
+
+  test.each([
+    ['data:text/html,<b>', 'is not a PNG'],
+    ['https://example.com/logo.svg', 'no such file'],
+    ['page.html', 'is not a PNG'],
+  ])('%s is refused', (logo, message) => {
+    const readFile = (file: string): string => {
+      if (file !== '/conf/page.html') throw new Error('no such file')
+      return Buffer.from('<html></html>').toString('base64')
+    }
+    const issues = new Issues()
+    portal.prepare(fakeParams({ ...params, logo }), issues, { ...fakeParseContext('/conf'), readFile })
+    expect(issues.list.map(({ message: text }) => text)).toEqual([expect.stringContaining(message)])
+  })
+})
+
 describe('the build', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-portal-'))
   afterAll(() => rmSync(folder, { recursive: true }))

@@ -6,6 +6,9 @@ import { gunzip } from 'node:zlib'
 import type { PortalSettings } from '#contract/portal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { escapeHtml } from '#kernel/html.ts'
+import { logoParameter, readLogo } from '#modules/shared/forms/logo-parameter.ts'
+import { readPageUrl } from '#modules/shared/http/page-url.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { htmlErrors } from '#sdk/filter/page.ts'
@@ -87,10 +90,15 @@ const parameters = {
   account: parsed('path', readPath, {
     about: 'Path of [filters.Account](filters.Account.md). Without it, the portal does not show that page.',
   }),
+  url: parsed('web address', readPageUrl, {
+    about:
+      'The address of the portal as users reach it, such as `https://gateway.example.com/portal`. Mails and channels link to its pages; without it, they have no such links.',
+  }),
   captcha: choice(captchas, {
     about: 'The provider whose scripts pages may load, if filters.Register uses its human check.',
     fallback: 'none',
   }),
+  logo: logoParameter,
   title: text({ about: 'What the browser shows until `headerTitle` of filters.Main is known.', fallback: 'Gatehouse' }),
 }
 
@@ -115,10 +123,12 @@ export default defineFilter({
     if (given.main === undefined && given.register === undefined) {
       issues.error(params.pathOf('main'), 'parameter "main" is required, or "register" for the registration form alone')
     }
-    return given
+    return { ...given, logo: readLogo(given.logo, params, issues, context) }
   },
+  portalUrl: ({ main, url }) => (main === undefined ? undefined : url?.replace(/\/+$/, '')),
   summarize: ({ main, register = '' }) => [{ label: 'API', value: main ?? register }],
-  create: async ({ main, sessionCheck, register, token, account, captcha, title }) => {
+  look: ({ logo }) => (logo === undefined ? {} : { logo }),
+  create: async ({ main, sessionCheck, register, token, account, captcha, title, logo }) => {
     const portal = await readBuiltPortal()
     const apis = {
       ...(main === undefined ? {} : { main }),
@@ -133,16 +143,14 @@ export default defineFilter({
         const asset = assetOf(portal, request, pathInfo)
         if (asset !== undefined) return asset
         requireNavigation(request, pathInfo)
-        return portalPage(portal.page, { base: mount, title, apis }, captcha)
+        return portalPage(portal.page, { base: mount, title, ...(logo === undefined ? {} : { logo }), apis }, captcha)
       },
     }
   },
 })
 
 function requireReading({ method }: GatewayRequest): void {
-  if (method !== 'GET' && method !== 'HEAD') {
-    throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: 'GET, HEAD' } })
-  }
+  allowMethods(method, 'GET', 'HEAD')
 }
 
 /** A browser on its way to a page, as opposed to a script or an image that is missing. */

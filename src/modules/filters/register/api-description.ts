@@ -1,11 +1,10 @@
-import { registerApiVersion } from '#contract/register.ts'
-import { formAttributeView, listItem } from '#contract/schemas/main.ts'
-import * as schemas from '#contract/schemas/register.ts'
+import { registerApiVersion } from '#contract/constants.ts'
+import { formAttributeView, listItem } from '#contract/main.ts'
+import * as schemas from '#contract/register.ts'
 import { type ApiAnswer, DescribedApi } from '#modules/shared/http/api-description.ts'
 import { invitationRequest, registerRequest } from './register-settings.ts'
 
 const page: ApiAnswer = { description: 'A page for people', type: 'text/html' }
-const refused = (description: string): ApiAnswer => ({ description, schema: 'ErrorResponse' })
 
 /** Everything below `/register`. */
 export const registerApi = new DescribedApi({
@@ -23,99 +22,63 @@ export const registerApi = new DescribedApi({
     InvitationList: schemas.invitationList,
   },
   bodies: { RegisterRequest: registerRequest, InvitationRequest: invitationRequest },
-  failure: refused('What is wrong, such as 429 for too many requests'),
-  operations: [
-    {
-      path: '/config',
-      method: 'get',
-      id: 'getConfig',
-      summary: 'The configuration of the registration form',
-      answers: { '200': { description: 'The form', schema: 'Config' } },
-    },
-    {
-      path: '/values',
-      method: 'get',
-      id: 'getValues',
+  failure: { description: 'What is wrong, such as 429 for too many requests', schema: 'ErrorResponse' },
+  operations: {
+    getConfig: { route: 'GET /config', summary: 'The configuration of the registration form', answer: 'Config' },
+    getValues: {
+      route: 'GET /values',
       summary: 'The allowed values of list attributes',
       query: { name: 'Attribute whose values are wanted; all lists when absent', search: 'Value to search for' },
-      answers: {
-        '200': { description: 'The values', schema: 'AttributeValueListItem', many: true },
-        '400': refused('There is no such list'),
-      },
+      answer: 'AttributeValueListItem[]',
+      failures: { '400': 'There is no such list' },
     },
-    {
-      path: '/submit',
-      method: 'post',
-      id: 'submit',
+    submit: {
+      route: 'POST /submit',
       summary: 'Submits a registration, which starts a workflow',
       body: 'RegisterRequest',
-      answers: {
-        '200': { description: 'The registration was accepted', schema: 'SubmittedResponse' },
-        '400': refused('The body is not valid'),
-        '413': refused('The body is too large'),
-        '415': refused('The body is not JSON'),
-        '500': refused('Failed validation, with everything that is wrong'),
+      answer: 'SubmittedResponse',
+      failures: {
+        '400': 'The body is not valid',
+        '413': 'The body is too large',
+        '415': 'The body is not JSON',
+        '500': 'Failed validation, with everything that is wrong',
       },
     },
-    {
-      path: '/challenge',
-      method: 'get',
-      id: 'getChallenge',
+    getChallenge: {
+      route: 'GET /challenge',
       summary: 'A task for the proof of work, where the form requires one',
-      answers: { '200': { description: 'The task', schema: 'Challenge' } },
+      answer: 'Challenge',
     },
-    {
-      path: '/verify',
-      method: 'get',
-      id: 'showVerification',
+    showVerification: {
+      route: 'GET /verify',
       summary: 'The page that a verification mail leads to',
       query: { token: 'Of the mail' },
       answers: { '200': page, '410': page },
     },
-    {
-      path: '/verify',
-      method: 'post',
-      id: 'verify',
+    verify: {
+      route: 'POST /verify',
       summary: 'Confirms a mail address: the form of that page',
       answers: { '200': page, '403': page, '409': page, '410': page },
     },
-    {
-      path: '/invitation',
-      method: 'get',
-      id: 'getInvitation',
+    getInvitation: {
+      route: 'GET /invitation',
       summary: 'What an invitation says',
       query: { token: 'Of the invitation' },
-      answers: { '200': { description: 'The invitation', schema: 'InvitationOffer' } },
+      answer: 'InvitationOffer',
     },
-    {
-      path: '/invitations',
-      method: 'get',
-      id: 'listInvitations',
+    listInvitations: {
+      route: 'GET /invitations',
       summary: 'The invitations, for users who may invite',
       query: { after: 'The `next` of the page before' },
-      answers: { '200': { description: 'A page of them', schema: 'InvitationList' } },
+      answer: 'InvitationList',
     },
-    {
-      path: '/invitations',
-      method: 'post',
-      id: 'invite',
+    invite: {
+      route: 'POST /invitations',
       summary: 'Invites someone by mail',
       body: 'InvitationRequest',
       answers: { '201': { description: 'The invitation', schema: 'Invitation' } },
     },
-    {
-      path: '/invitations/{id}',
-      method: 'delete',
-      id: 'revokeInvitation',
-      summary: 'Revokes an invitation',
-      answers: { '200': { description: 'The invitation as it is now', schema: 'Invitation' } },
-    },
-    {
-      path: '/invitations/{id}/resend',
-      method: 'post',
-      id: 'resendInvitation',
-      summary: 'Sends the mail again',
-      answers: { '200': { description: 'The invitation as it is now', schema: 'Invitation' } },
-    },
-  ],
+    revokeInvitation: { route: 'DELETE /invitations/{id}', summary: 'Revokes an invitation', answer: 'Invitation' },
+    resendInvitation: { route: 'POST /invitations/{id}/resend', summary: 'Sends the mail again', answer: 'Invitation' },
+  },
 })

@@ -1,4 +1,5 @@
-import type { InvitationOffer, InvitationView } from '#contract/register.ts'
+import { type InvitationOffer, type InvitationView, invitationView } from '#contract/register.ts'
+import { wireForm } from '#contract/wire.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { Mails } from '#modules/filters/register/mails.ts'
 import { invitationRequest, type RegisterSettings } from '#modules/filters/register/register-settings.ts'
@@ -47,27 +48,41 @@ export class InvitationsApi {
     return answer(offer)
   }
 
-  /** `rest` is the path after that of invitations. */
-  async handle(exchange: Exchange, rest: string): Promise<GatewayResponse> {
-    const { request, subject } = exchange
-    const { host, form } = this.#parts
+  async list(exchange: Exchange): Promise<GatewayResponse> {
     await this.#mayInvite(exchange)
-    const { invitations } = host.registrations
-    const actor = { by: subject.uid, requestId: request.id }
-    if (rest === '') {
-      if (request.method === 'GET' || request.method === 'HEAD') return await this.#list(exchange)
-      if (request.method === 'POST') return await this.#create(exchange)
-      throw notAllowed(request.method, 'GET, HEAD, POST')
+    const { host, form } = this.#parts
+    const after = exchange.request.query.get('after') ?? undefined
+    if (after !== undefined && !invitationId.test(after)) {
+      throw new GatewayError('BAD_REQUEST', 'not a page of invitations')
     }
-    const [, id = '', action = '', ...more] = rest.split('/')
-    if (!invitationId.test(id) || more.length > 0) throw noInvitation()
-    if (action === '') {
-      if (request.method !== 'DELETE') throw notAllowed(request.method, 'DELETE')
-      return answer(view(await invitations.revoke(form, id, actor)))
-    }
-    if (action !== 'resend') throw noInvitation()
-    if (request.method !== 'POST') throw notAllowed(request.method, 'POST')
-    return answer(view(await invitations.resend(form, id, this.#parts.mails.invitation(), actor)))
+    const { invitations, next } = await host.registrations.invitations.list(form, pageSize, after)
+    return answer({ invitations: invitations.map(view), ...(next === undefined ? {} : { next }) })
+  }
+
+  async create(exchange: Exchange): Promise<GatewayResponse> {
+    await this.#mayInvite(exchange)
+    const { settings, host, form, mails } = this.#parts
+    const { email, attributes = {} } = await readJsonBody(exchange.request, invitationRequest, maxBody)
+    const problems = draftProblems(settings, email, attributes)
+    if (problems.length > 0) throw new GatewayError('BAD_REQUEST', 'an invitation that is not in order', { problems })
+    const draft = { ...mails.invitation(), email, attributes }
+    const created = await host.registrations.invitations.create(form, draft, actorOf(exchange))
+    host.registrations.counted(form, 'invited')
+    return answer(view(created), 201)
+  }
+
+  async revoke(exchange: Exchange, id: string): Promise<GatewayResponse> {
+    await this.#mayInvite(exchange)
+    if (!invitationId.test(id)) throw noInvitation()
+    const { host, form } = this.#parts
+    return answer(view(await host.registrations.invitations.revoke(form, id, actorOf(exchange))))
+  }
+
+  async resend(exchange: Exchange, id: string): Promise<GatewayResponse> {
+    await this.#mayInvite(exchange)
+    if (!invitationId.test(id)) throw noInvitation()
+    const { host, form, mails } = this.#parts
+    return answer(view(await host.registrations.invitations.resend(form, id, mails.invitation(), actorOf(exchange))))
   }
 
   async #mayInvite({ subject }: Exchange): Promise<void> {
@@ -75,40 +90,14 @@ export class InvitationsApi {
     if (subject.level > 0 && (await host.authorize(subject, settings.inviters)).allowed) return
     throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" may not invite`)
   }
-
-  async #list({ request }: Exchange): Promise<GatewayResponse> {
-    const { host, form } = this.#parts
-    const after = request.query.get('after') ?? undefined
-    if (after !== undefined && !invitationId.test(after))
-      throw new GatewayError('BAD_REQUEST', 'not a page of invitations')
-    const { invitations, next } = await host.registrations.invitations.list(form, pageSize, after)
-    return answer({ invitations: invitations.map(view), ...(next === undefined ? {} : { next }) })
-  }
-
-  async #create({ request, subject }: Exchange): Promise<GatewayResponse> {
-    const { settings, host, form, mails } = this.#parts
-    const { email, attributes = {} } = await readJsonBody(request, invitationRequest, maxBody)
-    const problems = draftProblems(settings, email, attributes)
-    if (problems.length > 0) throw new GatewayError('BAD_REQUEST', 'an invitation that is not in order', { problems })
-    const draft = { ...mails.invitation(), email, attributes }
-    const actor = { by: subject.uid, requestId: request.id }
-    const created = await host.registrations.invitations.create(form, draft, actor)
-    host.registrations.counted(form, 'invited')
-    return answer(view(created), 201)
-  }
 }
 
-const view = ({ created, expires, ...invitation }: InvitationRecord): InvitationView => ({
-  ...invitation,
-  created: created.toISOString(),
-  expires: expires.toISOString(),
-})
+const actorOf = ({ subject, request }: Exchange) => ({ by: subject.uid, requestId: request.id })
+
+const view = (invitation: InvitationRecord): InvitationView => wireForm(invitationView, invitation)
 
 const noInvitation = (): GatewayError =>
   new GatewayError('NOT_FOUND', 'no such invitation', { publicText: 'There is no such invitation.' })
-
-const notAllowed = (method: string, allow: string): GatewayError =>
-  new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow } })
 
 /** The name under which registrations and invitations of a form are stored. */
 export const formName = (application: string, { given }: Pick<RegisterSettings, 'given'>): string =>

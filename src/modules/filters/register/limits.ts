@@ -6,7 +6,7 @@ import { RateLimit } from '#kernel/rate-limit.ts'
 import type { UniqueValue } from '#sdk/target/new-account.ts'
 
 /** 0 means unlimited. */
-export interface LimitSettings {
+interface LimitSettings {
   readonly submitsPerMinute: number
   readonly submitsPerValuePerHour: number
   readonly readsPerMinute: number

@@ -8,9 +8,10 @@ import {
   maxFormAttributes,
   readFormAttributes,
 } from '#modules/shared/forms/form-attribute.ts'
+import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
+import { readRuleParameter } from '#modules/shared/login/rule-parameter.ts'
 import { passwordParameters, readWebAddress } from '#modules/shared/passwords/password-parameters.ts'
-import { parseRule, type Rule, ruleScopes } from '#sdk/auth/rule.ts'
-import { parseColour } from '#sdk/filter/page.ts'
+import { parseColour } from '#sdk/filter/page-look.ts'
 import type { PreparedValueSource } from '#sdk/mapper/mapper.ts'
 import { choice, flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
@@ -18,22 +19,12 @@ import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defaultNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
 
-export type RegisterParameters = ParsedParameters<typeof registerParameters>
+type RegisterParameters = ParsedParameters<typeof registerParameters>
 
 /** The configuration of a registration form. */
-export interface RegisterSettings {
-  readonly given: RegisterParameters
-  readonly attributes: readonly FormAttribute[]
-  readonly sources: ReadonlyMap<string, PreparedValueSource>
-  readonly terms: string | undefined
-  readonly humanCheck: HumanCheckKind
-  readonly inviters: readonly Rule[]
-  readonly verificationText: Template
-  readonly invitationText: Template
-  readonly places: readonly { readonly attribute: string; readonly path: ReturnType<Params['pathOf']> }[]
-}
+export type RegisterSettings = ReturnType<typeof readRegisterSettings>
 
-export function readRegisterSettings(params: Params, issues: Issues, context: ParseContext): RegisterSettings {
+export function readRegisterSettings(params: Params, issues: Issues, context: ParseContext) {
   const given = readParameters(registerParameters, params, issues, context)
   const report = (name: string, message: string): void => issues.error(params.pathOf(name), message)
   const attributes = readFormAttributes(given.attributeNames, given, params, issues, {
@@ -79,7 +70,9 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
     sources: readSources(attributes, issues, context),
     terms,
     humanCheck: readHumanCheck(given, report),
-    inviters: readInviters(given.inviterRule, params, issues, context),
+    inviters: given.inviterRule.flatMap(
+      (rule, i) => readRuleParameter('inviterRule', rule, i, params, issues, context) ?? [],
+    ),
     verificationText: given.verificationText ?? compileMailTemplate(verificationText),
     invitationText: given.invitationText ?? compileMailTemplate(invitationText),
     places: given.attributeNames.map((attribute, i) => ({ attribute, path: params.pathOf('attributeNames', i) })),
@@ -165,22 +158,6 @@ function readSources(
     if (prepared !== undefined) sources.set(name, prepared)
   }
   return sources
-}
-
-function readInviters(written: readonly string[], params: Params, issues: Issues, context: ParseContext): Rule[] {
-  return written.flatMap((text, index) => {
-    const path = params.pathOf('inviterRule', index)
-    const semicolon = text.indexOf(';')
-    const scope = ruleScopes.find((word) => word === text.slice(0, Math.max(semicolon, 0)))
-    if (scope === undefined) {
-      issues.error(
-        path,
-        `"inviterRule": must be "scope;constraint" with one of ${ruleScopes.join(', ')}, not "${text}"`,
-      )
-      return []
-    }
-    return parseRule(scope, text.slice(semicolon + 1), path, issues, context) ?? []
-  })
 }
 
 /** Parameters that are written as a list of `name=value`. A setting without an equals sign is reported and skipped. */
@@ -275,6 +252,10 @@ function compileMailTemplate(text: string): Template {
 export const renderMail = (template: Template, link: string, title: string): string =>
   template.render({ key: (name) => (name === 'link' ? link : title) })
 
+/** Shown in the language of the user, unless the configuration has a text of its own. */
+export const defaultSubmitText = 'Submit Registration'
+export const defaultSubmittedText = 'Thank you for registering. You will hear from us.'
+
 /** OpenUnison's parameters, under their names. */
 const inherited = {
   'frontPage.title': text({ about: 'The title of the form.', required: true }),
@@ -307,10 +288,10 @@ const inherited = {
   requireTermsAndConditions: flag({ about: '`"true"`: the terms must be accepted.' }),
   termsAndConditionsText: text({ about: 'The terms.', requirement: 'with `requireTermsAndConditions`' }),
   termsAndCondisionsText: text({ about: 'Another spelling of `termsAndConditionsText`, which existing YAML has.' }),
-  submitButtonText: text({ about: 'The text of the button.', fallback: 'Submit Registration' }),
+  submitButtonText: text({ about: 'The text of the button.', fallback: defaultSubmitText }),
   submittedText: text({
     about: 'What is shown after a registration.',
-    fallback: 'Thank you for registering. You will hear from us.',
+    fallback: defaultSubmittedText,
   }),
   enableThirdColumn: flag({ about: 'Whether the form has a third column.' }),
   jsUris: list({ about: 'Read and not used: no code of the configuration runs in browsers.' }),
@@ -321,13 +302,7 @@ const inherited = {
   callWorkflowClassName: text({ about: 'Not supported.' }),
   callWorkflowInit: list({ about: 'Not supported.' }),
   displayNameAttribute: text({ about: 'Read and not used, as in OpenUnison.' }),
-  themePrimaryMain: colour('#AC1622'),
-  themePrimaryDark: colour('#780f17'),
-  themePrimaryLight: colour('#bc444e'),
-  themeSecondaryMain: colour('#16aca0'),
-  themeSecondaryDark: colour('#0f7870'),
-  themeSecondaryLight: colour('#44bcb3'),
-  errorColor: colour('#ff1744'),
+  ...themeParameters(parseColour),
   headerTitle: text({ about: 'The title of the page.', fallback: 'Gatehouse' }),
 }
 
@@ -405,10 +380,6 @@ export const registerParameters = { ...inherited, ...own }
 
 function limit(about: string, fallback: number) {
   return wholeNumber({ about, fallback, min: 0, max: 1_000_000 })
-}
-
-function colour(fallback: string) {
-  return parsed('color', parseColour, { about: 'A color of the theme, `#rgb` or `#rrggbb`.', fallback })
 }
 
 function readScore(written: string): number {

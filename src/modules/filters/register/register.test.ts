@@ -1,7 +1,7 @@
 import { createSecretKey, hash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { valueSources } from '#catalog/value-sources.ts'
+import { valueSources } from '#catalog/catalog.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { InsertEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -10,8 +10,7 @@ import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { registerErrors } from '#modules/filters/register/register.ts'
 import { descriptionOf, text } from '#sdk/module/parameter-types.ts'
-import type { RunAccess } from '#sdk/workflow/runs.ts'
-import { fakeModuleHost } from '#testing/fake-module-host.ts'
+import { type FakeHostOptions, fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
 import { MemoryRegistrations } from '#testing/memory-registrations.ts'
@@ -85,7 +84,7 @@ function parse(params: ParamValues) {
 
 async function open(
   params: ParamValues = basic,
-  options: { now?: () => number; runs?: RunAccess; entries?: InsertEntry[] } = {},
+  options: Pick<FakeHostOptions, 'now' | 'runs' | 'entries' | 'texts'> = {},
 ) {
   const registrations = new MemoryRegistrations()
   const { prepared, issues } = parse(params)
@@ -113,8 +112,8 @@ async function open(
           throw new Error('there is nothing behind this filter')
         },
       )
-      const text = String(response.body)
-      const isJson = String(response.headers['content-type']).startsWith('application/json')
+      const text = String(response.body ?? '')
+      const isJson = text !== '' && String(response.headers['content-type']).startsWith('application/json')
       return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text }
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
@@ -454,6 +453,37 @@ describe('passwords', () => {
 })
 
 describe('the configuration of the form', () => {
+  test('describes its fields for approvers', () => {
+    expect(parse(basic).prepared.form).toMatchObject({
+      workflow: 'join',
+      fields: [{ name: 'uid', label: 'Login' }, {}, { name: 'team', items: [{ name: 'Blue', value: 'blue' }, {}] }],
+    })
+  })
+
+  test('shows its texts in the language of the caller: those of the configuration, and the defaults', async () => {
+    const german = new Map([
+      ['Join', 'Beitreten'],
+      ['Team', 'Mannschaft'],
+      ['Blue', 'Blau'],
+      ['Because', 'Weil'],
+    ])
+    const params = { ...basic, reasonIsList: 'true', reasons: ['Because'] }
+    const { send, post } = await open(params, { texts: new Map([['de', german]]), runs: new MemoryRuns() })
+    const { body, headers } = await send('config', { headers: { 'accept-language': 'de' } })
+    expect(headers['vary']).toBe('accept-language')
+    expect(body).toMatchObject({
+      frontPage: { title: 'Beitreten', text: 'Come in' },
+      reasons: ['Weil'],
+      submitButtonText: 'Registrierung absenden',
+      submittedText: 'Vielen Dank für Ihre Registrierung. Sie hören von uns.',
+      attributes: [{}, {}, { displayName: 'Mannschaft', values: [{ name: 'Blau', value: 'blue' }, { name: 'Red' }] }],
+    })
+    expect((await post({ attributes: { uid: 'carol' }, reason: 'Weil' })).status).toBe(200)
+    const own = await open({ ...basic, submitButtonText: 'Go' })
+    const french = await own.send('config', { headers: { 'accept-language': 'fr' } })
+    expect(french.body).toMatchObject({ submitButtonText: 'Go', frontPage: { title: 'Join' } })
+  })
+
   test('D24: shows what a page needs, and no settings of the server', async () => {
     const { send } = await open({
       ...verified,

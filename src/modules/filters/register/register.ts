@@ -1,19 +1,29 @@
-import { registerPaths } from '#contract/register.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
-import { viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
-import type { ApiPlace } from '#modules/shared/http/api-description.ts'
+import { localizedAttribute, viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
+import { portalLook } from '#modules/shared/forms/page-theme.ts'
+import { apiPlace } from '#modules/shared/http/api-description.ts'
 import { answer, jsonHeaders } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
+import { answerRoute, type Routes } from '#modules/shared/http/routes.ts'
 import { openPasswordRules, type PasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import { html, notice, page, type Theme } from '#sdk/filter/page.ts'
+import { html, notice, page } from '#sdk/filter/page.ts'
+import type { PageLook } from '#sdk/filter/page-look.ts'
+import { languageOf, type TextKey, textsFor, textsIn } from '#sdk/filter/page-texts.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import type { RegistrationEvent } from '#sdk/filter/registrations.ts'
 import type { ValueSource } from '#sdk/mapper/mapper.ts'
+import {
+  acceptedLanguage,
+  type ConfiguredTexts,
+  originalText,
+  type Translate,
+  translator,
+} from '#sdk/module/configured-texts.ts'
 import { registerApi } from './api-description.ts'
 import { type HumanCheck, noHumanCheck, openProofOfWork, openProviderCheck, type ProofOfWork } from './human-check.ts'
 import { formName, InvitationsApi, invitationForm } from './invitations-api.ts'
@@ -27,7 +37,7 @@ import {
   registerParameters,
 } from './register-settings.ts'
 import { Registrar, type SubmitOutcome } from './registrar.ts'
-import { actionOf, configView, ValueLists } from './registration-form.ts'
+import { actionOf, configView, submittedText, ValueLists } from './registration-form.ts'
 
 const maxBodyBytes = 256 * 1024
 
@@ -65,6 +75,10 @@ export default defineFilter<RegisterSettings>({
     given: [given.uidAttributeName],
   }),
   invitations: invitationForm,
+  form: ({ given, attributes }) => ({
+    workflow: given.workflowName,
+    fields: attributes.map(({ name, displayName: label, items }) => ({ name, label, items })),
+  }),
   create: openRegister,
 })
 
@@ -139,6 +153,7 @@ class RegisterFilter implements Filter {
   readonly #verification: VerificationPage
   readonly #invitations: InvitationsApi
   readonly #body: ReturnType<typeof readRequest>
+  readonly #texts: ConfiguredTexts | undefined
 
   constructor({ settings, host, sources, humanCheck, passwords, close }: RegisterParts) {
     const { attributes, given } = settings
@@ -147,6 +162,7 @@ class RegisterFilter implements Filter {
     this.close = close
     this.#count = (event) => host.registrations.counted(form, event)
     this.#settings = settings
+    this.#texts = host.texts
     this.#humanCheck = humanCheck
     this.#lists = new ValueLists({ attributes, sources, minSearchChars: given.minSearchChars, log: host.log })
     this.#limits = new Limits(given, host.clock)
@@ -160,51 +176,45 @@ class RegisterFilter implements Filter {
       limits: this.#limits,
       host,
     })
-    this.#verification = new VerificationPage(this.#registrar, settings)
+    this.#verification = new VerificationPage(this.#registrar, settings, host.texts)
     this.#invitations = new InvitationsApi({ settings, form, mails, host })
     this.#body = readRequest(given.honeypotField)
   }
 
   async handle(exchange: Exchange): Promise<GatewayResponse> {
-    const { request, pathInfo } = exchange
     // The mount may end in /register or be above it.
-    const path = pathInfo.startsWith('/register/') ? pathInfo : `/register${pathInfo}`
-    if (path !== registerPaths.submit) this.#limits.takeRead(request.remoteAddress)
-    const { invitations } = registerPaths
-    if (path === invitations || path.startsWith(`${invitations}/`)) {
-      return await this.#invitations.handle(exchange, path.slice(invitations.length))
-    }
-    switch (path) {
-      case registerPaths.submit:
-        allow(request.method, ['POST'])
-        return await this.#submit(exchange)
-      case registerPaths.verify:
-        allow(request.method, ['GET', 'HEAD', 'POST'])
-        return request.method === 'POST'
-          ? await this.#verification.confirm(exchange)
-          : await this.#verification.show(exchange)
-    }
-    const read = this.#reads.get(path)
-    if (read === undefined) throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-    allow(request.method, ['GET', 'HEAD'])
-    return await read(exchange)
+    const path = exchange.pathInfo.replace(/^\/register(?=\/)/, '')
+    if (path !== '/submit') this.#limits.takeRead(exchange.request.remoteAddress)
+    return await answerRoute(RegisterFilter.#routes, this, exchange, path)
   }
 
-  readonly #reads: ReadonlyMap<string, (exchange: Exchange) => Promise<GatewayResponse>> = new Map([
-    [registerPaths.config, async (exchange: Exchange) => await this.#config(exchange)],
-    [registerPaths.values, async (exchange: Exchange) => await this.#values(exchange)],
-    [registerPaths.challenge, async () => await this.#challenge()],
-    [registerPaths.invitation, async (exchange: Exchange) => await this.#invitations.offer(exchange)],
-    [registerPaths.swagger, async (exchange: Exchange) => answer(registerApi.swagger(placeOf(exchange)))],
-    [registerPaths.openapi, async (exchange: Exchange) => answer(registerApi.openApi(placeOf(exchange)))],
-  ])
+  static readonly #routes: Routes<RegisterFilter> = {
+    'GET /config': (filter, exchange) => filter.#config(exchange),
+    'GET /values': (filter, exchange) => filter.#values(exchange),
+    'GET /challenge': (filter) => filter.#challenge(),
+    'POST /submit': (filter, exchange) => filter.#submit(exchange),
+    'GET /verify': (filter, exchange) => filter.#verification.show(exchange),
+    'POST /verify': (filter, exchange) => filter.#verification.confirm(exchange),
+    'GET /invitation': (filter, exchange) => filter.#invitations.offer(exchange),
+    'GET /invitations': (filter, exchange) => filter.#invitations.list(exchange),
+    'POST /invitations': (filter, exchange) => filter.#invitations.create(exchange),
+    'DELETE /invitations/{id}': (filter, exchange, id = '') => filter.#invitations.revoke(exchange, id),
+    'POST /invitations/{id}/resend': (filter, exchange, id = '') => filter.#invitations.resend(exchange, id),
+    'GET /swagger.json': async (_, exchange) => answer(registerApi.swagger(apiPlace('/register', exchange))),
+    'GET /openapi.json': async (_, exchange) => answer(registerApi.openApi(apiPlace('/register', exchange))),
+  }
 
-  async #config({ subject }: Exchange): Promise<GatewayResponse> {
+  async #config({ request, subject }: Exchange): Promise<GatewayResponse> {
+    const language = acceptedLanguage(request)
+    const translate = translator(this.#texts, language)
     const attributes = []
     for (const attribute of this.#settings.attributes) {
-      attributes.push(viewFormAttribute(attribute, await this.#lists.shown(attribute, subject)))
+      const items = await this.#lists.shown(attribute, subject)
+      const shown = items.map((item) => ({ ...item, name: translate(item.name) }))
+      attributes.push(viewFormAttribute(localizedAttribute(attribute, translate), shown))
     }
-    return answer(configView(this.#settings, attributes))
+    const { headers, ...made } = answer(configView(this.#settings, attributes, { translate, t: textsIn(language) }))
+    return { ...made, headers: { ...headers, vary: 'accept-language' } }
   }
 
   async #values({ request, subject }: Exchange): Promise<GatewayResponse> {
@@ -239,24 +249,20 @@ class RegisterFilter implements Filter {
     const whole: Readonly<Record<string, unknown>> = await readJsonBody(request, this.#body, maxBodyBytes)
     const { honeypotField } = this.#settings.given
     const isBot = honeypotField !== undefined && (whole[honeypotField] ?? '') !== ''
-    return await this.#registrar.submit(whole as ReadRequest, isBot, subject, request)
+    return await this.#registrar.submit(this.#withListedReason(whole as ReadRequest), isBot, subject, request)
+  }
+
+  /** A reason of a list may be sent in any language; it is stored as configured. */
+  #withListedReason(body: ReadRequest): ReadRequest {
+    const { reasonIsList, reasons } = this.#settings.given
+    const listed = reasonIsList ? originalText(body.reason ?? '', reasons, this.#texts) : undefined
+    return listed === undefined ? body : { ...body, reason: listed }
   }
 }
 
 function eventOf(outcome: SubmitOutcome): RegistrationEvent {
   if (outcome.kind === 'refused') return outcome.notHuman === true ? 'not-human' : 'refused'
   return outcome.answer.verificationSent === true ? 'mailed' : 'started'
-}
-
-const placeOf = ({ mount, request }: Exchange): ApiPlace => ({
-  origin: request.origin,
-  base: mount.replace(/\/register$/, ''),
-  prefix: '/register',
-})
-
-function allow(method: string, methods: readonly string[]): void {
-  if (methods.includes(method)) return
-  throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: methods.join(', ') } })
 }
 
 const maxBody = 8 * 1024
@@ -266,43 +272,55 @@ const maxToken = 200
 class VerificationPage {
   readonly #registrar: Registrar
   readonly #settings: RegisterSettings
-  readonly #theme: Theme
+  readonly #look: PageLook
+  readonly #texts: ConfiguredTexts | undefined
 
-  constructor(registrar: Registrar, settings: RegisterSettings) {
+  constructor(registrar: Registrar, settings: RegisterSettings, texts: ConfiguredTexts | undefined) {
+    this.#texts = texts
     this.#registrar = registrar
     this.#settings = settings
-    this.#theme = { main: settings.given.themePrimaryMain, dark: settings.given.themePrimaryDark }
+    this.#look = portalLook(settings.given)
   }
 
   async show({ request }: Exchange): Promise<GatewayResponse> {
     const token = request.query.get('token') ?? ''
-    if (token.length > maxToken || !(await this.#registrar.isPending(token))) return this.#over()
-    const content = html`<p>Confirm your e-mail address to continue with your registration.</p>
+    if (token.length > maxToken || !(await this.#registrar.isPending(token))) return this.#over(request)
+    const t = textsFor(request)
+    const content = html`<p>${t('verify.text')}</p>
 <form method="post" action="${request.path}">
 <input type="hidden" name="token" value="${token}">
-<button type="submit">Confirm</button>
+<button type="submit">${t('verify.submit')}</button>
 </form>`
-    return page(200, this.#settings.given['frontPage.title'], content, { theme: this.#theme, narrow: true })
+    const title = this.#translate(request)(this.#settings.given['frontPage.title'])
+    return page(200, title, content, this.#options(request))
   }
 
   async confirm({ request }: Exchange): Promise<GatewayResponse> {
-    if (!isOwnPage(request))
-      return this.#notice(403, 'Not allowed', 'Open the link of the mail, and confirm on the page that it shows.')
+    const t = textsFor(request)
+    if (!isOwnPage(request)) return this.#notice(request, 403, 'foreign.title', t('verify.foreign'))
     const token = (await readForm(request, maxBody)).get('token') ?? ''
     const outcome = token.length > maxToken ? undefined : await this.#registrar.confirm(token, request.id)
-    if (outcome === undefined) return this.#over()
-    if (outcome.kind === 'started') return this.#notice(200, 'Thank you', this.#settings.given.submittedText)
-    const text = 'These details are already in use. Please register again with different details.'
-    return this.#notice(409, 'No longer available', text)
+    if (outcome === undefined) return this.#over(request)
+    if (outcome.kind !== 'started') return this.#notice(request, 409, 'verify.inUseTitle', t('verify.inUse'))
+    const text = submittedText(this.#settings, { translate: this.#translate(request), t })
+    return this.#notice(request, 200, 'verify.thanks', text)
   }
 
-  #over(): GatewayResponse {
-    const text = 'This link was used already, or is too old. Please register again if you have no account yet.'
-    return this.#notice(410, 'No longer valid', text)
+  #translate(request: GatewayRequest): Translate {
+    return translator(this.#texts, languageOf(request))
   }
 
-  #notice(status: number, title: string, text: string): GatewayResponse {
-    return notice(status, title, text, { theme: this.#theme, narrow: true })
+  #over(request: GatewayRequest): GatewayResponse {
+    return this.#notice(request, 410, 'verify.overTitle', textsFor(request)('verify.over'))
+  }
+
+  #notice(request: GatewayRequest, status: number, title: TextKey, text: string): GatewayResponse {
+    return notice(status, textsFor(request)(title), text, this.#options(request))
+  }
+
+  /** The form has a look of its own, and the logo of the host. */
+  #options({ headers, look }: GatewayRequest) {
+    return { request: { headers, look: { ...look, ...this.#look } }, narrow: true }
   }
 }
 

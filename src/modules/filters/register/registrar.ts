@@ -1,10 +1,12 @@
+import * as z from 'zod'
 import type { SubmittedResponse } from '#contract/register.ts'
+import { wireForm } from '#contract/wire.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { type Identity, storedIdentity } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import type { JsonObject } from '#kernel/json.ts'
 import type { HumanCheck } from '#modules/filters/register/human-check.ts'
 import type { Limits } from '#modules/filters/register/limits.ts'
 import type { Mails } from '#modules/filters/register/mails.ts'
@@ -22,7 +24,7 @@ import { type NewAccount, takenValues, type UniqueValue } from '#sdk/target/new-
 import type { WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 
-export interface RegistrarParts {
+interface RegistrarParts {
   readonly settings: RegisterSettings
   /** The name under which registrations and invitations of this form are stored. */
   readonly form: string
@@ -279,48 +281,31 @@ function workflowCall(
 }
 
 /** The form that is sealed until its mail is confirmed. */
-const toJson = ({
-  values,
-  userID,
-  requestor,
-  identity,
-  anonymous,
-  reason,
-  password,
-  invitation,
-}: Registration): JsonObject => ({
-  userID,
-  requestor,
-  ...(identity === undefined ? {} : { identity }),
-  anonymous,
-  values: Object.fromEntries(values),
-  ...(reason === undefined ? {} : { reason }),
-  ...(password === undefined ? {} : { password }),
-  ...(invitation === undefined ? {} : { invitation }),
+const storedSchema = z.object({
+  userID: z.string(),
+  requestor: z.string(),
+  identity: z.string().optional(),
+  anonymous: z.boolean(),
+  values: z.record(z.string(), z.string()),
+  reason: z.string().optional(),
+  password: z.string().optional(),
+  invitation: z.string().optional(),
 })
 
+const toJson = ({ values, ...registration }: Registration): JsonObject =>
+  wireForm(storedSchema, { ...registration, values: Object.fromEntries(values) })
+
 function fromJson(data: JsonObject): Registration {
-  const text = (name: string): string | undefined => {
-    const value = data[name]
-    return typeof value === 'string' ? value : undefined
-  }
-  const { values } = data
-  const [userID, requestor, identity] = [text('userID'), text('requestor'), text('identity')]
-  if (userID === undefined || requestor === undefined || !isJsonObject(values)) {
-    throw new GatewayError('INTERNAL', 'a stored registration is not as it was stored')
-  }
-  const texts = Object.entries(values).flatMap(([name, value]) =>
-    typeof value === 'string' ? [[name, value] as const] : [],
-  )
+  const read = storedSchema.safeParse(data)
+  if (!read.success) throw new GatewayError('INTERNAL', 'a stored registration is not as it was stored')
+  const { values, identity, reason, password, invitation, ...rest } = read.data
   return {
-    userID,
-    requestor,
+    ...rest,
     identity: identity === undefined ? undefined : storedIdentity(identity),
-    anonymous: data['anonymous'] === true,
-    values: new Map(texts),
-    reason: text('reason'),
-    password: text('password'),
-    invitation: text('invitation'),
+    values: new Map(Object.entries(values)),
+    reason,
+    password,
+    invitation,
   }
 }
 

@@ -1,51 +1,58 @@
 import type { FormAttributeView, ListItem } from '#contract/main.ts'
-import type { HumanCheckView, RegisterConfig } from '#contract/register.ts'
+import { type HumanCheckView, type RegisterConfig, registerConfig } from '#contract/register.ts'
+import { wireForm } from '#contract/wire.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { RegisterSettings } from '#modules/filters/register/register-settings.ts'
+import {
+  defaultSubmitText,
+  defaultSubmittedText,
+  type RegisterSettings,
+} from '#modules/filters/register/register-settings.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { isServerSet } from '#modules/shared/forms/form-values.ts'
+import type { Texts } from '#sdk/filter/page-texts.ts'
 import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
+import type { Translate } from '#sdk/module/configured-texts.ts'
+
+/** Texts in the language of the user: those of the configuration, and the built-in ones. */
+export interface FormTexts {
+  readonly translate: Translate
+  readonly t: Texts
+}
 
 /** The form for the page, without secrets, workflows and settings of the server. */
-export function configView(settings: RegisterSettings, attributes: readonly FormAttributeView[]): RegisterConfig {
+export function configView(
+  settings: RegisterSettings,
+  attributes: readonly FormAttributeView[],
+  { translate, t }: FormTexts,
+): RegisterConfig {
   const { given, humanCheck, terms } = settings
   const view = humanCheckView(settings)
-  return {
-    frontPage: { title: given['frontPage.title'], text: given['frontPage.text'] },
-    homeURL: given.homeURL,
-    logoutURL: given.logoutURL,
+  return wireForm(registerConfig, {
+    ...given,
+    headerTitle: translate(given.headerTitle),
+    frontPage: { title: translate(given['frontPage.title']), text: translate(given['frontPage.text']) },
+    reasons: given.reasons.map(translate),
+    submitButtonText:
+      given.submitButtonText === defaultSubmitText ? t('register.submit') : translate(given.submitButtonText),
+    submittedText: submittedText(settings, { translate, t }),
     attributes,
     attributeNameList: attributes.map(({ name }) => name),
-    requireReason: given.requireReason,
-    preSetPassword: given.preSetPassword,
     requireReCaptcha: humanCheck !== 'none' && humanCheck !== 'proof-of-work',
-    ...(view.siteKey === undefined ? {} : { rcSiteKey: view.siteKey }),
-    requireTermsAndConditions: given.requireTermsAndConditions,
-    ...(terms === undefined ? {} : { termsAndConditionsText: terms }),
-    reasonIsList: given.reasonIsList,
-    reasons: given.reasons,
-    submitButtonText: given.submitButtonText,
-    submittedText: given.submittedText,
-    enableThirdColumn: given.enableThirdColumn,
-    themePrimaryMain: given.themePrimaryMain,
-    themePrimaryDark: given.themePrimaryDark,
-    themePrimaryLight: given.themePrimaryLight,
-    themeSecondaryMain: given.themeSecondaryMain,
-    themeSecondaryDark: given.themeSecondaryDark,
-    themeSecondaryLight: given.themeSecondaryLight,
-    headerTitle: given.headerTitle,
-    errorColor: given.errorColor,
+    rcSiteKey: view.siteKey,
+    termsAndConditionsText: terms === undefined ? undefined : translate(terms),
     humanCheck: view,
-    ...(given.preSetPassword
-      ? { passwordRules: { minChars: given.passwordMinChars, maxChars: given.passwordMaxChars } }
-      : {}),
-    ...(given.verifyEmail ? { verifyEmailAttribute: given.emailAttribute } : {}),
-    requireInvitation: given.requireInvitation,
-    minSearchChars: given.minSearchChars,
-  }
+    passwordRules: given.preSetPassword
+      ? { minChars: given.passwordMinChars, maxChars: given.passwordMaxChars }
+      : undefined,
+    verifyEmailAttribute: given.verifyEmail ? given.emailAttribute : undefined,
+  })
 }
+
+/** The text after a registration. */
+export const submittedText = ({ given }: RegisterSettings, { translate, t }: FormTexts): string =>
+  given.submittedText === defaultSubmittedText ? t('verify.thanksText') : translate(given.submittedText)
 
 function humanCheckView({ given, humanCheck: kind }: RegisterSettings): HumanCheckView {
   const byProvider = kind !== 'none' && kind !== 'proof-of-work'

@@ -7,7 +7,7 @@ import { systemClock } from '#kernel/clock.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { Passwords } from '#modules/shared/passwords/passwords.ts'
-import { DatabaseTarget } from '#modules/targets/database/database.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
 import plugin from '#modules/targets/plugin/plugin.ts'
 import { enterpriseUserSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 import type { Target } from '#sdk/target/target.ts'
@@ -49,7 +49,7 @@ async function database(databaseUrl?: string): Promise<Opened> {
   const storage = openStorage({ dataFolder: folder, clock: systemClock, log: silentLogger, ...url })
   const passwords = new Passwords(storage.userDirectory({ name: 'people/passwords' }))
   return {
-    target: new DatabaseTarget(storage.userDirectory({ name: 'people' }), passwords),
+    target: databaseTarget(storage.userDirectory({ name: 'people' }), passwords),
     close: async () => {
       await storage.close()
       await rm(folder, { recursive: true, force: true })

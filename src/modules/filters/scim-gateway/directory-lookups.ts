@@ -8,16 +8,17 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { groupsAbove } from '#modules/shared/targets/containing-groups.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { ContainingGroup, SearchPage } from '#sdk/target/target.ts'
-import { displayNameAttribute } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import {
   type FoundGroup,
   type FoundUser,
+  firstFound,
   type Lookups,
   lookupWidth,
   type Member,
   type Query,
   ResourceIds,
+  withGroups,
 } from './lookups.ts'
 
 const groupClasses = ['groupOfUniqueNames', 'groupOfNames', 'group']
@@ -37,7 +38,6 @@ export class DirectoryLookups implements Lookups {
   /** Whether the target supports it is only known when a workflow tries. */
   readonly nestsGroups = true
   readonly ids: ResourceIds
-  readonly #displayName: string
   readonly servedTimes = { users: [], groups: [] }
   readonly groupIdIsName: boolean
   /** Whether the system behind the directory can rename users is only known when a workflow tries. */
@@ -51,7 +51,6 @@ export class DirectoryLookups implements Lookups {
     const { lookupAttribute, idAttribute = lookupAttribute, loginAttribute } = config.users
     const groups = config.groups
     this.ids = new ResourceIds([idAttribute, groups.idAttribute].every((name) => isUniqueId(name)))
-    this.#displayName = displayNameAttribute(config)
     this.#isUser = { kind: 'present', attribute: loginAttribute }
     this.groupIdIsName = (groups.idAttribute ?? groups.lookupAttribute) === groups.lookupAttribute
     this.renamesUsers = ![lookupAttribute, loginAttribute].some((name) => same(name, idAttribute))
@@ -63,12 +62,9 @@ export class DirectoryLookups implements Lookups {
     }
   }
 
-  async userById(id: string): Promise<FoundUser | undefined> {
-    for (const stored of this.ids.storedUser(id)) {
-      const found = await this.#oneUser(this.#users.idAttribute ?? this.#users.lookupAttribute, stored)
-      if (found !== undefined) return found
-    }
-    return undefined
+  userById(id: string): Promise<FoundUser | undefined> {
+    const { lookupAttribute, idAttribute = lookupAttribute } = this.#users
+    return firstFound(this.ids.storedUser(id), (stored) => this.#oneUser(idAttribute, stored))
   }
 
   userByLogin(login: string): Promise<FoundUser | undefined> {
@@ -81,11 +77,9 @@ export class DirectoryLookups implements Lookups {
   }
 
   async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
-    for (const stored of this.ids.storedGroup(id)) {
-      const entry = await this.#oneGroup(this.#groups.idAttribute ?? this.#groups.lookupAttribute, stored)
-      if (entry !== undefined) return this.#group(members ? ((await this.#entries.named(entry.dn)) ?? entry) : entry)
-    }
-    return undefined
+    const { lookupAttribute, idAttribute = lookupAttribute } = this.#groups
+    const entry = await firstFound(this.ids.storedGroup(id), (stored) => this.#oneGroup(idAttribute, stored))
+    return entry && this.#group(members ? ((await this.#entries.named(entry.dn)) ?? entry) : entry)
   }
 
   async groupByName(name: string): Promise<FoundGroup | undefined> {
@@ -112,7 +106,7 @@ export class DirectoryLookups implements Lookups {
     const found = this.#user(entry)
     if (found === undefined) return undefined
     const { userID, attributes } = found.user
-    return { id: found.id, type: 'User', display: attributes.first(this.#displayName) ?? userID }
+    return { id: found.id, type: 'User', display: attributes.first(this.#users.displayAttribute) ?? userID }
   }
 
   #memberGroup(entry: DirectoryEntry): Member | undefined {
@@ -139,12 +133,8 @@ export class DirectoryLookups implements Lookups {
     const above = await this.#above(users.flatMap(({ user }) => this.#direct.get(user) ?? []))
     return users.map((found) => {
       const direct = this.#direct.get(found.user) ?? []
-      const ids = new Set(direct.map(({ id }) => id))
-      const indirect = new Map<string, NamedGroup>()
-      for (const { group } of direct.flatMap((one) => above.of(one))) {
-        if (!ids.has(group.id)) indirect.set(group.id, named(group))
-      }
-      return indirect.size === 0 ? found : { ...found, indirectGroups: [...indirect.values()] }
+      const containing = direct.flatMap((one) => above.of(one)).map(({ group }) => named(group))
+      return withGroups(found, new Set(direct.map(({ id }) => id)), containing)
     })
   }
 
@@ -271,7 +261,7 @@ const maxEntries = 10_000
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 
 /** Searches below one entry of the directory, and adds the order and the pages that a directory does not have. */
-export class DirectoryPages {
+class DirectoryPages {
   readonly #directory: Pick<Directory, 'search' | 'page'>
   readonly #base: Dn
 

@@ -24,16 +24,16 @@ async function open(more: Readonly<Record<string, string>> = {}) {
   const { openEventStream, keys } = fake
   const params = { ...tutorialParams, ...eventParams, ...more }
   const gateway = await openGateway(scimGateway, { params, people, host: { openEventStream, keys } })
-  return { ...gateway, fake, told: () => fake.events.map(({ events, subject }) => ({ subject, events })) }
+  return { ...gateway, fake, reported: () => fake.events.map(({ events, subject }) => ({ subject, events })) }
 }
 
 test('each change has one event, without values', async () => {
-  const { send, told, fake } = await open()
+  const { send, reported, fake } = await open()
   await send('POST', '/Users', { userName: 'ada', active: true, name: { givenName: 'hunter2' } })
   await send('PATCH', '/Users/ada', patch({ op: 'replace', path: 'active', value: false }))
   await send('DELETE', '/Users/ada')
   const subject = { format: 'scim', uri: '/Users/ada' }
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     {
       subject,
       events: {
@@ -62,22 +62,22 @@ test('each change has one event, without values', async () => {
 })
 
 test('reads, failures and requests without a change have no event', async () => {
-  const { send, people, told } = await open()
+  const { send, people, reported } = await open()
   people.add('ada', { enabled: ['true'] })
   await send('GET', '/Users/ada')
   await send('PATCH', '/Users/ada', patch({ op: 'replace', path: 'active', value: true }))
   await send('POST', '/Users', { userName: 'ADA' })
   await send('DELETE', '/Users/nobody')
-  expect(told()).toEqual([])
+  expect(reported()).toEqual([])
 })
 
 test('changes of groups have events, also those made before a failure', async () => {
-  const { send, people, workflows, told } = await open()
+  const { send, people, workflows, reported } = await open()
   for (const login of ['ada', 'alan', 'grace']) people.add(login)
   people.addGroup('staff')
   await send('PATCH', '/Groups/staff', patch({ op: 'add', path: 'members', value: [{ value: 'ada' }] }))
   const subject = { format: 'scim', uri: '/Groups/group%3Astaff' }
-  expect(told()).toMatchObject([{ subject, events: { [`${prov}:patch:notice`]: { attributes: ['members'] } } }])
+  expect(reported()).toMatchObject([{ subject, events: { [`${prov}:patch:notice`]: { attributes: ['members'] } } }])
   let runs = 0
   workflows.override = async ({ user }) => {
     if (++runs > 1) throw new GatewayError('TARGET_FAILED', 'no')
@@ -85,7 +85,7 @@ test('changes of groups have events, also those made before a failure', async ()
   }
   const members = [{ value: 'alan' }, { value: 'grace' }]
   expect((await send('PATCH', '/Groups/staff', patch({ op: 'add', path: 'members', value: members }))).status).toBe(502)
-  expect(told()).toHaveLength(2)
+  expect(reported()).toHaveLength(2)
 })
 
 test('events of one user keep the order of its changes, even if calls overlap', async () => {
@@ -165,14 +165,14 @@ describe('a full event of a PATCH has a patch (RFC 9967 2.4.2, figure 6)', () =>
   const message = (...operations: JsonObject[]) => ({ data: patch(...operations), version: expect.any(String) })
 
   test('of a user: the new value of each changed attribute', async () => {
-    const { send, people, told } = await open({ eventsPayload: 'full' })
+    const { send, people, reported } = await open({ eventsPayload: 'full' })
     people.add('ada', { enabled: ['true'], first: ['Ada'], mail: ['a@x'] })
     await send(
       'PATCH',
       '/Users/ada',
       patch({ op: 'Replace', path: 'active', value: 'False' }, { op: 'remove', path: 'emails' }),
     )
-    const [event] = told()
+    const [event] = reported()
     expect(event?.events).toEqual({
       [full]: message({ op: 'replace', path: 'active', value: false }, { op: 'remove', path: 'emails' }),
       [`${prov}:deactivate`]: {},
@@ -180,16 +180,16 @@ describe('a full event of a PATCH has a patch (RFC 9967 2.4.2, figure 6)', () =>
   })
 
   test('a change of a hidden attribute is a notice with its name', async () => {
-    const { send, people, told } = await open({ eventsPayload: 'full' })
+    const { send, people, reported } = await open({ eventsPayload: 'full' })
     people.add('ada')
     await send('PATCH', '/Users/ada', patch({ op: 'replace', value: { nickName: 'hunter2', active: true } }))
-    expect(told()[0]?.events).toEqual({
+    expect(reported()[0]?.events).toEqual({
       [`${prov}:patch:notice`]: { attributes: ['nickName', 'active'], version: expect.any(String) },
     })
   })
 
   test('of a group: the added and removed members, without reading the others', async () => {
-    const { send, people, told } = await open({
+    const { send, people, reported } = await open({
       eventsPayload: 'full',
       groupUpdateWorkflow: 'update-group',
       groupFilterScim2Ldap: 'externalId=externalId',
@@ -202,7 +202,7 @@ describe('a full event of a PATCH has a patch (RFC 9967 2.4.2, figure 6)', () =>
       { op: 'add', path: 'externalId', value: 'e-1' },
     )
     expect((await send('PATCH', '/Groups/staff', change)).status).toBe(204)
-    expect(told()[0]?.events).toEqual({
+    expect(reported()[0]?.events).toEqual({
       [full]: {
         data: patch(
           { op: 'replace', path: 'externalId', value: 'e-1' },
@@ -222,7 +222,7 @@ describe('a full event of a PATCH has a patch (RFC 9967 2.4.2, figure 6)', () =>
   })
 
   test('a change of members that partly failed is a notice', async () => {
-    const { send, people, workflows, told } = await open({ eventsPayload: 'full' })
+    const { send, people, workflows, reported } = await open({ eventsPayload: 'full' })
     for (const login of ['alan', 'grace']) people.add(login)
     people.addGroup('staff')
     let runs = 0
@@ -232,6 +232,6 @@ describe('a full event of a PATCH has a patch (RFC 9967 2.4.2, figure 6)', () =>
     }
     const members = [{ value: 'alan' }, { value: 'grace' }]
     await send('PATCH', '/Groups/staff', patch({ op: 'add', path: 'members', value: members }))
-    expect(told()[0]?.events).toEqual({ [`${prov}:patch:notice`]: { attributes: ['members'] } })
+    expect(reported()[0]?.events).toEqual({ [`${prov}:patch:notice`]: { attributes: ['members'] } })
   })
 })

@@ -272,11 +272,3 @@ export function fixedAttribute(filter: ScimFilter | undefined, name: string, sub
   }
   return undefined
 }
-
-/** The internal attribute of the displayName of users; `displayName` if none is mapped. */
-export function displayNameAttribute({ users }: GatewayConfig): string {
-  const path = users.schema.resolveAttribute('displayName')
-  const internal =
-    path && (users.filterNames.get(pathKey(path)) ?? locate(path, (one) => users.mapping.locate(one))?.names[0])
-  return internal ?? 'displayName'
-}

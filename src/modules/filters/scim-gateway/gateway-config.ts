@@ -1,7 +1,6 @@
 import type { Dn } from '#identity/dn.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
-import { type AttributePath, internalName, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { EventPayload } from '#protocols/scim/security-events.ts'
+import { type AttributePath, internalName, pathKey, ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { enterpriseUserSchema, groupSchema, userSchema } from '#protocols/scim/standard-schemas.ts'
 import type { EventStreamOptions } from '#sdk/filter/event-stream.ts'
 import { type PreparedMapping, prepareMapping } from '#sdk/mapper/mapping.ts'
@@ -11,6 +10,7 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 import {
   checkNames,
   derivedFilterNames,
+  type FilterNames,
   groupMapping,
   noMapping,
   readFilterNames,
@@ -21,6 +21,7 @@ import {
 } from './mapping-config.ts'
 import { type ClientProfile, clientProfiles, parameterTable } from './parameter-table.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
+import type { EventPayload } from './security-events.ts'
 
 export type GatewayConfig = ReturnType<typeof parseGatewayConfig>
 
@@ -61,6 +62,8 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
       /** Whether a manager that is not a user is refused, or stored and shown as sent. */
       unknownManager: values.unknownManager ?? (storesManagers(ofUsers) ? 'refuse' : 'accept'),
       filterNames: userFilters,
+      /** The internal attribute of the displayName. */
+      displayAttribute: displayAttribute(userResource, userFilters, ofUsers),
       /** The core and enterprise schemas and those of the configuration. */
       schema: userResource,
       /** The built-in mapping; empty if only the mapping lines apply. */
@@ -110,6 +113,12 @@ export function parseGatewayConfig(params: Params, issues: Issues, context: Pars
 function readClient({ client, groupPatchAnswer }: Values): ClientProfile {
   const profile: ClientProfile = clientProfiles[client]
   return groupPatchAnswer === undefined ? profile : { ...profile, groupPatch: groupPatchAnswer }
+}
+
+/** `displayName` if nothing is mapped. */
+function displayAttribute(schema: ResourceSchema, filterNames: FilterNames, mapping: SchemaMapping): string {
+  const path = schema.resolveAttribute('displayName')
+  return (path && (filterNames.get(pathKey(path)) ?? mapping.locate(path)?.names[0])) ?? 'displayName'
 }
 
 /** A mapping line produces an internal attribute from a SCIM attribute; the built-in mapping uses the SCIM names. */
@@ -188,7 +197,7 @@ export function summarize({ lookup, users, workflows, events }: GatewayConfig): 
   return rows.flatMap(([label, value]) => (value === undefined ? [] : [{ label, value }]))
 }
 
-export interface EventsConfig {
+interface EventsConfig {
   readonly stream: EventStreamOptions
   readonly payload: EventPayload
 }
@@ -196,7 +205,7 @@ export interface EventsConfig {
 const others = ['eventsIssuer', 'eventsAudience', 'eventsPushUrl', 'eventsPushToken', 'eventsKey', 'eventsPayload']
 
 /** Undefined if the gateway sends no events; parameters without effect are then errors. */
-export function readEvents(
+function readEvents(
   values: ParsedParameters<typeof parameterTable>,
   params: Params,
   issues: Issues,

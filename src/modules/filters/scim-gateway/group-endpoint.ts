@@ -1,7 +1,12 @@
-import { inParallel } from '#kernel/in-parallel.ts'
+import { randomBytes } from 'node:crypto'
+import { Attributes } from '#identity/attributes.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+import type { Group } from '#identity/group.ts'
+import { BoundedCache } from '#kernel/bounded-cache.ts'
+import { systemClock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
-import type { ScimFilter } from '#protocols/scim/filter/filter-ast.ts'
+import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
 import { type PatchOperation, parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { type ReadOptions, readResource } from '#protocols/scim/read-resource.ts'
 import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
@@ -9,36 +14,74 @@ import { requireAttributes } from '#protocols/scim/resource-rules.ts'
 import { type AttributePath, internalName, isCore, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { fixedAttribute, groupFilterNames, type NameOf } from './filter-translation.ts'
+import { noVersion } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import { findGroup, GroupChanges, type GroupEdit } from './group-changes.ts'
-import { type ListRequest, listAnswer, pagedSearch, pageOf, parseListRequest, type ResourcePage } from './lists.ts'
-import { type FoundGroup, type FoundUser, lookupWidth, type Member } from './lookups.ts'
-import type { GatewayParts } from './run-workflow.ts'
+import { type MemberRun, planMembers, runMembers } from './group-members.ts'
+import { GroupSearch } from './group-search.ts'
+import type { ListRequest, ResourcePage } from './lists.ts'
+import type { FoundGroup, Lookups } from './lookups.ts'
+import { type GatewayParts, groupKey, reportProgress, runGroupWorkflow } from './run-workflow.ts'
 import {
+  addChange,
+  describeChange,
   etagHeader,
+  namesWithoutValue,
   noContent,
+  notFound,
   notModified,
   notSupported,
   projectionOf,
+  requireAddress,
+  requireMatch,
   resourceAnswer,
   type ScimCall,
 } from './scim-call.ts'
-import { refuseUnknown } from './storable-change.ts'
+import { type ChangeKind, refuseUnknown, requireEffect, storableChange } from './stored-schema.ts'
 
-/** Members in one request; the size of the body limits them first. */
-const maxMembers = 100_000
+/** A request about a group, parsed; nothing has been looked up yet. */
+interface GroupEdit {
+  readonly kind: ChangeKind
+  /** Operations on the group itself: its name and attributes. */
+  readonly own: readonly PatchOperation[]
+  readonly members: readonly PatchOperation[]
+}
 
-/** `/Groups` and `/Groups/{id}`. */
+/** A change of the group itself. */
+interface OwnChange {
+  readonly displayName: string
+  /** Set if the name that workflows know the group by changes. */
+  readonly newName: string | undefined
+  readonly attributes: Attributes
+  /** The internal attributes that lose their values. */
+  readonly cleared: readonly string[]
+  /** The SCIM attributes that change, and those of them that lose their value. */
+  readonly changed: readonly string[]
+  readonly withoutValue: readonly string[]
+}
+
+/** A group whose creation failed part way. Its id is known if only members are missing. */
+interface UnfinishedGroup {
+  readonly id?: string
+}
+
+/** How long, and for how many groups, a failed creation can be continued. */
+const keepMillis = 60 * 60 * 1000
+const maxUnfinished = 1000
+
+/**
+ * `/Groups` and `/Groups/{id}`. Groups are created, changed and deleted by workflows; an answer shows the group as the
+ * target then stores it.
+ */
 export class GroupEndpoint {
+  readonly schema: ResourceSchema
   readonly #parts: GatewayParts
   readonly #search: GroupSearch
-  readonly #changes: GroupChanges
+  readonly #unfinished = new BoundedCache<UnfinishedGroup>(maxUnfinished, systemClock)
 
   constructor(parts: GatewayParts) {
+    this.schema = parts.config.groups.schema
     this.#parts = parts
     this.#search = new GroupSearch(parts)
-    this.#changes = new GroupChanges(parts)
   }
 
   async get(call: ScimCall): Promise<GatewayResponse> {
@@ -51,24 +94,119 @@ export class GroupEndpoint {
     return this.#show(call, 200, await findGroup(lookups, call.id, this.#wantsMembers(call)))
   }
 
-  async list(call: ScimCall): Promise<GatewayResponse> {
-    const { groups, client } = this.#parts.config
-    const list = parseListRequest(call, groups.schema, client)
-    return listAnswer(call, list, await this.search(call, list))
-  }
-
   search(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
     return this.#search.page(call, list)
   }
 
+  /**
+   * Creates the group, then adds its members, one run each. If that fails part way, the same request sent again
+   * continues it instead of failing with uniqueness.
+   */
   async create(call: ScimCall): Promise<GatewayResponse> {
-    const { config } = this.#parts
+    const { config, queue, lookups } = this.#parts
     if (config.workflows.createGroup === undefined)
       throw notSupported('Groups cannot be created: this gateway has no groupCreateWorkflow.')
-    const sent = readGroup(config, await call.body(), 'create')
-    const edit = createEdit(config, sent)
+    const resource = readGroup(config, await call.body(), 'create')
+    const edit = createEdit(config, resource)
     call.notes.operations = describeEdit(edit)
-    return this.#show(call, 201, await this.#changes.create(call, sent, edit, this.#wantsMembers(call)))
+    const name = displayNameOf(resource)
+    requireName(name)
+    if (lookups.groupIdIsName) requireAddress('displayName', name)
+    const { members: _, ...own } = resource
+    // Equal requests have equal keys: the name or, if groups can share names, everything but the members.
+    const key = nameKey(config.groups.sharesNames ? JSON.stringify(own) : name)
+    // The lookup is queued too, so that of two requests for one name exactly one creates.
+    const { found, runs } = await queue.run(key, () => this.#createWithoutMembers(call, resource, edit, key))
+    await queue.run(groupKey(found.id), () => this.#addMembers(call, found, runs, key))
+    const after = await findGroup(lookups, found.id, this.#wantsMembers(call))
+    const attributes = Object.keys(resource)
+    const details = describeChange(resource, after.group.version)
+    addChange(call, { kind: 'create', resourceType: 'Group', id: found.id, attributes, ...details })
+    return this.#show(call, 201, after)
+  }
+
+  /** All members are known to exist before the group is created. */
+  async #createWithoutMembers(
+    call: ScimCall,
+    resource: JsonObject,
+    edit: GroupEdit,
+    key: string,
+  ): Promise<{ found: FoundGroup; runs: readonly MemberRun[] }> {
+    const { config, lookups } = this.#parts
+    const unfinished = this.#unfinished.get(key)
+    if (config.groups.sharesNames) {
+      const present = unfinished?.id === undefined ? undefined : await lookups.groupById(unfinished.id, false)
+      const runs = await planMembers(this.#parts, present, edit.members)
+      return { found: present ?? (await this.#createWithSharedName(call, resource, key)), runs }
+    }
+    const name = displayNameOf(resource)
+    const present = await groupNamed(lookups, name)
+    const isUnfinished = unfinished !== undefined && (unfinished.id === undefined || unfinished.id === present?.id)
+    if (present !== undefined && !isUnfinished) throw nameTaken()
+    const runs = await planMembers(this.#parts, present, edit.members)
+    if (present !== undefined && unfinished?.id !== undefined) return { found: present, runs }
+    return { found: await this.#runCreate(call, name, resource, key, unfinished === undefined), runs }
+  }
+
+  /** The name is the displayName or, if another group has that name, the displayName and a random suffix. */
+  async #createWithSharedName(call: ScimCall, resource: JsonObject, key: string): Promise<FoundGroup> {
+    const name = displayNameOf(resource)
+    if ((await this.#parts.lookups.groupByName(name)) === undefined) {
+      try {
+        return await this.#runCreate(call, name, resource, key, true)
+      } catch (error) {
+        // Another process created a group of this name first.
+        if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') throw error
+      }
+    }
+    return this.#runCreate(call, `${name} (${randomBytes(4).toString('hex')})`, resource, key, true)
+  }
+
+  /** With `isNew`, the run is bound to the absence of the group, so that no other process can create it in between. */
+  async #runCreate(
+    call: ScimCall,
+    name: string,
+    resource: JsonObject,
+    key: string,
+    isNew: boolean,
+  ): Promise<FoundGroup> {
+    const { config, groups, lookups, storage } = this.#parts
+    const workflow = config.workflows.createGroup
+    try {
+      const stored = await storage.groups()
+      const storable = storableChange(stored, {}, { ...resource }, 'create')
+      const attributes = groups.attributes(storable, stored.unstorable)
+      const params = { groupname: name, ...(isNew ? { groupversion: noVersion } : {}) }
+      await runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params })
+    } catch (error) {
+      // After a refusal there is no group. After any other failure, some targets may have created it.
+      if (!(error instanceof GatewayError) || !error.isRefusal) this.#remember(key, {})
+      throw error
+    }
+    const found = await lookups.groupByName(name)
+    if (found !== undefined) return found
+    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without creating the group`, {
+      publicText: 'The workflow ended without creating the group. Check its tasks, then send the request again.',
+    })
+  }
+
+  async #addMembers(call: ScimCall, found: FoundGroup, runs: readonly MemberRun[], key: string): Promise<void> {
+    const { id, group } = found
+    try {
+      await reportProgress(this.#parts, call, group.name, 1 + runs.length, async (done) => {
+        done()
+        await runMembers(this.#parts, call, found, runs, done)
+      })
+      this.#unfinished.delete(key)
+    } catch (error) {
+      this.#remember(key, { id })
+      addChange(call, { kind: 'create', resourceType: 'Group', id, attributes: ['displayName', 'members'] })
+      throw error
+    }
+  }
+
+  #remember(key: string, unfinished: UnfinishedGroup): void {
+    this.#unfinished.set(key, unfinished, new Date(systemClock().getTime() + keepMillis))
   }
 
   async patch(call: ScimCall): Promise<GatewayResponse> {
@@ -76,7 +214,7 @@ export class GroupEndpoint {
     const edit = patchEdit(config, await call.body())
     call.notes.operations = describeEdit(edit)
     const isShown = config.client.groupPatch === 'resource' || call.query.has('attributes')
-    const changed = await this.#changes.change(call, edit, isShown && this.#wantsMembers(call))
+    const changed = await this.#change(call, edit, isShown && this.#wantsMembers(call))
     return isShown ? this.#show(call, 200, changed) : { ...noContent, headers: etagHeader(changed.group.version) }
   }
 
@@ -84,24 +222,181 @@ export class GroupEndpoint {
     const { config } = this.#parts
     const edit = putEdit(config, readGroup(config, await call.body(), 'put'))
     call.notes.operations = describeEdit(edit)
-    return this.#show(call, 200, await this.#changes.change(call, edit, this.#wantsMembers(call)))
+    return this.#show(call, 200, await this.#change(call, edit, this.#wantsMembers(call)))
   }
 
-  async delete(call: ScimCall): Promise<GatewayResponse> {
-    await this.#changes.delete(call)
-    return noContent
+  /**
+   * Checks the whole edit, then changes the group itself, then its members, one run each, under the name that the group
+   * then has. Changes of one group run one after the other.
+   */
+  #change(call: ScimCall, edit: GroupEdit, withMembers: boolean): Promise<FoundGroup> {
+    const { config, queue, lookups } = this.#parts
+    return queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+      const found = await findGroup(lookups, call.id, false)
+      const version = requireMatch(call, found.group.version)
+      const { resource, own } = await this.#planOwn(call, found, edit)
+      const runs = await planMembers(this.#parts, found, edit.members)
+      const name = own?.newName ?? found.group.name
+      const change = {
+        kind: edit.kind,
+        resourceType: 'Group',
+        id: found.id,
+        attributes: [...(own?.changed ?? []), ...(runs.length > 0 ? ['members'] : [])],
+        cleared: own?.withoutValue ?? [],
+        ...describeChange(resource, undefined),
+      } as const
+      let isAnyDone = false
+      const steps = async (done: () => void): Promise<void> => {
+        const stepDone = (): void => {
+          isAnyDone = true
+          done()
+        }
+        if (own !== undefined) {
+          await this.#changeOwn(call, found, own, version)
+          stepDone()
+        } else if (version !== undefined && runs.length > 0 && config.workflows.updateGroup !== undefined) {
+          // Changes nothing, but lets the target compare the version.
+          await this.#runUpdate(call, found.group, {}, version)
+        }
+        const renamed = name === found.group.name ? found : { ...found, group: { ...found.group, name } }
+        await runMembers(this.#parts, call, renamed, runs, stepDone)
+      }
+      try {
+        await reportProgress(this.#parts, call, name, (own === undefined ? 0 : 1) + runs.length, steps)
+      } catch (error) {
+        if (isAnyDone) addChange(call, change)
+        throw error
+      }
+      const { groupIdIsName, ids } = lookups
+      const after = await findGroup(lookups, groupIdIsName ? ids.ofGroup(name) : found.id, withMembers)
+      if (own !== undefined) await this.#requireOwnEffect(call, found, after, resource)
+      if (isAnyDone) {
+        const members = call.notes.pending === undefined ? { members: membersIn(runs) } : {}
+        const details = describeChange(resource, after.group.version)
+        addChange(call, { ...change, ...members, id: after.id, ...details })
+      }
+      return after
+    })
+  }
+
+  /** The wanted group without its members; `own` is undefined if the group itself does not change. */
+  async #planOwn(
+    call: ScimCall,
+    found: FoundGroup,
+    edit: GroupEdit,
+  ): Promise<{ readonly resource: ScimResource; readonly own?: OwnChange }> {
+    const { config, groups, lookups, storage } = this.#parts
+    const { schema } = config.groups
+    const before = await groups.resource(found, call.base, false)
+    const patched = applyPatch(schema, before, edit.own, { strict: config.client.strict })
+    const stored = await storage.groups()
+    const resource = storableChange(stored, before, patched, edit.kind)
+    const present = found.group.attributes ?? new Attributes()
+    const { isChanged, attributes, cleared } = groups.change(present, before, resource, stored.unstorable)
+    const displayName = displayNameOf(resource)
+    const isRenamed = displayName !== displayNameOf(before)
+    if (!isRenamed && !isChanged) return { resource }
+    if (config.workflows.updateGroup === undefined) {
+      throw scimError(
+        'mutability',
+        'The name and attributes of groups cannot be changed: this gateway has no groupUpdateWorkflow.',
+      )
+    }
+    const newName = isRenamed && groups.displayAttribute === undefined ? displayName : undefined
+    // Another letter case leaves the id as it is.
+    if (newName !== undefined && lookups.groupIdIsName && newName.toLowerCase() !== found.group.name.toLowerCase()) {
+      throw scimError(
+        'mutability',
+        'displayName cannot be changed: it is the id of the group here. Create another group instead.',
+      )
+    }
+    if (isRenamed) {
+      requireName(displayName)
+      await this.#requireFreeName(displayName, found)
+    }
+    const refs = changedAttributes(schema, before, resource)
+    const own = {
+      displayName,
+      newName,
+      attributes: isChanged ? attributes : new Attributes(),
+      cleared,
+      changed: refs.map(internalName),
+      withoutValue: namesWithoutValue(resource, refs),
+    }
+    return { resource, own }
+  }
+
+  async #changeOwn(call: ScimCall, found: FoundGroup, own: OwnChange, version: string | undefined): Promise<void> {
+    // Checked again in the queue of the name, so that of two requests for one name exactly one gets it.
+    await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
+      await this.#requireFreeName(own.displayName, found)
+      await this.#runUpdate(call, found.group, own, version)
+    })
+  }
+
+  #runUpdate(call: ScimCall, group: Group, own: Partial<OwnChange>, version: string | undefined): Promise<void> {
+    const { attributes = new Attributes(), cleared = [], newName = group.name } = own
+    return runGroupWorkflow(this.#parts, call, {
+      name: this.#parts.config.workflows.updateGroup,
+      attributes,
+      cleared,
+      params: { groupname: group.name, newgroupname: newName, ...identityOf(group, version) },
+    })
+  }
+
+  /** Throws uniqueness if another group has the name, in any letter case. */
+  async #requireFreeName(name: string, { id }: FoundGroup): Promise<void> {
+    if (this.#parts.config.groups.sharesNames) return
+    const present = await groupNamed(this.#parts.lookups, name)
+    if (present !== undefined && present.id.toLowerCase() !== id.toLowerCase()) throw nameTaken()
+  }
+
+  /** Throws WORKFLOW_FAILED if the group itself did not change. */
+  async #requireOwnEffect(call: ScimCall, found: FoundGroup, changed: FoundGroup, wanted: JsonObject): Promise<void> {
+    const { groups, storage } = this.#parts
+    requireEffect(await storage.groups(), {
+      before: await groups.resource(found, call.base, false),
+      wanted,
+      after: await groups.resource(changed, call.base, false),
+      stored: {
+        before: found.group.attributes ?? new Attributes(),
+        after: changed.group.attributes ?? new Attributes(),
+      },
+    })
+  }
+
+  async delete(call: ScimCall): Promise<void> {
+    const { queue, config, lookups } = this.#parts
+    const name = config.workflows.deleteGroup
+    if (name === undefined) throw notSupported('Groups cannot be deleted: this gateway has no groupDeleteWorkflow.')
+    await queue.run(groupKey(lookups.ids.groupForm(call.id)), async () => {
+      const { id, group } = await findGroup(lookups, call.id, false)
+      const version = requireMatch(call, group.version)
+      const params = { groupname: group.name, ...identityOf(group, version) }
+      await runGroupWorkflow(this.#parts, call, { name, params })
+      const present = await lookups.groupById(id, false)
+      if (present !== undefined && present.group.version === group.version) {
+        throw new GatewayError('WORKFLOW_FAILED', `workflow "${name}" ended, but the group is still there`, {
+          publicText: `The delete workflow "${name}" ended, but the group is still there. Have the workflow delete the group.`,
+        })
+      }
+      addChange(call, { kind: 'delete', resourceType: 'Group', id, attributes: [] })
+    })
   }
 
   #wantsMembers(call: ScimCall): boolean {
-    return projectionOf(call, this.#parts.config.groups.schema)?.wants('members') ?? true
+    return projectionOf(call, this.schema)?.wants('members') ?? true
   }
 
   async #show(call: ScimCall, status: 200 | 201, found: FoundGroup): Promise<GatewayResponse> {
     const resource = await this.#parts.groups.resource(found, call.base, this.#wantsMembers(call))
-    const projection = projectionOf(call, this.#parts.config.groups.schema)
+    const projection = projectionOf(call, this.schema)
     return resourceAnswer(call, status, resource, found.group.version, projection)
   }
 }
+
+/** Members in one request; the size of the body limits them first. */
+const maxMembers = 100_000
 
 function readGroup(config: GatewayConfig, body: JsonValue, kind: 'create' | 'put'): ScimResource {
   const { schema } = config.groups
@@ -110,7 +405,7 @@ function readGroup(config: GatewayConfig, body: JsonValue, kind: 'create' | 'put
   return resource
 }
 
-const readOptions = ({ client, groups, ignored }: GatewayConfig, kind: GroupEdit['kind']): ReadOptions => ({
+const readOptions = ({ client, groups, ignored }: GatewayConfig, kind: ChangeKind): ReadOptions => ({
   readOnly: 'drop',
   maxValues: maxMembers,
   strict: client.strict,
@@ -173,7 +468,7 @@ const lowerCased = (object: JsonObject): Partial<Record<string, JsonValue>> =>
 
 const isMembers = (path: AttributePath): boolean => isCore(path, 'members')
 
-function editOf(kind: GroupEdit['kind'], operations: readonly PatchOperation[]): GroupEdit {
+function editOf(kind: ChangeKind, operations: readonly PatchOperation[]): GroupEdit {
   const onMembers = ({ target }: PatchOperation): boolean => isMembers(target)
   return { kind, own: operations.filter((one) => !onMembers(one)), members: operations.filter(onMembers) }
 }
@@ -195,149 +490,45 @@ function describeEdit({ own, members }: GroupEdit): JsonValue {
   return described
 }
 
-/** With at most this many groups of one displayName, each is checked. */
-const maxSharing = 500
-
-type FilterMember =
-  | { readonly id: string; readonly type: 'User'; readonly user: FoundUser }
-  /** With the groups that contain it directly. */
-  | { readonly id: string; readonly type: 'Group'; readonly parents: readonly string[] }
-
-/**
- * Finds groups. To evaluate the filter, only the members that it names are looked up. All members are read only for the
- * groups on the page, and only if the client wants members.
- */
-class GroupSearch {
-  readonly #parts: GatewayParts
-  readonly #nameOf: NameOf
-
-  constructor(parts: GatewayParts) {
-    this.#parts = parts
-    this.#nameOf = groupFilterNames(parts)
-  }
-
-  async page(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
-    const page = await this.#matching(call, list)
-    if (list.projection?.wants('members') === false) return page
-    const resources = await inParallel(page.resources, lookupWidth, (resource) => this.#withMembers(call, resource))
-    return { ...page, resources }
-  }
-
-  async #withMembers(call: ScimCall, resource: ScimResource): Promise<ScimResource> {
-    const { lookups, groups } = this.#parts
-    const found = await lookups.groupById(String(resource['id']), true)
-    return found === undefined ? resource : groups.resource(found, call.base, await lookups.members(found, false))
-  }
-
-  /** The page without members, except those that the filter names. */
-  async #matching(call: ScimCall, list: ListRequest): Promise<ResourcePage> {
-    const { lookups, groups } = this.#parts
-    const { filter } = list
-    const named = filter === undefined ? [] : await this.#filterMembers(filter)
-    const toResource = async (found: FoundGroup): Promise<ScimResource> =>
-      groups.resource(found, call.base, await this.#membersAmong(found, named))
-    const candidates = filter === undefined ? undefined : await this.#candidates(filter, named)
-    if (filter === undefined || candidates === undefined) {
-      return pagedSearch({ search: (query) => lookups.searchGroups(query), toResource }, list, this.#nameOf)
-    }
-    const resources = await inParallel(candidates, lookupWidth, toResource)
-    // The filter may name the id in its older form.
-    const id = fixedAttribute(filter, 'id')
-    return pageOf(
-      resources.filter((resource) => evaluateFilter(filter, id === undefined ? resource : { ...resource, id })),
-      list,
-    )
-  }
-
-  /** The members that the filter names, as far as they exist. Throws invalidFilter if members are filtered otherwise. */
-  async #filterMembers(filter: ScimFilter): Promise<readonly FilterMember[]> {
-    const ids = new Set<string>()
-    if (!collectMembers(filter, ids))
-      throw scimError('invalidFilter', 'members can be filtered by eq only. Use members eq "id".')
-    const { lookups } = this.#parts
-    const found = await inParallel([...ids], lookupWidth, async (id): Promise<FilterMember | undefined> => {
-      const type = lookups.ids.typeOf(id)
-      const user = type === 'Group' ? undefined : await lookups.userById(id)
-      if (user !== undefined) return { id: user.id, type: 'User', user }
-      const group = type === 'User' || !lookups.nestsGroups ? undefined : await lookups.groupById(id, false)
-      return group && { id: group.id, type: 'Group', parents: [] }
-    })
-    const members = found.filter((member) => member !== undefined)
-    const groups = members.filter(({ type }) => type === 'Group')
-    if (groups.length === 0) return members
-    const containing = await lookups.containing(groups.map(({ id }) => id))
-    return members.map((member) =>
-      member.type === 'User'
-        ? member
-        : { ...member, parents: containing.get(member.id)?.flatMap(({ id, direct }) => (direct ? [id] : [])) ?? [] },
-    )
-  }
-
-  async #membersAmong(found: FoundGroup, named: readonly FilterMember[]): Promise<readonly Member[]> {
-    const { lookups } = this.#parts
-    const members = await inParallel(named, lookupWidth, async (member): Promise<Member[]> => {
-      const { id, type } = member
-      const isMember =
-        member.type === 'User' ? await lookups.isMember(found, member.user) : member.parents.includes(found.id)
-      return isMember ? [{ id, type }] : []
-    })
-    return members.flat()
-  }
-
-  /** The few groups that can match if the filter fixes the id or a member; undefined if it does not. */
-  async #candidates(filter: ScimFilter, named: readonly FilterMember[]): Promise<readonly FoundGroup[] | undefined> {
-    const { lookups } = this.#parts
-    const id = fixedAttribute(filter, 'id')
-    if (id !== undefined) {
-      const found = await lookups.groupById(id, false)
-      return found === undefined ? [] : [found]
-    }
-    const memberId = fixedAttribute(filter, 'members', 'value')
-    if (memberId === undefined) return this.#sharing(fixedAttribute(filter, 'displayName'))
-    const member = named.find(({ id }) => id === memberId)
-    if (member === undefined) return []
-    if (member.type === 'User') return lookups.groupsOf(member.user)
-    const parents = await inParallel(member.parents, lookupWidth, (id) => lookups.groupById(id, false))
-    return parents.filter((group) => group !== undefined)
-  }
-
-  /** If groups share names, a name that the gateway made differs from the displayName, so each candidate is checked. */
-  async #sharing(name: string | undefined): Promise<readonly FoundGroup[] | undefined> {
-    const { config, lookups } = this.#parts
-    const attribute = config.groups.displayAttribute
-    if (name === undefined || attribute === undefined || !config.groups.sharesNames) return undefined
-    const filter = { kind: 'equal', attribute, value: name } as const
-    const { items, total } = await lookups.searchGroups({ filter, offset: 0, limit: maxSharing })
-    if (total > maxSharing) return undefined
-    const byName = await lookups.groupByName(name)
-    return byName === undefined || items.some(({ id }) => id === byName.id) ? items : [...items, byName]
-  }
+async function findGroup(lookups: Lookups, id: string, members: boolean): Promise<FoundGroup> {
+  const found = await lookups.groupById(id, members)
+  if (found === undefined) throw notFound('group', id)
+  return found
 }
 
-/**
- * Collects the ids that a filter on groups compares `members` with: their membership alone decides whether a group
- * matches, however many members it has. Returns false if the filter uses members in another way.
- */
-function collectMembers(filter: ScimFilter, ids: Set<string>): boolean {
-  switch (filter.kind) {
-    case 'and':
-    case 'or':
-      return filter.filters.every((part) => collectMembers(part, ids))
-    case 'not':
-      return collectMembers(filter.filter, ids)
-    case 'element':
-      return !isCore(filter.of, 'members') || fixesValue(filter.filter, 'value', undefined, ids)
-    default:
-      return !isCore(filter.path, 'members') || fixesValue(filter, 'members', 'value', ids)
-  }
+/** The group whose name or displayName this is, in any letter case. */
+async function groupNamed(lookups: Lookups, name: string): Promise<FoundGroup | undefined> {
+  const byName = await lookups.groupByName(name)
+  if (byName !== undefined) return byName
+  const filters = lookups.names.groupName.map((attribute): Filter => ({ kind: 'equal', attribute, value: name }))
+  const [only] = filters
+  const filter = filters.length === 1 && only !== undefined ? only : ({ kind: 'or', filters } as const)
+  return (await lookups.searchGroups({ filter, offset: 0, limit: 1 })).items[0]
 }
 
-/** Whether only elements with a value that the filter names can match it. */
-function fixesValue(filter: ScimFilter, name: string, sub: string | undefined, ids: Set<string>): boolean {
-  if (filter.kind === 'and') return filter.filters.some((part) => fixesValue(part, name, sub, ids))
-  if (filter.kind === 'or') return filter.filters.every((part) => fixesValue(part, name, sub, ids))
-  if (filter.kind !== 'compare' || filter.operator !== 'eq' || typeof filter.value !== 'string') return false
-  if (filter.path.attribute.name !== name || filter.path.sub?.name !== sub) return false
-  ids.add(filter.value)
-  return true
+const displayNameOf = (resource: JsonObject): string => String(resource['displayName'] ?? '')
+
+const nameKey = (name: string): string => `groupname ${name.toLowerCase()}`
+
+function requireName(name: string): void {
+  if (name.trim() === '') throw scimError('invalidValue', 'displayName must not be blank. Send a name.')
+}
+
+const nameTaken = () =>
+  scimError(
+    'uniqueness',
+    'displayName: another group has this name, in this or another letter case. Choose another one, or change that group.',
+  )
+
+/** Workflow parameters that bind a run to this group and, if the client sent one, to its version. */
+const identityOf = ({ id }: Group, version: string | undefined): Record<string, string> => ({
+  groupid: id,
+  ...(version === undefined ? {} : { groupversion: version }),
+})
+
+/** The members that joined and left, for events. */
+function membersIn(runs: readonly MemberRun[]) {
+  const members = (removed: boolean) =>
+    runs.filter(({ remove }) => remove === removed).map(({ type, id }) => ({ type, id }))
+  return { added: members(false), removed: members(true) }
 }

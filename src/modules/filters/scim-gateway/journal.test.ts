@@ -4,7 +4,8 @@ import type { JournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
 import { openGateway, tutorialParams } from '#testing/scim-gateway-fixture.ts'
-import scimGateway, { shownError, shownOperations, shownPath } from './scim-gateway.ts'
+import { shownError, shownOperations, shownPath } from './journal.ts'
+import scimGateway from './scim-gateway.ts'
 
 async function open(journal?: string) {
   const entries: JournalEntry[] = []

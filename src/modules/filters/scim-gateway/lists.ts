@@ -24,7 +24,6 @@ import { scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { SearchPage } from '#sdk/target/target.ts'
 import { locate, type NameOf, type Translation, translateFilter } from './filter-translation.ts'
-import type { GatewayConfig } from './gateway-config.ts'
 import { lookupWidth, type Query } from './lookups.ts'
 import { answer, type Handler, projectionOf, type ScimCall } from './scim-call.ts'
 
@@ -44,7 +43,7 @@ interface CursorExtent {
 type PageExtent = IndexExtent | CursorExtent
 
 /** The requested part of the matches; `all` is limited by `maxCandidates`. */
-export type Extent = PageExtent | { readonly kind: 'all' }
+type Extent = PageExtent | { readonly kind: 'all' }
 
 /** A parsed list request, from GET or `.search`, of one type or of all. */
 export interface ListRequest {
@@ -307,7 +306,10 @@ function storeOrder({ path, descending }: Sort, nameOf: NameOf): SortOrder | 'un
   return { attribute, descending, caseExact: leaf.caseExact }
 }
 
-type SearchType = (call: ScimCall, list: ListRequest) => Promise<ResourcePage>
+interface ResourceType {
+  readonly schema: ResourceSchema
+  search(call: ScimCall, list: ListRequest): Promise<ResourcePage>
+}
 
 /** The list of one type, for any extent. */
 interface TypeList {
@@ -318,20 +320,18 @@ interface TypeList {
 const none = { kind: 'index', offset: 0, count: 0 } as const satisfies Extent
 
 /** Lists all resource types (RFC 7644 3.4.2.1): users, then groups, or in the requested order. */
-export function rootSearch(
-  { users, groups, client }: GatewayConfig,
-  search: { readonly users: SearchType; readonly groups: SearchType },
-): Handler {
-  // Each type also knows the names of the other, whose attributes have no value in it.
-  const widened = (own: ResourceSchema, other: ResourceSchema): ResourceSchema =>
-    new ResourceSchema(own.core, [...own.extensions, other.core, ...other.extensions])
-  const resourceTypes = [
-    { schema: users.schema, known: widened(users.schema, groups.schema), search: search.users },
-    { schema: groups.schema, known: widened(groups.schema, users.schema), search: search.groups },
-  ]
+export function rootSearch(resourceTypes: readonly ResourceType[], client: FilterOptions): Handler {
+  const knownNames = resourceTypes.map((type) => {
+    const others = resourceTypes.filter((other) => other !== type).map(({ schema }) => schema)
+    // Each type also knows the names of the others, whose attributes have no value in it.
+    const { core, extensions } = type.schema
+    return new ResourceSchema(core, [...extensions, ...others.flatMap((other) => [other.core, ...other.extensions])])
+  })
   return async (call) => {
     const extent = parseExtent(call, 'root')
-    const types = resourceTypes.map(({ schema, known, search }): TypeList => {
+    const types = resourceTypes.map((type, i): TypeList => {
+      const { schema } = type
+      const known = knownNames[i] ?? schema
       const list = {
         name: schema.core.name,
         filter: parseTypeFilter(call, schema, client, known),
@@ -339,7 +339,7 @@ export function rootSearch(
         projection: projectionOf(call, schema),
         extent,
       }
-      return { list, search: (own) => search(call, { ...list, extent: own }) }
+      return { list, search: (own) => type.search(call, { ...list, extent: own }) }
     })
     const whole = { name: 'root', filter: undefined, sort: undefined, projection: undefined, extent }
     const { resources, ...page } = await rootPage(types, whole, extent)

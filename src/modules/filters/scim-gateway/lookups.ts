@@ -3,9 +3,19 @@ import type { Group, NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { SortOrder } from '#identity/user-directory.ts'
 import { errorCodes, GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 import type { MemberType } from '#protocols/scim/patch/member-change.ts'
-import type { ContainingGroup, SearchPage, ServedTimes } from '#sdk/target/target.ts'
-import type { ReadVersion } from '#sdk/workflow/workflow.ts'
+import {
+  type ContainingGroup,
+  hasLookups,
+  type LookupTarget,
+  nestsGroups,
+  type SearchPage,
+  type ServedTimes,
+  type Target,
+} from '#sdk/target/target.ts'
+import { noVersion, type ReadVersion } from '#sdk/workflow/workflow.ts'
+import type { GatewayConfig } from './gateway-config.ts'
 
 export interface FoundUser {
   /** The SCIM id. */
@@ -130,6 +140,241 @@ export class ResourceIds {
     return this.ofGroup(this.storedGroup(id)[0] ?? id)
   }
 }
+
+/** The first that is found under one of these ids of the store. */
+export async function firstFound<T>(
+  ids: readonly string[],
+  find: (id: string) => Promise<T | undefined>,
+): Promise<T | undefined> {
+  for (const id of ids) {
+    const found = await find(id)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** The user with the groups that contain its direct ones, given by their ids. */
+export function withGroups(
+  found: FoundUser,
+  direct: ReadonlySet<string>,
+  containing: readonly NamedGroup[],
+): FoundUser {
+  const indirect = new Map(containing.filter(({ id }) => !direct.has(id)).map((group) => [group.id, group]))
+  return indirect.size === 0 ? found : { ...found, indirectGroups: [...indirect.values()] }
+}
+
+/** Throws INTERNAL if the target has no lookups. */
+export function targetLookups(target: Target, config: GatewayConfig): Lookups {
+  if (!hasLookups(target)) throw new GatewayError('INTERNAL', 'the lookupTarget has no look-ups')
+  return new TargetLookups(target, config)
+}
+
+class TargetLookups implements Lookups {
+  readonly #target: LookupTarget
+  readonly #config: GatewayConfig
+  /** A user's SCIM id is the login. */
+  readonly #loginIsId: boolean
+  /** The attribute of a user's SCIM id, if that is neither the target's own id nor the login. */
+  readonly #idAttribute: string | undefined
+  readonly names: Lookups['names']
+  readonly groupIdIsName: boolean
+  readonly renamesUsers: boolean
+  readonly ids: ResourceIds
+  /** The attributes of the display names of members. */
+  readonly #display: { readonly users: string; readonly groups: string }
+
+  constructor(target: LookupTarget, config: GatewayConfig) {
+    this.#target = target
+    this.#config = config
+    this.groupIdIsName = !target.groupHasOwnId
+    this.ids = new ResourceIds(target.idsAreUnique === true)
+    this.#display = { users: config.users.displayAttribute, groups: config.groups.displayAttribute ?? '' }
+    const { loginAttribute, lookupAttribute, idAttribute } = config.users
+    const idName = idAttribute?.toLowerCase()
+    this.#loginIsId =
+      target.userIdIsLogin || idName === loginAttribute.toLowerCase() || idName === lookupAttribute.toLowerCase()
+    this.#idAttribute = this.#loginIsId || idName === 'id' ? undefined : idAttribute
+    this.renamesUsers = target.renamesUsers === true && !this.#loginIsId
+    const login = ['userID', lookupAttribute]
+    const { displayAttribute } = config.groups
+    this.names = {
+      login,
+      userId: this.#loginIsId ? login : [this.#idAttribute ?? 'id'],
+      groupName: ['name', ...(displayAttribute === undefined ? [] : [displayAttribute])],
+      groupId: [target.groupHasOwnId ? 'id' : 'name'],
+    }
+  }
+
+  /** Read each time: a target may only know it once its system has answered. */
+  get keepsVersions(): boolean {
+    return this.#target.keepsVersions === true
+  }
+
+  get nestsGroups(): boolean {
+    return nestsGroups(this.#target)
+  }
+
+  get servedTimes(): ServedTimes {
+    return this.#target.servedTimes ?? { users: [], groups: [] }
+  }
+
+  userById(id: string): Promise<FoundUser | undefined> {
+    return firstFound(this.ids.storedUser(id), (stored) => this.#userByStoredId(stored))
+  }
+
+  async #userByStoredId(id: string): Promise<FoundUser | undefined> {
+    if (this.#idAttribute !== undefined) return this.#userWith(this.#idAttribute, id)
+    const user = await (this.#loginIsId && !this.#target.userIdIsLogin
+      ? this.#target.lookupUserByLogin(id)
+      : this.#target.lookupUserById(id))
+    return user && this.#found(user)
+  }
+
+  /** If two users have the value, neither is found: it is better to fail than to change the wrong one. */
+  async #userWith(attribute: string, value: string): Promise<FoundUser | undefined> {
+    const filter = { kind: 'equal', attribute, value, caseExact: true } as const
+    const { items } = await this.#target.searchUsers({ filter, offset: 0, limit: 2 })
+    const [found] = items
+    return found === undefined || items.length > 1 ? undefined : this.#found(found)
+  }
+
+  async userByLogin(login: string): Promise<FoundUser | undefined> {
+    const user = await this.#target.lookupUserByLogin(login)
+    return user && this.#found(user)
+  }
+
+  async searchUsers(query: Query) {
+    const page = await this.#target.searchUsers(query)
+    return { ...page, items: page.items.map((user) => this.#found(user)) }
+  }
+
+  async groupById(id: string, members: boolean): Promise<FoundGroup | undefined> {
+    const options = members ? { members, display: this.#display } : { members }
+    const group = await firstFound(this.ids.storedGroup(id), (stored) => this.#target.lookupGroupById(stored, options))
+    return group && this.#foundGroup(group)
+  }
+
+  async groupByName(name: string): Promise<FoundGroup | undefined> {
+    const group = await this.#target.lookupGroupByName(name, { members: false })
+    return group && this.#foundGroup(group)
+  }
+
+  async searchGroups(query: Query) {
+    const page = await this.#target.searchGroups(query)
+    return { ...page, items: page.items.map((group) => this.#foundGroup(group)) }
+  }
+
+  async members({ group }: FoundGroup, names: boolean): Promise<readonly Member[]> {
+    const groups = (group.memberGroups ?? []).map(
+      ({ id, name, display }): Member => ({
+        id: this.ids.ofGroup(this.groupIdIsName ? name : id),
+        type: 'Group',
+        display: display ?? name,
+      }),
+    )
+    return [...(await this.#memberUsers(group, names)), ...groups]
+  }
+
+  async #memberUsers(group: Group, names: boolean): Promise<readonly Member[]> {
+    const { groupMembersAreIds } = this.#target
+    const { members, memberIds, memberDisplays } = group
+    const isOwnId = this.#idAttribute === undefined
+    const idsAreKnown = isOwnId && groupMembersAreIds !== this.#loginIsId
+    const isNamed = memberDisplays !== undefined || !names || members.length > maxNamed
+    if (idsAreKnown && isNamed) {
+      // The login serves as the display name if the store has none.
+      const fallback = memberDisplays !== undefined && !groupMembersAreIds
+      return members.map((id, i) => member(this.ids.ofUser(id), memberDisplays?.[i] ?? (fallback ? id : undefined)))
+    }
+    if (isOwnId && !this.#loginIsId && memberIds !== undefined && isNamed) {
+      return members.map((login, i) => member(this.ids.ofUser(memberIds[i] ?? login), memberDisplays?.[i] ?? login))
+    }
+    const found = await inParallel(members, lookupWidth, (one) =>
+      groupMembersAreIds ? this.#target.lookupUserById(one) : this.#target.lookupUserByLogin(one),
+    )
+    return found.flatMap((user, i) => {
+      const given = members[i]
+      if (user === undefined)
+        return idsAreKnown && given !== undefined ? [member(this.ids.ofUser(given), undefined)] : []
+      return [member(this.#found(user).id, user.attributes.first(this.#display.users) ?? user.userID)]
+    })
+  }
+
+  async containing(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
+    const stored = ids.map((id) => this.ids.storedGroup(id)[0] ?? id)
+    const found = ids.length === 0 ? undefined : await this.#target.containingGroups?.(stored)
+    const shown = new Map<string, readonly ContainingGroup[]>()
+    for (const [id, groups] of found ?? []) {
+      shown.set(
+        this.ids.ofGroup(id),
+        groups.map((group) => ({ ...group, id: this.#groupId(group) })),
+      )
+    }
+    return shown
+  }
+
+  async withIndirectGroups(users: readonly FoundUser[]): Promise<readonly FoundUser[]> {
+    if (this.#target.containingGroups === undefined || this.#config.users.mapping.isEmpty) return users
+    const groupsOf = ({ user }: FoundUser): readonly string[] =>
+      user.groupsAreNested === false ? [] : ((this.groupIdIsName ? user.groups : user.groupIds) ?? [])
+    const ids = new Set(users.flatMap(groupsOf).map((id) => this.ids.ofGroup(id)))
+    if (ids.size === 0) return users
+    const containing = await this.containing([...ids])
+    if (containing.size === 0) return users
+    return users.map((found) => {
+      const direct = new Set(groupsOf(found).map((id) => this.ids.ofGroup(id)))
+      return withGroups(
+        found,
+        direct,
+        [...direct].flatMap((id) => containing.get(id) ?? []),
+      )
+    })
+  }
+
+  async isMember({ group }: FoundGroup, { user }: FoundUser): Promise<boolean> {
+    const name = group.name.toLowerCase()
+    return user.groups.some((held) => held.toLowerCase() === name)
+  }
+
+  async groupsOf({ user }: FoundUser): Promise<readonly FoundGroup[]> {
+    const groups = await inParallel(user.groups, lookupWidth, (name) =>
+      this.#target.lookupGroupByName(name, { members: false }),
+    )
+    return groups.flatMap((group) => (group === undefined ? [] : [this.#foundGroup(group)]))
+  }
+
+  readVersion(found: FoundUser | undefined, joinedOrLeft?: FoundGroup): ReadVersion | undefined {
+    const { lookup } = this.#config
+    const version = found === undefined ? noVersion : found.user.version
+    if (this.#target.keepsVersions !== true || version === undefined || lookup.kind !== 'target') return undefined
+    const group = this.#target.groupHasOwnId ? joinedOrLeft?.group : undefined
+    if (group === undefined) return { target: lookup.name, version }
+    return { target: lookup.name, version, group: { name: group.name, id: group.id } }
+  }
+
+  #found(user: User): FoundUser {
+    if (this.#loginIsId) return { id: this.ids.ofUser(user.userID), user }
+    const own = this.#idAttribute === undefined ? user.id : user.attributes.first(this.#idAttribute)
+    return { id: this.ids.ofUser(own ?? user.userID), user }
+  }
+
+  #foundGroup(group: Group): FoundGroup {
+    return { id: this.#groupId(group), group }
+  }
+
+  #groupId({ id, name }: NamedGroup): string {
+    return this.ids.ofGroup(this.groupIdIsName ? name : id)
+  }
+}
+
+/** The most members of a group that are looked up only for their names. */
+const maxNamed = 100
+
+const member = (id: string, display: string | undefined): Member => ({
+  id,
+  type: 'User',
+  ...(display === undefined ? {} : { display }),
+})
 
 const failures = new WeakSet<object>()
 

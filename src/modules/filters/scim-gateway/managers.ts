@@ -12,8 +12,8 @@ import { locate, userFilterNames } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { ListRequest } from './lists.ts'
 import { type FoundUser, type Lookups, lookupWidth } from './lookups.ts'
+import type { UserMapping } from './resource-mapping.ts'
 import { resourceAddress } from './scim-call.ts'
-import type { UserMapping } from './user-mapping.ts'
 
 /** The shown part of a manager; undefined if there is no such user. */
 type Manager = { readonly id: string; readonly displayName?: string } | undefined

@@ -49,7 +49,7 @@ export const clientProfiles = {
   strict: { ...tolerant, groupPatch: 'resource', rehire: 'refuse', strict: true },
 } as const satisfies Record<string, ClientProfile>
 
-export type ClientName = keyof typeof clientProfiles
+type ClientName = keyof typeof clientProfiles
 export const clientNames = Object.keys(clientProfiles) as ClientName[]
 
 const source = (about: string) => text({ about, requirement: 'for each listed' })

@@ -1,39 +1,27 @@
-import { asGatewayError, GatewayError } from '#kernel/errors.ts'
-import { isJsonObject, type JsonObject } from '#kernel/json.ts'
-import type { Logger } from '#kernel/logger.ts'
-import {
-  type BulkOperation,
-  type BulkOutcome,
-  maxBulkOperations,
-  maxBulkPayload,
-  readBulkRequest,
-  runBulk,
-  tooLarge,
-} from '#protocols/scim/bulk.ts'
-import { resourceTypeDocument, schemaDocument, serviceProviderConfig } from '#protocols/scim/discovery.ts'
-import { listResponse, readSearchRequest } from '#protocols/scim/lists.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { readSearchRequest } from '#protocols/scim/lists.ts'
 import { acceptsJson } from '#protocols/scim/message.ts'
-import { errorBody, scimMediaType } from '#protocols/scim/scim-error.ts'
-import { eventUris } from '#protocols/scim/security-events.ts'
-import type { Exchange } from '#sdk/filter/exchange.ts'
+import { scimMediaType } from '#protocols/scim/scim-error.ts'
 import { type GatewayResponse, header } from '#sdk/filter/http.ts'
+import { bulkHandler } from './bulk.ts'
+import { discoveryHandlers } from './discovery.ts'
 import { GroupEndpoint } from './group-endpoint.ts'
-import { rootSearch } from './lists.ts'
+import { listAnswer, parseListRequest, rootSearch } from './lists.ts'
 import { afterWorkflow } from './lookups.ts'
+import type { ClientProfile } from './parameter-table.ts'
 import { ChangePending, type GatewayParts } from './run-workflow.ts'
 import {
   answer,
   callOf,
   type Handler,
   type Methods,
-  notFound,
+  noContent,
   notSupported,
   type Route,
+  type Router,
   type ScimCall,
 } from './scim-call.ts'
 import { UserEndpoint } from './user-endpoint.ts'
-
-export type Router = (exchange: Exchange) => Promise<GatewayResponse>
 
 /** Throws NOT_FOUND, METHOD_NOT_ALLOWED and NOT_ACCEPTABLE before it calls an endpoint. */
 export function createRouter(parts: GatewayParts): Router {
@@ -85,18 +73,17 @@ function createPlaces(parts: GatewayParts): Places {
   const users = new UserEndpoint(parts)
   const groups = new GroupEndpoint(parts)
   const discovery = discoveryHandlers(parts)
-  const root = rootSearch(parts.config, {
-    users: (call, list) => users.search(call, list),
-    groups: (call, list) => groups.search(call, list),
-  })
+  const { client } = parts.config
+  const root = rootSearch([users, groups], client)
   const resources: Places = new Map([
-    ['Users', resource(users)],
-    ['Groups', resource(groups)],
+    ['Users', resource(users, client)],
+    ['Groups', resource(groups, client)],
   ])
-  const bulk = bulkHandler((path) => findRoute(resources, path), parts.log)
+  // A search is not an operation of a bulk request.
+  const changed = new Map(Array.from(resources, ([name, { search: _, ...place }]) => [name, place]))
+  const bulk = bulkHandler((path) => findRoute(changed, path), parts.log)
   return new Map<string, Place>([
-    ['Users', { ...resource(users), search: searchBy((call) => users.list(call)) }],
-    ['Groups', { ...resource(groups), search: searchBy((call) => groups.list(call)) }],
+    ...resources,
     ['', { methods: new Map([['GET', root]]) }],
     ['.search', { methods: searchBy(root) }],
     ['Me', { methods: ownResource(parts, users) }],
@@ -128,20 +115,33 @@ function segments(path: string): string[] {
   }
 }
 
-const resource = (endpoint: UserEndpoint | GroupEndpoint): Place => ({
-  methods: new Map<string, Handler>([
-    ['GET', (call) => endpoint.list(call)],
-    ['POST', withPending((call) => endpoint.create(call))],
-  ]),
-  item: itemMethods(endpoint, async (call) => call),
-})
+function resource(endpoint: UserEndpoint | GroupEndpoint, client: ClientProfile): Place {
+  const list: Handler = async (call) => {
+    const request = parseListRequest(call, endpoint.schema, client)
+    return listAnswer(call, request, await endpoint.search(call, request))
+  }
+  return {
+    methods: new Map<string, Handler>([
+      ['GET', list],
+      ['POST', withPending((call) => endpoint.create(call))],
+    ]),
+    item: itemMethods(endpoint, async (call) => call),
+    search: searchBy(list),
+  }
+}
 
 const itemMethods = (endpoint: UserEndpoint | GroupEndpoint, at: (call: ScimCall) => Promise<ScimCall>): Methods =>
   new Map<string, Handler>([
     ['GET', async (call) => endpoint.get(await at(call))],
     ['PUT', withPending(async (call) => endpoint.replace(await at(call)))],
     ['PATCH', withPending(async (call) => endpoint.patch(await at(call)))],
-    ['DELETE', withPending(async (call) => endpoint.delete(await at(call)))],
+    [
+      'DELETE',
+      withPending(async (call) => {
+        await endpoint.delete(await at(call))
+        return noContent
+      }),
+    ],
   ])
 
 /** A search whose parameters are in the body instead of the query. */
@@ -189,113 +189,3 @@ const accepted = (workflowId: string) =>
     detail: 'The change was accepted and waits for a decision.',
     workflowId,
   })
-
-/** `/ServiceProviderConfig`, `/ResourceTypes` and `/Schemas`: exactly what this gateway supports. */
-function discoveryHandlers({ config, lookups, storage }: GatewayParts) {
-  const types = async () => [
-    { name: 'User', endpoint: '/Users', schema: (await storage.users()).announced },
-    { name: 'Group', endpoint: '/Groups', schema: (await storage.groups()).announced },
-  ]
-  return {
-    serviceProviderConfig: async ({ base }) => {
-      const features = {
-        bulk: { maxOperations: maxBulkOperations, maxPayloadSize: maxBulkPayload },
-        changePassword: storage.setsPasswords,
-        etag: lookups.keepsVersions,
-        ...(config.events === undefined ? {} : { eventUris: eventUris(config.events.payload) }),
-      }
-      return answer(200, serviceProviderConfig(base, features))
-    },
-    resourceTypes: async (call) => {
-      const documents = (await types()).map((type) => resourceTypeDocument(call.base, type))
-      return documentAnswer(call, 'resource type', documents)
-    },
-    schemas: async (call) => {
-      const schemas = (await types()).flatMap(({ schema }) => [schema.core, ...schema.extensions])
-      const documents = schemas.map((schema) => schemaDocument(call.base, schema))
-      return documentAnswer(call, 'schema', documents)
-    },
-  } satisfies Record<string, Handler>
-}
-
-/** RFC 7644 4: a filter is refused with 403, so that no client takes the whole list for matches. */
-function documentAnswer(call: ScimCall, what: string, documents: readonly JsonObject[]): GatewayResponse {
-  if (call.query.has('filter')) {
-    const text = 'This list cannot be filtered. Read it without "filter".'
-    throw new GatewayError('ACCESS_DENIED', text, { publicText: text })
-  }
-  if (call.id === '') return answer(200, listResponse(documents, documents.length))
-  const one = documents.find(({ id }) => typeof id === 'string' && id.toLowerCase() === call.id.toLowerCase())
-  if (one === undefined) throw notFound(what, call.id)
-  return answer(200, one)
-}
-
-/** `/Bulk`: each operation is a call of its own, as if it were a request. */
-function bulkHandler(findRoute: (path: string) => Route | undefined, log: Logger): Handler {
-  const perform = async (call: ScimCall, operation: BulkOperation): Promise<BulkOutcome> => {
-    try {
-      const route = findRoute(operation.path)
-      if (route === undefined) throw new GatewayError('NOT_FOUND', `nothing at ${operation.path}`)
-      const handler = isItem(operation) === (route.id !== '') ? route.methods.get(operation.method) : undefined
-      if (handler === undefined) throw new GatewayError('METHOD_NOT_ALLOWED', operation.method)
-      return outcomeOf(call, operation, await handler(subCall(call, operation, route)))
-    } catch (thrown) {
-      const error = asGatewayError(thrown)
-      const { id: requestId } = call.exchange.request
-      if (!error.isRefusal) log.error('an operation of a bulk request failed', { err: error, requestId })
-      return { ...locationOf(call, operation), status: error.status, response: errorBody(error) }
-    }
-  }
-  return async (call) => {
-    const request = readBulkRequest(await bodyOf(call))
-    call.notes.operations = request.operations.map(({ method, path }) => ({ method, path }))
-    const { signal } = call.exchange.request
-    const isStopped = (): boolean => signal.aborted
-    return answer(200, await runBulk(request, (operation) => perform(call, operation), isStopped))
-  }
-}
-
-async function bodyOf(call: ScimCall) {
-  try {
-    return await call.body(maxBulkPayload)
-  } catch (error) {
-    const isLarge = error instanceof GatewayError && error.code === 'BODY_TOO_LARGE'
-    throw isLarge ? tooLarge(`maxPayloadSize (${maxBulkPayload})`, error) : error
-  }
-}
-
-/** Shares the notes of the request, except for the operations of a PATCH inside it. */
-const subCall = (call: ScimCall, { method, version, data }: BulkOperation, { id }: Route): ScimCall => ({
-  ...call,
-  method,
-  id,
-  query: new URLSearchParams(),
-  ifMatch: version,
-  ifNoneMatch: undefined,
-  notes: { workflows: call.notes.workflows, changes: call.notes.changes },
-  body: async () => data ?? null,
-})
-
-const isItem = ({ method }: BulkOperation): boolean => method !== 'POST'
-
-function outcomeOf(call: ScimCall, operation: BulkOperation, response: GatewayResponse): BulkOutcome {
-  const { status, headers, body } = response
-  const { location, etag } = headers
-  const id = operation.method === 'POST' && typeof body === 'string' ? idIn(body) : undefined
-  return {
-    status,
-    ...locationOf(call, operation),
-    ...(typeof location === 'string' ? { location } : {}),
-    ...(typeof etag === 'string' ? { version: etag } : {}),
-    ...(id === undefined ? {} : { id }),
-  }
-}
-
-/** A POST that failed has no location (RFC 7644 3.7). */
-const locationOf = (call: ScimCall, operation: BulkOperation): { location?: string } =>
-  isItem(operation) ? { location: call.base + operation.path } : {}
-
-function idIn(body: string): string | undefined {
-  const resource: unknown = JSON.parse(body)
-  return isJsonObject(resource) && typeof resource['id'] === 'string' ? resource['id'] : undefined
-}

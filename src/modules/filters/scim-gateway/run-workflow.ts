@@ -7,11 +7,10 @@ import type { Logger } from '#kernel/logger.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 import type { ReadVersion, WorkflowStarter } from '#sdk/workflow/workflow.ts'
 import type { GatewayConfig } from './gateway-config.ts'
-import type { GroupMapping } from './group-mapping.ts'
 import type { Managers } from './managers.ts'
+import type { GroupMapping, UserMapping } from './resource-mapping.ts'
 import { notSupported, type ScimCall } from './scim-call.ts'
 import type { GatewayStorage } from './stored-schema.ts'
-import type { UserMapping } from './user-mapping.ts'
 import type { VisibleLookups } from './visible-lookups.ts'
 
 /** What the endpoints of one gateway share. */
@@ -27,7 +26,7 @@ export interface GatewayParts {
   readonly log: Logger
 }
 
-export interface WorkflowRequest {
+interface WorkflowRequest {
   readonly name: string
   readonly user: User
   readonly params?: Readonly<Record<string, string>>
@@ -89,7 +88,7 @@ export async function runWorkflow(
   if (result.status !== 'completed') throw new ChangePending(result.id)
 }
 
-export interface GroupRun {
+interface GroupRun {
   readonly name: string | undefined
   readonly attributes?: Attributes
   /** Attributes to remove from the group. */

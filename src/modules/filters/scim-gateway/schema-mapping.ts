@@ -2,7 +2,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { type ReadOptions, readSingle, readValue } from '#protocols/scim/read-resource.ts'
-import { readAttribute, type ScimResource, sameValue } from '#protocols/scim/resource.ts'
+import { readPath, type ScimResource, sameValue } from '#protocols/scim/resource.ts'
 import {
   type AttributePath,
   type AttributeRef,
@@ -14,7 +14,7 @@ import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schem
 import { decoder, emptyMark, encodeList } from '#protocols/scim/stored-value.ts'
 
 /** The limit is higher than for clients, so that values stored before a limit was lowered are still shown. */
-export const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
+const storedValues: ReadOptions = { readOnly: 'keep', maxValues: 10_000 }
 
 /** Where the values of a SCIM attribute are stored. */
 export interface AttributeLocation {
@@ -53,7 +53,7 @@ interface View {
   readonly hidden: (values: readonly string[]) => readonly string[]
 }
 
-export interface Exclusions {
+interface Exclusions {
   /** SCIM attributes that are not mapped here. */
   readonly paths: (path: AttributePath) => boolean
   /** Internal attributes, in lower case, that are produced elsewhere. */
@@ -110,7 +110,7 @@ export class SchemaMapping {
   store(resource: JsonObject, attributes: Attributes): void {
     for (const { name, path, taken, values } of this.#slots) {
       if (!taken) continue
-      const value = partOf(readAttribute(resource, path), path.sub)
+      const value = readPath(resource, path)
       if (value === undefined) continue
       const list = Array.isArray(value) ? value : [value as JsonValue]
       const leaf = path.sub ?? path.attribute
@@ -290,11 +290,6 @@ function decodeAll(
   return decoded
 }
 
-function partOf(value: JsonValue | undefined, sub: SchemaAttribute | undefined): JsonValue | undefined {
-  if (sub === undefined) return value
-  return isJsonObject(value) ? value[sub.name] : undefined
-}
-
 /** The object of this name, created if absent. The resource is under construction, so it may be changed in place. */
 function part(resource: ScimResource, name: string): ScimResource {
   const present = resource[name]
@@ -304,8 +299,9 @@ function part(resource: ScimResource, name: string): ScimResource {
   return made
 }
 
-function jsonOrText(text: string): JsonValue {
-  if (!/^ ?\{/.test(text)) return text
+/** The JSON value of a text that starts like one, or the text. */
+export function jsonOrText(text: string, start = /^ ?\{/): JsonValue {
+  if (!start.test(text)) return text
   try {
     return JSON.parse(text)
   } catch {

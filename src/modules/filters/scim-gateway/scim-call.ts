@@ -1,13 +1,11 @@
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
-import { isoTime } from '#kernel/time.ts'
 import { entityTag, parseEntityTags } from '#protocols/scim/entity-tag.ts'
 import { isJsonContent, parseBody } from '#protocols/scim/message.ts'
 import { type Projection, parseProjection } from '#protocols/scim/projection.ts'
 import { readAttribute, type ScimResource } from '#protocols/scim/resource.ts'
 import { type AttributeRef, internalName, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { quoted, scimError, scimMediaType } from '#protocols/scim/scim-error.ts'
-import type { ResourceChange } from '#protocols/scim/security-events.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 
@@ -35,7 +33,7 @@ export interface ScimCall {
   body(limit?: number): Promise<JsonValue>
 }
 
-export interface CallNotes {
+interface CallNotes {
   /** The ids of the workflow runs that were started. */
   readonly workflows: string[]
   /** A run that waits, so that the change is not made yet. */
@@ -48,6 +46,31 @@ export interface CallNotes {
   onChange?: (change: ResourceChange) => void
 }
 
+/** One change of one resource. */
+export interface ResourceChange {
+  readonly kind: 'create' | 'patch' | 'put' | 'delete'
+  readonly resourceType: 'User' | 'Group'
+  readonly id: string
+  readonly externalId?: string
+  /** The new ETag, if it is known. */
+  readonly version?: string
+  /** Names of the attributes that changed, as in the schema (an extension's with its URN and a colon); none for delete. */
+  readonly attributes: readonly string[]
+  /** Those of them that lost their value. */
+  readonly cleared?: readonly string[]
+  /** The users and groups that joined and left a patched group; absent if some changes still wait. */
+  readonly members?: { readonly added: readonly ChangedMember[]; readonly removed: readonly ChangedMember[] }
+  /** `active` before and after the change, if known. */
+  readonly active?: { readonly before?: boolean; readonly after?: boolean }
+}
+
+interface ChangedMember {
+  readonly type: 'User' | 'Group'
+  readonly id: string
+}
+
+/** Answers a request of a client. */
+export type Router = (exchange: Exchange) => Promise<GatewayResponse>
 export type Handler = (call: ScimCall) => Promise<GatewayResponse>
 export type Methods = ReadonlyMap<string, Handler>
 
@@ -201,24 +224,4 @@ export function requireAddress(attribute: 'userName' | 'displayName', id: string
   if (length <= maxEncodedId) return
   const limit = `its address has ${length} characters, and ${maxEncodedId} is the most`
   throw scimError('invalidValue', `${attribute} is too long: ${limit}. Choose a shorter one.`)
-}
-
-interface Versioned {
-  readonly version?: string
-  readonly created?: Date
-  readonly modified?: Date
-}
-
-/** RFC 7643 3.1, with times and version if the store has them. */
-export function resourceMeta(resourceType: string, location: string, stored: Versioned): JsonObject {
-  const { created, modified, version } = stored
-  const meta: Record<string, string> = { resourceType }
-  if (created !== undefined) meta['created'] = isoTime(created.getTime())
-  if (modified !== undefined) {
-    const unchanged = modified.getTime() === created?.getTime() ? meta['created'] : undefined
-    meta['lastModified'] = unchanged ?? isoTime(modified.getTime())
-  }
-  meta['location'] = location
-  if (version !== undefined) meta['version'] = entityTag(version)
-  return meta
 }

@@ -1,20 +1,41 @@
+import type { Attributes } from '#identity/attributes.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import type { Path } from '#kernel/issues.ts'
-import { type AttributePath, internalName, isCore, pathKey, ResourceSchema } from '#protocols/scim/resource-schema.ts'
-import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
-import type { TargetSource } from '#sdk/target/target.ts'
-import { hasPasswords, type StorableAttributes } from '#sdk/target/target.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import { nearestName, suggestion } from '#kernel/suggest.ts'
+import { readAttribute, readPath, type ScimResource, sameValue, writeAttribute } from '#protocols/scim/resource.ts'
+import {
+  type AttributePath,
+  type AttributeRef,
+  internalName,
+  isCore,
+  pathKey,
+  type ResourceSchema,
+} from '#protocols/scim/resource-schema.ts'
+import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
+import { quoted, scimError } from '#protocols/scim/scim-error.ts'
+import { hasPasswords, type StorableAttributes, type TargetSource } from '#sdk/target/target.ts'
 import type { AttributeFlow, AttributeWrite, WorkflowWrites } from '#sdk/workflow/flow.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
-import type { GatewayConfig } from './gateway-config.ts'
+import { announcedSchema, limitedGroups, withCore } from './announced-schema.ts'
+import type { GatewayConfig, IgnoredAttributes } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
 import type { SchemaMapping } from './schema-mapping.ts'
+
+export type ChangeKind = 'create' | 'patch' | 'put'
 
 /**
  * What this gateway stores of one resource type. An attribute is stored if the mapping produces an internal attribute from
  * it, the workflow writes that, and a target of the workflow can store it.
  */
 export interface StoredSchema {
+  /** All attributes that clients may send. */
+  readonly schema: ResourceSchema
+  /** Those of them that nothing stores, and that are dropped without an error. */
+  readonly ignored: IgnoredAttributes
+  /** The workflow that writes the resource. */
+  readonly workflow: string
   /** Exactly the attributes that are stored or shown, for `/Schemas`. */
   readonly announced: ResourceSchema
   /** Why the attribute cannot be stored, and what to do; undefined if it can. */
@@ -79,9 +100,10 @@ function builtInSources(mapping: SchemaMapping): Sources {
 
 type Storable = ReadonlyMap<string, StorableAttributes>
 
-/** What the schemas of users and of groups have in common. */
+/** Describes one resource type for its StoredSchema. */
 interface ResourceStorage {
   readonly kind: keyof StorableAttributes
+  readonly schema: ResourceSchema
   readonly mapping: SchemaMapping
   readonly sources: Sources
   /** The keys of the paths that are shown without the built-in mapping. */
@@ -118,6 +140,7 @@ export class GatewayStorage {
     this.#storages = {
       users: {
         kind: 'users',
+        schema: users.schema,
         mapping: users.mapping,
         sources: userSources(config),
         named: new Set(Array.from(config.scimPaths.values(), pathKey)),
@@ -127,6 +150,7 @@ export class GatewayStorage {
       },
       groups: {
         kind: 'groups',
+        schema: groups.schema,
         mapping: groups.mapping,
         sources: groupSources(groups),
         named: new Set(groups.filterNames.keys()),
@@ -169,7 +193,7 @@ export class GatewayStorage {
     const { users, toInternal } = this.#config
     const storage = this.#storages.users
     const { sources, named, workflow } = storage
-    const stored = storedAttributes(storage, storable, this.#config.lookup)
+    const stored = storedAttributes(storage, storable, this.#config)
     const announced = announcedSchema(users.schema, {
       whole: (path) => stored.isOwn(path) || (isCore(path, 'groups') && !users.mapping.isEmpty),
       reads: stored.reads,
@@ -189,8 +213,8 @@ export class GatewayStorage {
   }
 
   #groupSchema(storable: Storable): StoredSchema {
-    const { groups, workflows, lookup } = this.#config
-    const stored = storedAttributes(this.#storages.groups, storable, lookup)
+    const { groups, workflows } = this.#config
+    const stored = storedAttributes(this.#storages.groups, storable, this.#config)
     const { isOwn: whole, reads, writes } = stored
     const uniqueness = groups.sharesNames ? 'none' : 'server'
     const fixed = this.#lookups.groupIdIsName ? ({ mutability: 'immutable' } as const) : {}
@@ -207,8 +231,8 @@ interface Schemas {
   readonly groups: StoredSchema
 }
 
-function storedAttributes(storage: ResourceStorage, storable: Storable, lookup: GatewayConfig['lookup']) {
-  const { kind, mapping, sources, named, own, workflow, writesOf } = storage
+function storedAttributes(storage: ResourceStorage, storable: Storable, { lookup, ignored }: GatewayConfig) {
+  const { kind, schema, mapping, sources, named, own, workflow, writesOf } = storage
   const builtIn = new Set(mapping.shown.map(pathKey))
   const canStore = (target: string, attribute: string): boolean => {
     const known = storable.get(target)?.[kind]
@@ -237,6 +261,9 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, lookup: 
       : `"${shown}" cannot be stored: workflow "${workflow}" does not write "${first}". Add it to a provision task, ${ignore}.`
   }
   return {
+    schema,
+    ignored,
+    workflow,
     isOwn,
     reads,
     writes: (path: AttributePath): boolean =>
@@ -259,112 +286,149 @@ function storedAttributes(storage: ResourceStorage, storable: Storable, lookup: 
 const noPassword = (workflow: string): string =>
   `"password" cannot be stored: workflow "${workflow}" sets none. Add setPassword to a provision task, or list "password" in ignoreUnmapped.`
 
-/** A warning of `check`: identity providers deprovision users by deactivating them. */
-function deactivationProblem(
-  config: GatewayConfig,
-  writesOf: (workflow: string) => WorkflowWrites,
-): { readonly path: Path; readonly message: string } | undefined {
-  const { users, toInternal, workflows, ignored } = config
-  const path = users.schema.resolveAttribute('active')
-  if (path === undefined || workflows.user === '' || toInternal.opaque || ignored.has(path)) return undefined
-  const at = users.mapping.isEmpty ? users.linesPath : users.mappingPath
-  const names = userSources(config).of(path)
-  const consequence = 'clients that deactivate users get an error'
-  if (names.length === 0) {
-    const remedy = 'add an attribute to scim2tremolo with the source "active", and "active" to tremolo2scim'
-    const message = `nothing maps "active", so ${consequence}; ${remedy}, or list "active" in ignoreUnmapped`
-    return { path: at, message }
+/**
+ * The wanted resource without attributes that cannot be stored. A change of such an attribute is refused: with invalidPath
+ * in a PATCH, with invalidValue in a PUT. It is dropped if the gateway ignores the attribute, if a PUT leaves the attribute
+ * out, and in a create, whose answer shows what was stored. An account without a mapped `active` is active.
+ */
+export function storableChange(
+  stored: StoredSchema,
+  before: JsonObject,
+  after: ScimResource,
+  kind: ChangeKind,
+): ScimResource {
+  const result: ScimResource = { ...after }
+  for (const path of changedPaths(stored.schema, before, after)) {
+    const reason = stored.whyNot(path)
+    if (reason === undefined) continue
+    const isActive = isCore(path, 'active')
+    const value = readPath(after, path) ?? (isActive ? true : undefined)
+    const isSame = isActive && value === (readPath(before, path) ?? true)
+    const isDropped =
+      stored.ignored.has(path) || (kind === 'create' ? !isActive : kind === 'put' && value === undefined)
+    if (!isSame && !isDropped) throw scimError(kind === 'patch' ? 'invalidPath' : 'invalidValue', reason)
+    putAt(result, path, readPath(before, path))
   }
-  const writes = writesOf(workflows.user)
-  const isWritten = (to: readonly AttributeWrite[] | 'unknown'): boolean => to === 'unknown' || to.length > 0
-  if (names.some((name) => isWritten(writes.ofUser(name)))) return undefined
-  const message = `"active" becomes "${names[0]}", which workflow "${workflows.user}" does not write, so ${consequence}; add it to a provision task`
-  return { path: at, message }
+  return result
 }
 
-/** Attributes can be changed only if there is a workflow for it. */
-function limitedGroups(listed: ResourceSchema, workflows: GatewayConfig['workflows']): ResourceSchema {
-  const given = workflows.createGroup === undefined ? 'readOnly' : 'immutable'
-  const own = workflows.updateGroup === undefined ? given : undefined
-  const ofMembers = workflows.members === undefined ? 'readOnly' : undefined
-  const mutable = (attribute: SchemaAttribute, limit: 'readOnly' | 'immutable' | undefined): SchemaAttribute =>
-    limit === undefined || attribute.mutability === 'readOnly' ? attribute : { ...attribute, mutability: limit }
-  const core = listed.core.attributes.map((attribute) =>
-    attribute.name === 'members'
-      ? mutable(memberAttribute(attribute, workflows.nestGroup !== undefined), ofMembers)
-      : mutable(attribute, own),
-  )
-  const extensions = listed.extensions.map((schema) => ({
-    ...schema,
-    attributes: schema.attributes.map((attribute) => mutable(attribute, own)),
-  }))
-  return new ResourceSchema({ ...listed.core, attributes: core }, extensions)
+interface Effect {
+  readonly before: JsonObject
+  readonly wanted: JsonObject
+  readonly after: JsonObject
+  readonly stored: { readonly before: Attributes; readonly after: Attributes }
 }
 
-function withCore({ core, extensions }: ResourceSchema, name: string, more: Partial<SchemaAttribute>): ResourceSchema {
-  const attributes = core.attributes.map((attribute) =>
-    attribute.name === name ? { ...attribute, ...more } : attribute,
-  )
-  return new ResourceSchema({ ...core, attributes }, extensions)
+/**
+ * Throws WORKFLOW_FAILED if an attribute was to change, but neither its SCIM value nor its stored values did. Without this,
+ * the client would take the request for successful.
+ */
+export function requireEffect(stored: StoredSchema, effect: Effect): void {
+  const { before, wanted, after } = effect
+  const { schema, workflow } = stored
+  for (const path of changedPaths(schema, before, wanted)) {
+    if (!stored.isShown(path) || stored.whyNot(path) !== undefined) continue
+    const leaf = path.sub ?? path.attribute
+    const was = readPath(before, path)
+    if (isSame(leaf, was, readPath(wanted, path)) || !isSame(leaf, was, readPath(after, path))) continue
+    const isStored = stored
+      .namesOf(path)
+      .some((name) => !sameValue(effect.stored.before.values(name), effect.stored.after.values(name)))
+    if (isStored) continue
+    const name = internalName(path)
+    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without changing "${name}"`, {
+      publicText: `"${name}" did not change: workflow "${workflow}" ended without writing it. Check its tasks and the mapping of "${name}".`,
+    })
+  }
 }
 
-/** The display name of a member is that of the user or group, so clients cannot set it. */
-const memberAttribute = (members: SchemaAttribute, nests: boolean): SchemaAttribute => ({
-  ...members,
-  subAttributes: members.subAttributes.map((part) => {
-    if (part.name === 'display') return { ...part, mutability: 'readOnly' }
-    const only = (list: readonly string[]): readonly string[] => (nests ? list : list.filter((name) => name === 'User'))
-    return {
-      ...part,
-      ...(part.referenceTypes === undefined ? {} : { referenceTypes: only(part.referenceTypes) }),
-      ...(part.canonicalValues === undefined ? {} : { canonicalValues: only(part.canonicalValues) }),
-    }
-  }),
-})
-
-interface Support {
-  /** The attribute is listed as in the full schema. */
-  readonly whole: (path: AttributePath) => boolean
-  readonly reads: (path: AttributePath) => boolean
-  readonly writes: (path: AttributePath) => boolean
+/** Throws if the mapping converts the new values to the same internal values as the old ones, so nothing would change. */
+export function requireMappedChange(
+  stored: StoredSchema,
+  before: JsonObject,
+  wanted: JsonObject,
+  kind: ChangeKind,
+): void {
+  for (const path of changedPaths(stored.schema, before, wanted)) {
+    const leaf = path.sub ?? path.attribute
+    // A PUT repeats lists as the client has them, and a mapping may store only a part of them.
+    if (isCore(path, 'userName') || leaf.returned === 'never' || (kind === 'put' && leaf.multiValued)) continue
+    if (!stored.isShown(path) || isSame(leaf, readPath(before, path), readPath(wanted, path))) continue
+    const name = internalName(path)
+    const text = `"${name}" cannot be changed to this value: the mapping stores it like the present one. Send another value, or change the mapping.`
+    throw scimError(kind === 'patch' ? 'invalidPath' : 'invalidValue', text)
+  }
 }
 
-/** The schema without attributes that are neither read nor written. */
-function announcedSchema(full: ResourceSchema, support: Support): ResourceSchema {
-  const cutSchema = (schema: Schema, extension?: string): Schema => ({
-    ...schema,
-    attributes: schema.attributes.flatMap((attribute) =>
-      view(extension === undefined ? { attribute } : { attribute, extension }, support),
-    ),
+/** The attributes that differ; of a complex attribute without `value`, its parts that differ. */
+function changedPaths(schema: ResourceSchema, before: JsonObject, after: JsonObject): AttributePath[] {
+  return Array.from(schema.attributes()).flatMap((ref: AttributeRef): AttributePath[] => {
+    const { attribute } = ref
+    const [was, is] = [readAttribute(before, ref), readAttribute(after, ref)]
+    if (attribute.mutability === 'readOnly' || sameValue(was, is)) return []
+    if (attribute.type !== 'complex' || attribute.multiValued || defaultSubAttribute(attribute)) return [ref]
+    return attribute.subAttributes
+      .map((sub) => ({ ...ref, sub }))
+      .filter((path) => !sameValue(readPath(before, path), readPath(after, path)))
   })
-  return new ResourceSchema(
-    cutSchema(full.core),
-    full.extensions.map((schema) => cutSchema(schema, schema.id)).filter(({ attributes }) => attributes.length > 0),
-  )
 }
 
-function view(path: AttributePath, support: Support): SchemaAttribute[] {
-  const { attribute } = path
-  if (support.whole(path)) return [attribute]
-  const reads = support.reads(path)
-  const writes = support.writes(path)
-  const parts = attribute.subAttributes.flatMap((sub) => {
-    const part = { ...path, sub }
-    return limited(sub, reads || support.reads(part), writes || support.writes(part))
-  })
-  if (parts.length === 0) return limited(attribute, reads, writes)
-  const readsAny = reads || parts.some(({ returned }) => returned !== 'never')
-  const writesAny = writes || parts.some(({ mutability }) => mutability !== 'readOnly')
-  return limited(attribute, readsAny, writesAny).map((one) => ({ ...one, subAttributes: parts }))
+function putAt(resource: ScimResource, path: AttributePath, value: JsonValue | undefined): void {
+  const { sub } = path
+  const whole = readAttribute(resource, path)
+  const { [sub?.name ?? '']: _, ...others } = isJsonObject(whole) ? whole : {}
+  const part = sub === undefined || value === undefined ? others : { ...others, [sub.name]: value }
+  writeAttribute(resource, path, sub === undefined ? value : part)
 }
 
-function limited(attribute: SchemaAttribute, reads: boolean, writes: boolean): SchemaAttribute[] {
-  if (!reads && !writes) return []
-  if (attribute.mutability === 'readOnly' || (reads && writes)) return [attribute]
-  return [
-    reads ? { ...attribute, mutability: 'readOnly' } : { ...attribute, mutability: 'writeOnly', returned: 'never' },
-  ]
+/** Equal to a client: letter case, order and the parts besides `value` do not count. */
+function isSame(leaf: SchemaAttribute, a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  return sameValue(essence(leaf, a), essence(leaf, b))
 }
+
+function essence(leaf: SchemaAttribute, value: JsonValue | undefined): JsonValue {
+  if (value === undefined || value === null) return null
+  const list = Array.isArray(value) ? value : [value as JsonValue]
+  const sub = leaf.type === 'complex' ? defaultSubAttribute(leaf)?.name : undefined
+  const plain = list.map((one: JsonValue) => (sub !== undefined && isJsonObject(one) ? (one[sub] ?? null) : one))
+  return plain.map((one) => JSON.stringify(one).toLowerCase()).sort()
+}
+
+/** Names that some clients always send and that carry nothing. */
+const habits = [/^http:\/\/schemas\.microsoft\.com\//i]
+
+const commonStart = /^urn:ietf:params:scim:schemas:(?:extension:)?/i
+
+/** Whether a URN is a misspelling of a known schema, rather than that of an unknown one. */
+function isMisspelled(urn: string, { core, extensions }: ResourceSchema): boolean {
+  const ids = [core, ...extensions].map(({ id }) => id.replace(commonStart, ''))
+  return nearestName(urn.replace(commonStart, ''), ids) !== undefined
+}
+
+/**
+ * Refuses names that are not in any schema, and suggests a similar one. In a create they are dropped, like attributes that
+ * are not mapped, except for a misspelled URN, which would drop a whole extension.
+ */
+export const refuseUnknown =
+  (schema: ResourceSchema, kind: ChangeKind, ignored: IgnoredAttributes) =>
+  (name: string): void => {
+    const isUrn = /^(?:urn|https?):/i.test(name)
+    const isDropped = kind === 'create' && (!isUrn || !isMisspelled(name, schema))
+    if (isDropped || ignored.hasName(name) || habits.some((habit) => habit.test(name))) return
+    const refs = Array.from(schema.attributes())
+    const known = isUrn
+      ? [schema.core, ...schema.extensions].flatMap(({ id, attributes }) => [
+          id,
+          ...attributes.map((attribute) => `${id}:${attribute.name}`),
+        ])
+      : refs.flatMap(({ attribute }) => [
+          attribute.name,
+          ...attribute.subAttributes.map((sub) => `${attribute.name}.${sub.name}`),
+        ])
+    const what = isUrn ? 'schema or attribute' : 'attribute'
+    const text = `There is no ${what} ${quoted(name)}${suggestion(name, known)}. Correct the name, or list it in ignoreUnmapped.`
+    throw scimError(kind === 'patch' ? 'invalidPath' : isUrn ? 'invalidSyntax' : 'invalidValue', text)
+  }
 
 export function gatewayFlow(config: GatewayConfig): AttributeFlow {
   const { users, workflows, lookup } = config
@@ -388,4 +452,27 @@ export function gatewayFlow(config: GatewayConfig): AttributeFlow {
       return problem === undefined ? [] : [problem]
     },
   }
+}
+
+/** A warning of `check`: identity providers deprovision users by deactivating them. */
+function deactivationProblem(
+  config: GatewayConfig,
+  writesOf: (workflow: string) => WorkflowWrites,
+): { readonly path: Path; readonly message: string } | undefined {
+  const { users, toInternal, workflows, ignored } = config
+  const path = users.schema.resolveAttribute('active')
+  if (path === undefined || workflows.user === '' || toInternal.opaque || ignored.has(path)) return undefined
+  const at = users.mapping.isEmpty ? users.linesPath : users.mappingPath
+  const names = userSources(config).of(path)
+  const consequence = 'clients that deactivate users get an error'
+  if (names.length === 0) {
+    const remedy = 'add an attribute to scim2tremolo with the source "active", and "active" to tremolo2scim'
+    const message = `nothing maps "active", so ${consequence}; ${remedy}, or list "active" in ignoreUnmapped`
+    return { path: at, message }
+  }
+  const writes = writesOf(workflows.user)
+  const isWritten = (to: readonly AttributeWrite[] | 'unknown'): boolean => to === 'unknown' || to.length > 0
+  if (names.some((name) => isWritten(writes.ofUser(name)))) return undefined
+  const message = `"active" becomes "${names[0]}", which workflow "${workflows.user}" does not write, so ${consequence}; add it to a provision task`
+  return { path: at, message }
 }

@@ -1,102 +1,81 @@
+import type { User } from '#identity/user.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { evaluateFilter } from '#protocols/scim/filter/evaluate-filter.ts'
-import { applyPatch } from '#protocols/scim/patch/apply-patch.ts'
+import { applyPatch, changedAttributes } from '#protocols/scim/patch/apply-patch.ts'
 import { parsePatch } from '#protocols/scim/patch/parse-patch.ts'
 import { clientValues, type ReadOptions, readResource } from '#protocols/scim/read-resource.ts'
-import type { ScimResource } from '#protocols/scim/resource.ts'
-import { requireAttributes } from '#protocols/scim/resource-rules.ts'
-import { internalName } from '#protocols/scim/resource-schema.ts'
+import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/resource.ts'
+import { replaceResource, requireAttributes } from '#protocols/scim/resource-rules.ts'
+import { internalName, type ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import { redacted, scimError } from '#protocols/scim/scim-error.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import { fixedAttribute, type NameOf, userFilterNames } from './filter-translation.ts'
-import {
-  type ListRequest,
-  listAnswer,
-  pagedSearch,
-  pageOf,
-  parseListRequest,
-  type ResourcePage,
-  type Search,
-} from './lists.ts'
-import type { FoundUser, Query } from './lookups.ts'
+import { fixedAttribute, locate, type NameOf, userFilterNames } from './filter-translation.ts'
+import { type ListRequest, pagedSearch, pageOf, type ResourcePage, type Search } from './lists.ts'
+import type { FoundUser, Lookups, Query } from './lookups.ts'
 import type { KnownManagers } from './managers.ts'
-import type { GatewayParts } from './run-workflow.ts'
-import { noContent, projectionOf, resourceAnswer, type ScimCall } from './scim-call.ts'
-import { type ChangeKind, refuseUnknown } from './storable-change.ts'
-import { findUser, replacedUser, UserChanges } from './user-changes.ts'
+import { type GatewayParts, retryWhileChanged, runWorkflow, userKey } from './run-workflow.ts'
+import { attributeChange } from './schema-mapping.ts'
+import {
+  addChange,
+  describeChange,
+  namesWithoutValue,
+  notFound,
+  notSupported,
+  projectionOf,
+  requireAddress,
+  requireMatch,
+  resourceAnswer,
+  type ScimCall,
+} from './scim-call.ts'
+import {
+  type ChangeKind,
+  refuseUnknown,
+  requireEffect,
+  requireMappedChange,
+  type StoredSchema,
+  storableChange,
+} from './stored-schema.ts'
+
+/** Returns the wanted resource; throws to refuse the change. It is called again if the resource changed meanwhile. */
+type Edit = (before: ScimResource) => ScimResource
+
+interface ChangeOptions {
+  /** The kind of the event. */
+  readonly kind: ChangeKind
+  /** How attributes that cannot be stored are treated; as for `kind` by default. */
+  readonly storeAs?: ChangeKind
+  /** Where the user is looked up. */
+  readonly lookups?: Pick<Lookups, 'userById'>
+}
 
 /** The largest body of a request about one user. */
 const maxUserBody = 1024 * 1024
 
-/** `/Users` and `/Users/{id}`. */
+/** How often a create looks again for a former user that other requests delete meanwhile. */
+const maxAttempts = 3
+
+/**
+ * `/Users` and `/Users/{id}`. Users are created, changed and deleted by workflows; an answer shows the user as the target
+ * then stores it.
+ */
 export class UserEndpoint {
+  readonly schema: ResourceSchema
   readonly #parts: GatewayParts
   readonly #nameOf: NameOf
-  readonly #changes: UserChanges
+  /** The attribute that former users are searched by; undefined if the externalId is not stored. */
+  readonly #externalId: string | undefined
 
   constructor(parts: GatewayParts) {
+    this.schema = parts.config.users.schema
     this.#parts = parts
     this.#nameOf = userFilterNames(parts)
-    this.#changes = new UserChanges(parts, this.#nameOf)
+    const path = this.schema.resolveAttribute('externalId')
+    this.#externalId = path === undefined ? undefined : locate(path, this.#nameOf)?.names[0]
   }
 
   async get(call: ScimCall): Promise<GatewayResponse> {
     return this.#show(call, 200, await findUser(this.#parts.lookups, call.id))
-  }
-
-  async list(call: ScimCall): Promise<GatewayResponse> {
-    const { users, client } = this.#parts.config
-    const list = parseListRequest(call, users.schema, client)
-    return listAnswer(call, list, await this.search(call, list))
-  }
-
-  async create(call: ScimCall): Promise<GatewayResponse> {
-    const resource = await this.#read(call, 'create')
-    call.notes.operations = describe('add', resource)
-    return this.#show(call, 201, await this.#changes.create(call, resource))
-  }
-
-  async patch(call: ScimCall): Promise<GatewayResponse> {
-    const { schema } = this.#parts.config.users
-    const options = this.#optionsFor('patch')
-    const operations = parsePatch(schema, await call.body(maxUserBody), options)
-    call.notes.operations = operations.map(({ op, target }) => ({ op, path: internalName(target) }))
-    const edit = (before: ScimResource): ScimResource => applyPatch(schema, before, operations, options).resource
-    return this.#show(call, 200, await this.#changes.change(call, call.id, 'patch', edit))
-  }
-
-  /** Attributes that the client leaves out are cleared, except those that only the service sets. */
-  async replace(call: ScimCall): Promise<GatewayResponse> {
-    const { schema } = this.#parts.config.users
-    const sent = await this.#read(call, 'put')
-    call.notes.operations = describe('replace', sent)
-    const edit = (before: ScimResource): ScimResource => replacedUser(schema, before, sent)
-    return this.#show(call, 200, await this.#changes.change(call, call.id, 'put', edit))
-  }
-
-  async delete(call: ScimCall): Promise<GatewayResponse> {
-    await this.#changes.delete(call)
-    return noContent
-  }
-
-  async #read(call: ScimCall, kind: ChangeKind): Promise<ScimResource> {
-    const { schema } = this.#parts.config.users
-    const resource = readResource(schema, await call.body(maxUserBody), this.#optionsFor(kind))
-    requireAttributes(schema, resource)
-    return resource
-  }
-
-  #optionsFor(kind: ChangeKind): ReadOptions {
-    const { users, ignored, client } = this.#parts.config
-    return { ...clientValues, strict: client.strict, unknown: refuseUnknown(users.schema, kind, ignored) }
-  }
-
-  async #show(call: ScimCall, status: 200 | 201, found: FoundUser): Promise<GatewayResponse> {
-    const { users, managers, config, lookups } = this.#parts
-    const [nested = found] = await lookups.withIndirectGroups([found])
-    const plain = await users.resource(nested, call.base)
-    const projection = projectionOf(call, config.users.schema)
-    const [resource = plain] = managers.areShownBy(projection) ? await managers.shown([plain], call.base) : []
-    return resourceAnswer(call, status, resource, found.user.version, projection)
   }
 
   /** Managers are looked up for the page that is shown; before that only if the list filters or sorts by their names. */
@@ -130,6 +109,359 @@ export class UserEndpoint {
     }
     return pagedSearch({ search, toResource }, list, this.#nameOf)
   }
+
+  /** Creates a user, or reactivates a former one. Throws uniqueness if another user has the userName. */
+  async create(call: ScimCall): Promise<GatewayResponse> {
+    const resource = await this.#read(call, 'create')
+    call.notes.operations = describe('add', resource)
+    // The lookup is queued too, so that of two requests for one login exactly one creates.
+    const key = `login ${loginOf(resource).toLowerCase()}`
+    const created = await this.#parts.queue.run(key, async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.#create(call, resource)
+        } catch (error) {
+          if (!(error instanceof FormerUserDeleted)) throw error
+          if (attempt >= maxAttempts) throw error.cause
+        }
+      }
+    })
+    return this.#show(call, 201, created)
+  }
+
+  async #create(call: ScimCall, sent: ScimResource): Promise<FoundUser> {
+    const { lookups, config, managers, storage } = this.#parts
+    const { workflows } = config
+    const stored = await storage.users()
+    const storable = storableChange(stored, {}, sent, 'create')
+    const resource = await managers.checked({}, storable)
+    const user = await this.#newUser(resource, stored)
+    for (const login of new Set([loginOf(resource), user.userID])) {
+      const present = await lookups.all.userByLogin(login)
+      if (present === undefined) continue
+      if (await lookups.isDeleted(present)) return this.#recreate(call, resource, present)
+      if (!(await this.#mayReturn(call, resource, present))) throw loginTaken(login)
+      return this.#reactivate(call, resource, present)
+    }
+    const former = await this.#formerWithExternalId(call, resource)
+    if (former !== undefined) return this.#reactivate(call, resource, former)
+    // Bound to the absence of the user, so that no other process can create it in between.
+    const basedOn = lookups.readVersion(undefined)
+    await runWorkflow(this.#parts, call, { name: workflows.user, user, ...passwordOf(resource), basedOn })
+    const created = await lookups.all.userByLogin(user.userID)
+    if (created === undefined) {
+      throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflows.user}" ended without creating the user`, {
+        publicText: 'The workflow ended without creating the user. Check its tasks, then send the request again.',
+      })
+    }
+    // If logins are ids, a former user of this login may have left a mark.
+    if (await lookups.isDeleted(created)) await lookups.marks.remove(created.id)
+    await this.#requireInactive(call, stored, resource, created)
+    addChange(call, {
+      kind: 'create',
+      resourceType: 'User',
+      id: created.id,
+      attributes: Object.keys(resource),
+      active: activeOf('after', resource),
+      ...describeChange(resource, created.user.version),
+    })
+    return created
+  }
+
+  async #newUser(resource: JsonObject, { unstorable }: StoredSchema): Promise<User> {
+    const login = loginOf(resource)
+    const { loginAttribute } = this.#parts.config.users
+    const attributes = await this.#parts.users.attributes(resource, login, unstorable)
+    const userID = attributes.first(loginAttribute) ?? login
+    requireLogin(userID)
+    if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [userID])
+    return { userID, attributes, groups: [] }
+  }
+
+  /** A client that creates an inactive account must not end up with an active one. */
+  async #requireInactive(call: ScimCall, stored: StoredSchema, sent: JsonObject, created: FoundUser): Promise<void> {
+    const { config, users } = this.#parts
+    const path = this.schema.resolveAttribute('active')
+    if (sent['active'] !== false || path === undefined || !stored.isShown(path)) return
+    if ((await users.resource(created, call.base))['active'] === false) return
+    const workflow = config.workflows.user
+    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" created the user, but not as inactive`, {
+      publicText: `The user was created, but "active" is not false: check workflow "${workflow}".`,
+    })
+  }
+
+  /** Clients that deactivate leavers create them again when they return; they must get the same account. */
+  async #mayReturn(call: ScimCall, sent: JsonObject, found: FoundUser): Promise<boolean> {
+    const { config, users } = this.#parts
+    if (config.client.rehire !== 'reactivate' || sent['active'] === false) return false
+    return (await users.resource(found, call.base))['active'] === false
+  }
+
+  /** A former user with another login, if users can be renamed. An externalId that several users have names none. */
+  async #formerWithExternalId(call: ScimCall, sent: JsonObject): Promise<FoundUser | undefined> {
+    const { config, lookups } = this.#parts
+    const { externalId: value } = sent
+    const attribute = this.#externalId
+    if (config.client.rehire !== 'reactivate' || !lookups.renamesUsers) return undefined
+    if (typeof value !== 'string' || value === '' || attribute === undefined) return undefined
+    const filter = { kind: 'equal', attribute, value, caseExact: true } as const
+    const { items } = await lookups.searchUsers({ filter, offset: 0, limit: 2 })
+    const [former] = items
+    if (former === undefined || items.length > 1) return undefined
+    return (await this.#mayReturn(call, sent, former)) ? former : undefined
+  }
+
+  /** To clients this user was deleted, so it returns like a new one, whatever the client's profile. */
+  #recreate(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
+    const { queue, lookups } = this.#parts
+    const edit = (before: ScimResource) => replacedUser(this.schema, before, { active: true, ...sent })
+    return queue.runWithin(userKey(id), async () => {
+      const changed = await this.#changeNow(call, id, edit, { kind: 'create', lookups: lookups.all })
+      await lookups.marks.remove(id)
+      return changed
+    })
+  }
+
+  async #reactivate(call: ScimCall, sent: ScimResource, { id }: FoundUser): Promise<FoundUser> {
+    const { queue, lookups } = this.#parts
+    const edit = (before: ScimResource): ScimResource => {
+      if (before['active'] !== false) throw loginTaken(loginOf(sent))
+      return replacedUser(this.schema, before, { ...sent, active: true })
+    }
+    try {
+      return await queue.runWithin(userKey(id), () =>
+        this.#changeNow(call, id, edit, { kind: 'put', storeAs: 'create' }),
+      )
+    } catch (error) {
+      const isAbsent = error instanceof GatewayError && error.code === 'NOT_FOUND'
+      if (isAbsent && (await lookups.userById(id)) === undefined) throw new FormerUserDeleted({ cause: error })
+      throw error
+    }
+  }
+
+  async patch(call: ScimCall): Promise<GatewayResponse> {
+    const options = this.#optionsFor('patch')
+    const operations = parsePatch(this.schema, await call.body(maxUserBody), options)
+    call.notes.operations = operations.map(({ op, target }) => ({ op, path: internalName(target) }))
+    const edit = (before: ScimResource) => applyPatch(this.schema, before, operations, options)
+    return this.#show(call, 200, await this.#change(call, call.id, 'patch', edit))
+  }
+
+  /** Attributes that the client leaves out are cleared, except those that only the service sets. */
+  async replace(call: ScimCall): Promise<GatewayResponse> {
+    const sent = await this.#read(call, 'put')
+    call.notes.operations = describe('replace', sent)
+    const edit = (before: ScimResource) => replacedUser(this.schema, before, sent)
+    return this.#show(call, 200, await this.#change(call, call.id, 'put', edit))
+  }
+
+  /** Throws NOT_FOUND, VERSION_MISMATCH, and what the edit throws. */
+  #change(call: ScimCall, id: string, kind: 'patch' | 'put', edit: Edit): Promise<FoundUser> {
+    return this.#parts.queue.run(userKey(id), () => this.#changeNow(call, id, edit, { kind }))
+  }
+
+  /** The run is bound to the version that was read, so that no other process can change the user in between. */
+  #changeNow(call: ScimCall, id: string, edit: Edit, options: ChangeOptions): Promise<FoundUser> {
+    const { users, config, lookups, managers, storage } = this.#parts
+    const { kind, storeAs = kind, lookups: from = lookups } = options
+    return retryWhileChanged(call, async () => {
+      const found = await findUser(from, id)
+      requireMatch(call, found.user.version)
+      const before = await users.resource(found, call.base)
+      const stored = await storage.users()
+      const wanted = await managers.checked(before, edit(before))
+      const after = storableChange(stored, before, wanted, storeAs)
+      const change = await this.#userChange(found, before, after, stored)
+      const password = passwordOf(after)
+      const unmarked = lookups.marks.clearedFor(found.user)
+      if (change === undefined && password.password === undefined && unmarked.length === 0) {
+        if (storeAs !== 'create') requireMappedChange(stored, before, after, storeAs)
+        return found
+      }
+      // A mark may remain from before someone else activated the user; this change deactivates, it does not delete.
+      if (kind !== 'create' && before['active'] !== false && after['active'] === false) await lookups.marks.remove(id)
+      await runWorkflow(this.#parts, call, {
+        name: config.workflows.user,
+        ...(change ?? { user: without(found.user, unmarked) }),
+        cleared: [...(change?.cleared ?? []), ...unmarked],
+        ...password,
+        basedOn: lookups.readVersion(found),
+      })
+      const changed = await findUser(from, id)
+      requireEffect(stored, {
+        before,
+        wanted: after,
+        after: await users.resource(changed, call.base),
+        stored: { before: found.user.attributes, after: changed.user.attributes },
+      })
+      const refs = changedAttributes(this.schema, before, after)
+      addChange(call, {
+        kind,
+        resourceType: 'User',
+        id: changed.id,
+        attributes: refs.map(internalName),
+        cleared: namesWithoutValue(after, refs),
+        active: { ...activeOf('before', before), ...activeOf('after', after) },
+        ...describeChange(after, changed.user.version),
+      })
+      return changed
+    })
+  }
+
+  /** What the workflow is started with; undefined if nothing that this gateway stores changes. */
+  async #userChange(found: FoundUser, before: JsonObject, after: JsonObject, { unstorable }: StoredSchema) {
+    const { config, lookups, users } = this.#parts
+    const { produces, loginAttribute, mapping } = config.users
+    const { user } = found
+    const old = await users.attributes(before, user.userID, unstorable)
+    const fresh = await users.attributes(after, lookups.renamesUsers ? loginOf(after) : user.userID, unstorable)
+    const newUserID = await this.#newLogin(found, {
+      before: { sent: loginOf(before), mapped: old.first(loginAttribute) },
+      after: { sent: loginOf(after), mapped: fresh.first(loginAttribute) },
+    })
+    const { attributes, cleared, isChanged } = attributeChange(mapping, produces, user.attributes, old, fresh)
+    if (!isChanged && newUserID === undefined) return undefined
+    if (!attributes.has(loginAttribute)) attributes.set(loginAttribute, [newUserID ?? user.userID])
+    return { user: { ...user, attributes, groups: [] }, cleared, newUserID }
+  }
+
+  /**
+   * The login that the user gets; undefined if it stays the same. Throws uniqueness if another user has it, mutability
+   * if users cannot be renamed. Letter case may always change, since it does not make another login.
+   */
+  async #newLogin({ id, user }: FoundUser, login: { before: Login; after: Login }): Promise<string | undefined> {
+    const { lookups } = this.#parts
+    const { before, after } = login
+    if (!lookups.renamesUsers) {
+      if (before.sent.toLowerCase() === after.sent.toLowerCase()) return undefined
+      throw scimError(
+        'mutability',
+        'userName cannot be changed: this gateway identifies users by it. Create another user instead.',
+      )
+    }
+    const wanted = after.mapped ?? after.sent
+    if (wanted === (before.mapped ?? before.sent) || wanted === user.userID) return undefined
+    requireLogin(wanted)
+    const present = await lookups.userByLogin(wanted)
+    if (present !== undefined && present.id !== id) throw loginTaken(wanted)
+    return wanted
+  }
+
+  async delete(call: ScimCall): Promise<void> {
+    const { queue, config, lookups, managers } = this.#parts
+    const name = config.workflows.deleteUser
+    if (name === undefined) throw notSupported('Users cannot be deleted: this gateway has no deleteUserWorkflowName.')
+    const remove = async (): Promise<string> => {
+      const found = await findUser(lookups, call.id)
+      requireMatch(call, found.user.version)
+      const user = lookups.marks.marked(found.user)
+      await runWorkflow(this.#parts, call, { name, user, basedOn: lookups.readVersion(found) })
+      await this.#completeDelete(found.id, name)
+      addChange(call, { kind: 'delete', resourceType: 'User', id: found.id, attributes: [] })
+      return found.id
+    }
+    const deleted = await queue.run(userKey(call.id), () => retryWhileChanged(call, remove))
+    // A version that the client sent is that of the deleted user, not of the users it managed.
+    await managers.clear(deleted, ({ id }, edit) =>
+      this.#change({ ...call, id, ifMatch: undefined, ifNoneMatch: undefined }, id, 'patch', edit),
+    )
+  }
+
+  /** A delete workflow may delete the user or deactivate it. If it did neither, the delete fails. */
+  async #completeDelete(id: string, workflow: string): Promise<void> {
+    const { lookups } = this.#parts
+    const present = await lookups.all.userById(id)
+    if (present === undefined) return lookups.marks.remove(id)
+    const active = await lookups.isActive(present)
+    if (active === false) return lookups.marks.set(present)
+    const state = active === true ? 'and active' : 'and is not shown as inactive'
+    const remedy = 'Have the workflow delete the user, or set what "active" is mapped to.'
+    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but the user is still there`, {
+      publicText: `The delete workflow ended, but the user is still there ${state}. ${remedy}`,
+    })
+  }
+
+  async #read(call: ScimCall, kind: ChangeKind): Promise<ScimResource> {
+    const resource = readResource(this.schema, await call.body(maxUserBody), this.#optionsFor(kind))
+    requireAttributes(this.schema, resource)
+    return resource
+  }
+
+  #optionsFor(kind: ChangeKind): ReadOptions {
+    const { ignored, client } = this.#parts.config
+    return { ...clientValues, strict: client.strict, unknown: refuseUnknown(this.schema, kind, ignored) }
+  }
+
+  async #show(call: ScimCall, status: 200 | 201, found: FoundUser): Promise<GatewayResponse> {
+    const { users, managers, lookups } = this.#parts
+    const [nested = found] = await lookups.withIndirectGroups([found])
+    const plain = await users.resource(nested, call.base)
+    const projection = projectionOf(call, this.schema)
+    const [resource = plain] = managers.areShownBy(projection) ? await managers.shown([plain], call.base) : []
+    return resourceAnswer(call, status, resource, found.user.version, projection)
+  }
+}
+
+class FormerUserDeleted extends Error {
+  constructor(options: { readonly cause: GatewayError }) {
+    super('the former user was deleted meanwhile', options)
+    this.name = 'FormerUserDeleted'
+  }
+}
+
+interface Login {
+  readonly sent: string
+  /** The login that the mapping makes of the resource. */
+  readonly mapped: string | undefined
+}
+
+/** Throws NOT_FOUND. */
+async function findUser(lookups: Pick<Lookups, 'userById'>, id: string): Promise<FoundUser> {
+  const found = await lookups.userById(id)
+  if (found === undefined) throw notFound('user', id)
+  return found
+}
+
+/** The outcome of a PUT. Clients cannot send back attributes that are never returned, so these stay if left out. */
+function replacedUser(schema: ResourceSchema, before: JsonObject, sent: JsonObject): ScimResource {
+  const after = replaceResource(schema, before, sent)
+  for (const ref of schema.attributes()) {
+    if (ref.attribute.returned !== 'never' || readAttribute(sent, ref) !== undefined) continue
+    writeAttribute(after, ref, readAttribute(before, ref))
+  }
+  // A client that does not send `active` does not mean to activate or deactivate the account.
+  const { active } = before
+  if (sent['active'] === undefined && active !== undefined) after['active'] = active
+  return after
+}
+
+function loginOf(resource: JsonObject): string {
+  const login = resource['userName']
+  if (typeof login !== 'string' || login === '')
+    throw scimError('invalidValue', 'userName is required. Send it as a text.')
+  return login
+}
+
+/** A login can be the id of the user, and is then part of its address. */
+function requireLogin(login: string): void {
+  if (login.trim() === '') throw scimError('invalidValue', 'userName must not be blank. Send a login.')
+  requireAddress('userName', login)
+}
+
+const loginTaken = (login: string) =>
+  scimError('uniqueness', `userName: another user has ${redacted(login)}. Choose another one, or change that user.`)
+
+function passwordOf({ password }: JsonObject): { password?: string } {
+  return typeof password === 'string' && password !== '' ? { password } : {}
+}
+
+const activeOf = (when: 'before' | 'after', { active }: JsonObject): { before?: boolean; after?: boolean } =>
+  typeof active === 'boolean' ? { [when]: active } : {}
+
+function without(user: User, names: readonly string[]): User {
+  const attributes = user.attributes.clone()
+  for (const name of names) attributes.delete(name)
+  return { ...user, attributes }
 }
 
 /** A whole resource for the journal: the names of its attributes, without values. */

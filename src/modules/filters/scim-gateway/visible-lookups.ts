@@ -13,7 +13,7 @@ import { translateFilter, userFilterNames } from './filter-translation.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { maxCandidates } from './lists.ts'
 import { type FoundGroup, type FoundUser, type Lookups, lookupWidth, type Member, type Query } from './lookups.ts'
-import type { UserMapping } from './user-mapping.ts'
+import type { UserMapping } from './resource-mapping.ts'
 
 export type VisibleLookups = ReturnType<typeof visibleLookups>
 

@@ -2,18 +2,15 @@ import { GatewayError } from '#kernel/errors.ts'
 import { answerJournal } from '#modules/shared/runs/journal-answer.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { list } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
-
-const parameters = {
-  gateway: list({ about: 'The Applications whose journals are shown; all when absent.' }),
-}
+import { withParameters } from '#sdk/module/parameters.ts'
 
 /** Shows the request journals of SCIM gateways as JSON to users that its own chain and rules allow. */
 export default defineFilter({
   className: 'filters.ScimJournal',
-  parameters,
+  ...withParameters({
+    gateway: list({ about: 'The Applications whose journals are shown; all when absent.' }),
+  }),
   answers: true,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
   summarize: ({ gateway }) => gateway.map((value) => ({ label: 'journal', value })),
   create: ({ gateway: shown }, host) => ({
     async handle({ request, pathInfo }) {

@@ -1,39 +1,35 @@
 import { createHash } from 'node:crypto'
 import { GatewayError } from '#kernel/errors.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { choice, text } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
+import { withParameters } from '#sdk/module/parameters.ts'
 import type { IssuerDocuments } from '#sdk/sts/token-keys.ts'
-
-const parameters = {
-  endpoint: text({
-    about: 'The name of an endpoint of `sts.endpoints`.',
-    required: true,
-    reference: 'token endpoint',
-  }),
-  document: choice(['both', 'discovery', 'keys'], {
-    about: 'Which document to serve: `both` in one answer for a publisher, or `discovery` or `keys` as published.',
-    fallback: 'both',
-  }),
-}
 
 /** The discovery and key documents of a token endpoint. */
 export default defineFilter({
   className: 'filters.StsDocuments',
-  parameters,
+  ...withParameters({
+    endpoint: text({
+      about: 'The name of an endpoint of `sts.endpoints`.',
+      required: true,
+      reference: 'token endpoint',
+    }),
+    document: choice(['both', 'discovery', 'keys'], {
+      about: 'Which document to serve: `both` in one answer for a publisher, or `discovery` or `keys` as published.',
+      fallback: 'both',
+    }),
+  }),
   answers: true,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
   summarize: ({ endpoint, document }) => [{ label: 'documents of', value: `${endpoint} (${document})` }],
   create: ({ endpoint, document }, { tokens }) => {
     if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
     return {
       async handle({ request, pathInfo }) {
         if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `a document has nothing at "${pathInfo}"`)
-        if (request.method !== 'GET' && request.method !== 'HEAD') {
-          throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
-        }
+        allowMethods(request.method, 'GET', 'HEAD')
         const documents = await tokens.documents(endpoint)
         const content = document === 'both' ? bothOf(documents, request.query.get('format')) : documents[document]
         return answer(request, content, cacheControl(documents))

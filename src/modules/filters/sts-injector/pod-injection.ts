@@ -6,6 +6,8 @@ import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { labelName, type PodEndpoint } from '#kernel/pod-endpoint.ts'
 import { RateLimit } from '#kernel/rate-limit.ts'
+import { requireJson } from '#modules/shared/http/json-body.ts'
+import { allowMethods } from '#modules/shared/http/routes.ts'
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
@@ -21,7 +23,7 @@ import { ownerOf, type Pod, type PodOwner, podSchema } from '#protocols/admissio
 import { asksAccount, type PodAccount } from '#protocols/admission/pod-request.ts'
 import type { Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
-import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import { type ClusterObjects, isCluster } from '#sdk/target/kubernetes-cluster.ts'
 
@@ -41,10 +43,9 @@ export function createInjection(config: InjectorConfig, host: FilterHost): Filte
   return {
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
-      if (request.method !== 'POST') {
-        throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'POST' } })
-      }
-      const body = await bodyOf(request)
+      allowMethods(request.method, 'POST')
+      requireJson(request)
+      const body = await request.body(maxReviewBytes)
       let review: AdmissionRequest
       try {
         review = parseReview(body)
@@ -61,16 +62,6 @@ export function createInjection(config: InjectorConfig, host: FilterHost): Filte
       return jsonAnswer(reviewResponse(review.uid, await injection.answer(review, request.id)))
     },
   }
-}
-
-async function bodyOf(request: GatewayRequest): Promise<Buffer> {
-  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type !== 'application/json') {
-    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
-      publicText: 'The body must be application/json.',
-    })
-  }
-  return request.body(maxReviewBytes)
 }
 
 class PodInjection {

@@ -171,9 +171,9 @@ describe.each(shells)('the sidecar in $name', { timeout: 40_000 }, (shell) => {
       shell,
       targets: Object.fromEntries(names.map((name) => [name, { url: server.url, audience: 'a' }])),
     })
-    const told = (): number[] => Array.from(sidecar.log().matchAll(/next in (\d+) s/g), (match) => Number(match[1]))
-    await vi.waitFor(() => expect(told()).toHaveLength(8), soon)
-    const delays = told()
+    const reported = (): number[] => Array.from(sidecar.log().matchAll(/next in (\d+) s/g), (match) => Number(match[1]))
+    await vi.waitFor(() => expect(reported()).toHaveLength(8), soon)
+    const delays = reported()
     expect(Math.min(...delays)).toBeGreaterThanOrEqual(480)
     expect(Math.max(...delays)).toBeLessThanOrEqual(600)
     expect(new Set(delays).size).toBeGreaterThan(2)

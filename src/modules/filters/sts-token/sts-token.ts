@@ -13,7 +13,7 @@ import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import type { IssuedToken, TokenCall, TokenService } from '#sdk/filter/token-service.ts'
 import { text } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
+import { withParameters } from '#sdk/module/parameters.ts'
 
 const parameters = {
   endpoint: text({
@@ -26,11 +26,10 @@ const parameters = {
 /** Exchanges a service-account token for one of the endpoint's: RFC 8693 by POST, and `/user` for old sidecars. */
 export default defineFilter({
   className: 'filters.StsToken',
-  parameters,
+  ...withParameters(parameters),
   answers: true,
   errors: oauthErrors,
   takesForms: true,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
   summarize: ({ endpoint }) => [{ label: 'token endpoint', value: endpoint }],
   create: ({ endpoint }, host) => {
     const service = tokenService(host)

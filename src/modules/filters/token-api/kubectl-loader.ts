@@ -1,5 +1,6 @@
 import { stringify } from 'yaml'
-import { kubectlTokenKeys as keys, type TokenState, type TokenUser } from '#contract/token.ts'
+import { kubectlTokenKeys as keys } from '#contract/constants.ts'
+import type { TokenState, TokenUser } from '#contract/token.ts'
 import type { Attributes } from '#identity/attributes.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import {
@@ -109,21 +110,9 @@ async function show(
     ...certificateValues('k8s', clusterCertificate),
     ...certificateValues('ou', ownCertificate),
   }
-  const { server, cluster, command, windowsCommand } = settings
-  const file =
-    server === undefined
-      ? undefined
-      : kubeconfig({
-          cluster,
-          server,
-          user,
-          issuer,
-          clientId,
-          idToken,
-          refreshToken,
-          clusterCertificate,
-          issuerCertificate: ownCertificate,
-        })
+  const { command, windowsCommand } = settings
+  const certificates = { cluster: clusterCertificate, issuer: ownCertificate }
+  const file = kubeconfig(settings, user, { ...tokens, refreshToken }, certificates)
   return {
     token: present({
       [keys.idToken]: idToken,
@@ -172,25 +161,24 @@ const present = (all: Readonly<Record<string, string | undefined>>): Record<stri
     Object.entries(all).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
   )
 
-interface KubeconfigContent {
-  readonly cluster: string
-  readonly server: string
-  readonly user: string
-  readonly issuer: string
-  readonly clientId: string
-  readonly idToken: string
-  readonly refreshToken: string | undefined
-  /** Certificates, as PEM. */
-  readonly clusterCertificate: string | undefined
-  readonly issuerCertificate: string | undefined
-}
-
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
-/** A whole file for kubectl. A library writes the document, so names need no escaping. */
-function kubeconfig(content: KubeconfigContent): string {
-  const { cluster, server, issuer, clientId, idToken, refreshToken, clusterCertificate, issuerCertificate } = content
-  const user = `${content.user}@${cluster}`
+/** A whole file for kubectl, if the server is known. A library writes the document, so names need no escaping. */
+function kubeconfig(
+  { cluster, server }: KubectlSettings,
+  login: string,
+  {
+    issuer,
+    clientId,
+    idToken,
+    refreshToken,
+  }: Pick<SessionTokens, 'issuer' | 'clientId' | 'idToken'> & {
+    readonly refreshToken: string | undefined
+  },
+  certificates: { readonly cluster: string | undefined; readonly issuer: string | undefined },
+): string | undefined {
+  if (server === undefined) return undefined
+  const user = `${login}@${cluster}`
   return stringify({
     apiVersion: 'v1',
     kind: 'Config',
@@ -199,7 +187,7 @@ function kubeconfig(content: KubeconfigContent): string {
         name: cluster,
         cluster: {
           server,
-          ...(clusterCertificate === undefined ? {} : { 'certificate-authority-data': base64(clusterCertificate) }),
+          ...(certificates.cluster === undefined ? {} : { 'certificate-authority-data': base64(certificates.cluster) }),
         },
       },
     ],
@@ -216,9 +204,9 @@ function kubeconfig(content: KubeconfigContent): string {
               'client-id': clientId,
               'id-token': idToken,
               ...(refreshToken === undefined ? {} : { 'refresh-token': refreshToken }),
-              ...(issuerCertificate === undefined
+              ...(certificates.issuer === undefined
                 ? {}
-                : { 'idp-certificate-authority-data': base64(issuerCertificate) }),
+                : { 'idp-certificate-authority-data': base64(certificates.issuer) }),
             },
           },
         },

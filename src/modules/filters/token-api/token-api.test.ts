@@ -175,7 +175,7 @@ describe('filters.TokenApi', () => {
     expect(config).toMatchObject({
       qrCodeAttribute: 'TOTP URL',
       frontPage: { title: 'Tokens' },
-      themePrimaryMain: '#AC1622',
+      themePrimaryMain: '#3b5bdb',
     })
     await expect((await open(totp, { method: 'POST' })).answer()).rejects.toMatchObject({ status: 405 })
   })
@@ -201,7 +201,7 @@ describe('filters.TokenApi', () => {
     [{ ...kubectl, k8sURL: 'nowhere' }, /web address/],
     [{ tokenClassName: 'AttributeToken' }, /"attributes" is required/],
     [{ tokenClassName: 'LoadToken' }, /"attributeName" is required/],
-    [{ ...kubectl, themePrimaryMain: 'red' }, /colour/],
+    [{ ...kubectl, themePrimaryMain: 'red' }, /color/],
   ])('check reports %j', (params, text) => {
     const issues = noIssues()
     tokenApi.prepare(fakeParams({ ...common, ...params }), issues, fakeParseContext())

@@ -1,16 +1,18 @@
-import * as schemas from '#contract/schemas/token.ts'
-import { type TokenConfig, type TokenUser, tokenPaths } from '#contract/token.ts'
+import type { TokenConfig, TokenUser } from '#contract/token.ts'
+import * as schemas from '#contract/token.ts'
+import { wireForm } from '#contract/wire.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
-import { type ApiPlace, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
+import { apiPlace, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { answerRoute, pathBelow, type Routes } from '#modules/shared/http/routes.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { Parameter } from '#sdk/module/parameter-types.ts'
-import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
+import { flag, list, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
@@ -28,16 +30,6 @@ import {
   totpKey,
   totpLoader,
 } from './kubectl-loader.ts'
-
-const colour = (fallback: string): Parameter<string> =>
-  parsed(
-    'color',
-    (value) => {
-      if (/^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(value)) return value
-      throw new Error(`must be a colour such as #ac1622, not "${value}"`)
-    },
-    { about: 'A color of the portal.', fallback },
-  )
 
 const tokenParameters = {
   displayNameAttribute: text({ about: 'The attribute with the name that the portal shows for users.', required: true }),
@@ -105,13 +97,7 @@ const tokenParameters = {
     about:
       'Not used, and `check` warns about it: the attribute contains the value itself. Values that OpenUnison encrypted cannot be read.',
   }),
-  themePrimaryMain: colour('#AC1622'),
-  themePrimaryDark: colour('#780f17'),
-  themePrimaryLight: colour('#bc444e'),
-  themeSecondaryMain: colour('#16aca0'),
-  themeSecondaryDark: colour('#0f7870'),
-  themeSecondaryLight: colour('#44bcb3'),
-  errorColor: colour('#ff1744'),
+  ...themeParameters(),
   headerTitle: text({ about: "The portal's title.", fallback: 'Gatehouse' }),
 }
 
@@ -242,23 +228,12 @@ function readCommand(
   }
 }
 
-function configOf(given: Given, qrCodeAttribute: string | undefined): TokenConfig {
-  return {
+const configOf = (given: Given, qrCodeAttribute: string | undefined): TokenConfig =>
+  wireForm(schemas.tokenConfig, {
+    ...given,
     frontPage: { title: given['frontPage.title'], text: given['frontPage.text'] },
-    homeURL: given.homeURL,
-    logoutURL: given.logoutURL,
-    ...(qrCodeAttribute === undefined ? {} : { qrCodeAttribute }),
-    warnMinutesLeft: given.warnMinutesLeft,
-    themePrimaryMain: given.themePrimaryMain ?? '',
-    themePrimaryDark: given.themePrimaryDark ?? '',
-    themePrimaryLight: given.themePrimaryLight ?? '',
-    themeSecondaryMain: given.themeSecondaryMain ?? '',
-    themeSecondaryDark: given.themeSecondaryDark ?? '',
-    themeSecondaryLight: given.themeSecondaryLight ?? '',
-    errorColor: given.errorColor ?? '',
-    headerTitle: given.headerTitle,
-  }
-}
+    qrCodeAttribute,
+  })
 
 /** No cache may store tokens. */
 const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', pragma: 'no-cache' }
@@ -278,48 +253,35 @@ export default defineFilter<TokenSettings>({
   parse: readTokenSettings,
   summarize: ({ kind }) => [{ label: 'tokens', value: kind }],
   create: (settings, host) => {
-    const loader = settings.open(host)
-    return { handle: (exchange) => answer(exchange, settings, loader) }
+    const parts: TokenParts = { settings, loader: settings.open(host) }
+    const served = parts.loader.renew === undefined ? routes : { ...routes, 'POST /user': renewTokens }
+    return { handle: async (exchange) => answerRoute(served, parts, exchange, pathBelow('/token', exchange)) }
   },
 })
 
-async function answer(exchange: Exchange, settings: TokenSettings, loader: TokenLoader): Promise<GatewayResponse> {
-  const { method } = exchange.request
-  const path = pathOf(exchange)
-  const reads = method === 'GET' || method === 'HEAD'
-  if (path === tokenPaths.config && reads) return json(settings.config, method)
-  const document = reads ? tokenApiDescription.document(path, placeOf(exchange)) : undefined
-  if (document !== undefined) return json(document, method)
-  if (path === tokenPaths.user && reads) return json(user(exchange, settings, await loader.load(exchange)), method)
-  if (path === tokenPaths.user && method === 'POST' && loader.renew !== undefined) {
-    return json(user(exchange, settings, await loader.renew(exchange)), method)
-  }
-  if (!Object.values<string>(tokenPaths).includes(path)) {
-    throw new GatewayError('NOT_FOUND', `a token page has nothing at "${exchange.pathInfo}"`)
-  }
-  const allow = path === tokenPaths.user && loader.renew !== undefined ? 'GET, HEAD, POST' : 'GET, HEAD'
-  throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow } })
+interface TokenParts {
+  readonly settings: TokenSettings
+  readonly loader: TokenLoader
 }
 
-/** The path after `/token`, which may be the end of the mount or follow it. */
-function pathOf({ mount, pathInfo }: Exchange): string {
-  const below = mount.endsWith('/token') ? pathInfo : pathInfo.replace(/^\/token(?=\/|$)/, '')
-  return mount.endsWith('/token') || below !== pathInfo ? below.slice(1) : ''
+const routes: Routes<TokenParts> = {
+  'GET /config': async ({ settings }) => json(settings.config),
+  'GET /user': async ({ settings, loader }, exchange) => json(user(exchange, settings, await loader.load(exchange))),
+  'GET /swagger.json': async (_, exchange) => json(tokenApiDescription.swagger(apiPlace('/token', exchange))),
+  'GET /openapi.json': async (_, exchange) => json(tokenApiDescription.openApi(apiPlace('/token', exchange))),
 }
 
-const placeOf = ({ mount, request }: Exchange): ApiPlace => ({
-  origin: request.origin,
-  base: mount.replace(/\/token$/, ''),
-  prefix: '/token',
-})
+async function renewTokens({ settings, loader }: TokenParts, exchange: Exchange): Promise<GatewayResponse> {
+  if (loader.renew === undefined) throw new GatewayError('INTERNAL', 'the loader does not renew tokens')
+  return json(user(exchange, settings, await loader.renew(exchange)))
+}
 
 const user = ({ subject }: Exchange, { displayNameAttribute }: TokenSettings, loaded: LoadedTokens): TokenUser => ({
   displayName: subject.attributes.first(displayNameAttribute) ?? 'Unknown',
   ...loaded,
 })
 
-const json = (body: unknown, method: string): GatewayResponse =>
-  method === 'HEAD' ? { status: 200, headers } : { status: 200, headers, body: JSON.stringify(body) }
+const json = (body: unknown): GatewayResponse => ({ status: 200, headers, body: JSON.stringify(body) })
 
 /** Everything below `/token`. */
 export const tokenApiDescription = new DescribedApi({
@@ -333,30 +295,18 @@ export const tokenApiDescription = new DescribedApi({
   },
   bodies: {},
   failure: { description: 'What is wrong', schema: 'TokenErrors' },
-  operations: [
-    {
-      path: '/config',
-      method: 'get',
-      id: 'getConfig',
-      summary: 'What the token page needs to know',
-      answers: { '200': { description: 'The page', schema: 'TokenConfig' } },
-    },
-    {
-      path: '/user',
-      method: 'get',
-      id: 'getTokens',
+  operations: {
+    getConfig: { route: 'GET /config', summary: 'What the token page needs to know', answer: 'TokenConfig' },
+    getTokens: {
+      route: 'GET /user',
       summary: 'The tokens of the session; reading changes nothing',
-      answers: { '200': { description: 'The tokens', schema: 'TokenUser' } },
+      answer: 'TokenUser',
     },
-    {
-      path: '/user',
-      method: 'post',
-      id: 'renewTokens',
+    renewTokens: {
+      route: 'POST /user',
       summary: 'Makes new tokens within the session, where that is configured',
-      answers: {
-        '200': { description: 'The new tokens', schema: 'TokenUser' },
-        '403': { description: 'New tokens require logging out and in', schema: 'TokenErrors' },
-      },
+      answer: 'TokenUser',
+      failures: { '403': 'New tokens require logging out and in' },
     },
-  ],
+  },
 })

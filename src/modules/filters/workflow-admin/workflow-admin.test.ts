@@ -1,4 +1,7 @@
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -24,27 +27,27 @@ async function open(params: ParamValues = {}) {
   const approvals = { ...noApprovals, ofRun: async () => [approval] }
   const filter = await prepared.create(fakeModuleHost({ runs, approvals }))
   const send = async (method: string, path: string, body?: unknown) => {
-    const url = `https://gw.example.com/admin${path}`
-    const response = await filter.handle(
-      {
-        request: fakeRequest({
-          method,
-          url,
-          headers: { 'content-type': 'application/json' },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        }),
-        application: 'admin',
-        mount: '/admin',
-        pathInfo: new URL(url).pathname.slice('/admin'.length),
-        subject: subject('uid=root,o=test'),
-      },
-      async () => {
-        throw new Error('there is nothing behind this filter')
-      },
-    )
+    const response = await filter.handle(exchangeOf(method, path, body), nothingBehind)
     return { status: response.status, body: JSON.parse(String(response.body)) }
   }
-  return { runs, send }
+  return { runs, filter, send }
+}
+
+function exchangeOf(method: string, path: string, body?: unknown): Exchange {
+  const url = `https://gw.example.com/admin${path}`
+  const headers = { 'content-type': 'application/json' }
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+  return {
+    request: fakeRequest({ method, url, headers, ...sent }),
+    application: 'admin',
+    mount: '/admin',
+    pathInfo: new URL(url).pathname.slice('/admin'.length),
+    subject: subject('uid=root,o=test'),
+  }
+}
+
+const nothingBehind = async () => {
+  throw new Error('there is nothing behind this filter')
 }
 
 test('runs are listed, filtered and paged; incidents have their own list', async () => {
@@ -55,6 +58,29 @@ test('runs are listed, filtered and paged; incidents have their own list', async
   expect((await send('GET', '/runs?limit=1')).body).toMatchObject({ next: 'more' })
   expect((await send('GET', '/runs?state=completed&state=ready')).body.runs).toMatchObject([{ state: 'completed' }])
   expect((await send('GET', '/incidents')).body.runs).toMatchObject([{ id: stuck.id, incident: { message: 'no' } }])
+})
+
+test('runs are filtered by the time of their creation and by the target of an incident', async () => {
+  const { runs, send } = await open()
+  const incident = { task: 'w:0', code: 'TARGET_FAILED', message: 'no', target: 'crm' }
+  const stuck = runs.add({ state: 'incident', incident, created: new Date('2030-01-01T00:00:00Z') })
+  runs.add({ state: 'incident', incident: { ...incident, target: 'mail' } })
+  const found = async (query: string) => (await send('GET', query)).body.runs.map(({ id }: { id: string }) => id)
+  expect(await found('/runs?until=2030-01-02T00:00:00Z')).toEqual([stuck.id])
+  expect(await found('/incidents?from=2030-01-03')).toEqual([])
+  expect(await found('/runs?target=crm')).toEqual([stuck.id])
+})
+
+test('runs are exported as a file', async () => {
+  const { runs, filter } = await open()
+  runs.add({ state: 'failed', reason: '=1+1', incident: { task: 'w:0', code: 'TARGET_FAILED', message: 'no\nanswer' } })
+  const exchange = exchangeOf('GET', '/runs?format=csv&state=failed')
+  const { body, headers } = await filter.handle(exchange, nothingBehind)
+  expect(headers['content-disposition']).toBe('attachment; filename="runs.csv"')
+  const lines = (await text(body as Readable)).split('\r\n')
+  expect(lines[0]).toContain('id,workflow,state,subject,requester')
+  expect(lines[1]).toContain(`w,failed,jjackson,caller,,'=1+1`)
+  expect(lines[1]).toContain('w:0,"no\nanswer"')
 })
 
 test('a run is shown with its timeline and its approvals', async () => {
@@ -128,13 +154,20 @@ test('if runs are only shown, no one can intervene', async () => {
   expect(runs.interventions).toEqual([])
 })
 
-test.each(['?state=done', '?limit=0', '?limit=501', '?limit=x', '?stat=ready', '?name=a&name=b', '?__proto__=x'])(
-  'the query %s is rejected',
-  async (query) => {
-    const { send } = await open()
-    await expect(send('GET', `/runs${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
-  },
-)
+test.each([
+  '?state=done',
+  '?limit=0',
+  '?limit=501',
+  '?limit=x',
+  '?stat=ready',
+  '?name=a&name=b',
+  '?from=now',
+  '?format=pdf',
+  '?__proto__=x',
+])('the query %s is rejected', async (query) => {
+  const { send } = await open()
+  await expect(send('GET', `/runs${query}`)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+})
 
 test('other paths and methods are rejected', async () => {
   const { runs, send } = await open()

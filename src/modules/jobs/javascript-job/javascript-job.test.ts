@@ -43,8 +43,8 @@ test('gets its parameters and due time, and may answer nothing', async () => {
   const job = await open(`
     function init(job, params) { state.color = params.color[0] }
     function execute(job, context) {
-      const told = [job.name, context.due, context.attempt, context.params.color[0], state.color].join(' ')
-      if (told !== 'nightly 2025-03-10T02:00:00.000Z 2 red red') throw new Error(told)
+      const reported = [job.name, context.due, context.attempt, context.params.color[0], state.color].join(' ')
+      if (reported !== 'nightly 2025-03-10T02:00:00.000Z 2 red red') throw new Error(reported)
       context.log('it is night')
     }`)
   expect(await job.run(jobContext({ attempt: 2 }))).toEqual({ workflows: 0 })

@@ -1,35 +1,32 @@
 import { defineJob } from '#sdk/job/job.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
-
-const parameters = {
-  message: text({
-    about: 'The text of the mail; `%L` is the label of the approval, `%D` the number of days it has been open.',
-    required: true,
-  }),
-  days: wholeNumber({ about: 'Days after which approvers are reminded.', fallback: 1, min: 0, max: 3650 }),
-  mailAttributeName: text({
-    about: "The attribute of approvers' addresses, for approvals that name none.",
-    fallback: 'mail',
-  }),
-  limit: wholeNumber({
-    about: 'Maximum number of approvals in one run, oldest first.',
-    fallback: 1000,
-    min: 1,
-    max: 100_000,
-  }),
-}
+import { withParameters } from '#sdk/module/parameters.ts'
 
 /** Sends a mail to approvers with open approvals, once for each due time of the job. */
 export default defineJob({
   className: 'jobs.RemindApprovers',
   aliases: ['com.tremolosecurity.provisioning.scheduler.jobs.RemindApprovers'],
-  parameters,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  ...withParameters({
+    message: text({
+      about: 'The text of the mail; `%L` is the label of the approval, `%D` the number of days it has been open.',
+      required: true,
+    }),
+    days: wholeNumber({ about: 'Days after which approvers are reminded.', fallback: 1, min: 0, max: 3650 }),
+    mailAttributeName: text({
+      about: "The attribute of approvers' addresses, for approvals that name none.",
+      fallback: 'mail',
+    }),
+    limit: wholeNumber({
+      about: 'Maximum number of approvals in one run, oldest first.',
+      fallback: 1000,
+      min: 1,
+      max: 100_000,
+    }),
+  }),
   create: ({ message, days, mailAttributeName, limit }, host) => ({
     async run({ due }) {
       const key = `${host.name}/${due.toISOString()}`
-      const reminded = await host.chores.remindApprovers({
+      const reminded = await host.maintenance.remindApprovers({
         days,
         key,
         message,

@@ -1,11 +1,10 @@
-import { readParameters } from '#sdk/module/parameters.ts'
+import { withParameters } from '#sdk/module/parameters.ts'
 import { defineNotifier } from '#sdk/notifier/notifier.ts'
 
 /** Drops every mail: for installations and tests without mail. */
 export default defineNotifier({
   className: 'notifiers.None',
   aliases: ['com.tremolosecurity.notifications.NoNotifications'],
-  parameters: {},
-  parse: (params, issues, context) => readParameters({}, params, issues, context),
+  ...withParameters({}),
   create: () => ({ send: async () => ({ kind: 'accepted' }) }),
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import smtp, { parseSmtp, sendOutcome } from '#modules/notifiers/smtp/smtp.ts'
+import { parseSmtp, sendOutcome } from '#modules/notifiers/smtp/smtp.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 
 function read(given: ParamValues) {
@@ -39,12 +39,6 @@ test('contradictory parameters are reported', () => {
   expect(read({ useSOCKSProxy: 'true' }).issues).toEqual([expect.stringMatching(/SOCKS/)])
   expect(read({ user: 'u', password: 'p', security: 'none' }).issues).toEqual([expect.stringMatching(/^warning/)])
   expect(read({ useSOCKSProxy: 'false', SOCKSProxyHost: 'h', SOCKSProxyPort: '1', subject: 's' }).issues).toEqual([])
-})
-
-test('an unreadable certificate authority stops the start', async () => {
-  const given = fakeParams({ host: 'h', from: 'a@b', caFile: 'missing.pem' })
-  const prepared = smtp.prepare(given, noIssues(), fakeParseContext('/nowhere'))
-  await expect(prepared.create({} as never)).rejects.toThrow(/nowhere\/missing\.pem/)
 })
 
 test('only a permanent error of the server about this mail is a refusal', () => {

@@ -29,6 +29,7 @@ const mail: OutgoingMail = {
   subject: 'Zugriff für Ada',
   text: 'Grüße & <b>more</b>\n.\nend',
   html: '<p>Grüße &amp; &lt;b&gt;</p>',
+  links: [],
   date: new Date('2026-01-02T03:04:05Z'),
 }
 

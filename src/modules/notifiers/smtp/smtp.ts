@@ -1,10 +1,9 @@
-import { resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import type { SendMailOptions, Transporter } from 'nodemailer'
 import type { Issues } from '#kernel/issues.ts'
-import { readSmallFile } from '#kernel/small-file.ts'
+import { authorityParameters, loadAuthority, readAuthority } from '#modules/shared/authority/authority.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
+import { type ParameterTable, parameterReport, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { checkMail, isMailAddress } from '#sdk/notifier/mail.ts'
@@ -36,11 +35,7 @@ const parameters = {
     fallback: 'starttls',
   }),
   tls: flag({ about: 'The older form: `"true"` is `starttls`, `"false"` is `none`.' }),
-  caFile: text({
-    about:
-      "A PEM file with the certificate authority of the server, relative to the configuration folder; the system's own when absent.",
-  }),
-  certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
+  ...authorityParameters,
   user: text({ about: 'The user name for the mail server; no login when absent.' }),
   password: text({ about: 'The password of `user`.', secret: true }),
   from: parsed('mail address', parseSender, {
@@ -77,57 +72,36 @@ interface Sender {
   readonly address: string
 }
 
-interface SmtpConfig {
-  readonly host: string
-  readonly port: number
-  readonly security: Security
-  readonly authority: { readonly file: string } | { readonly pem: string } | undefined
-  readonly login: { readonly user: string; readonly pass: string } | undefined
-  readonly from: Sender
-  readonly localHost: string | undefined
-  readonly connections: number
-  readonly connectMillis: number
-  readonly sendMillis: number
-}
+type SmtpConfig = ReturnType<typeof parseSmtp>
 
-export function parseSmtp(params: Params, issues: Issues, context: ParseContext): SmtpConfig {
+export function parseSmtp(params: Params, issues: Issues, context: ParseContext) {
   const given = readParameters(parameters, params, issues, context)
-  const isSet = (name: keyof typeof parameters) => params.values(name).some((value) => value !== '')
+  const { isSet, error } = parameterReport(params, issues)
   if (isSet('security') && isSet('tls')) {
-    issues.error(params.pathOf('tls'), '"tls" is the older form of "security"; remove one')
+    error('tls', '"tls" is the older form of "security"; remove one')
   }
-  if (isSet('caFile') && isSet('certificate')) {
-    issues.error(params.pathOf('certificate'), '"certificate" cannot be given beside "caFile"')
-  }
-  if (given.useSOCKSProxy) issues.error(params.pathOf('useSOCKSProxy'), 'a SOCKS proxy is not supported')
+  if (given.useSOCKSProxy) error('useSOCKSProxy', 'a SOCKS proxy is not supported')
   const legacy: Security = given.tls ? 'starttls' : 'none'
   const security = isSet('tls') && !isSet('security') ? legacy : given.security
   if (given.user === undefined && given.password !== undefined) {
-    issues.error(params.pathOf('user'), '"user" is required where there is a password')
+    error('user', '"user" is required where there is a password')
   }
   if (given.user !== undefined && given.password === undefined) {
-    issues.error(params.pathOf('password'), '"password" is required where there is a user')
+    error('password', '"password" is required where there is a user')
   }
   if (given.user !== undefined && security === 'none') {
     issues.warning(params.pathOf('user'), 'without encryption the password can be read on its way to the server')
   }
   return {
-    host: given.host,
+    ...given,
     port: given.port === 0 ? usualPorts[security] : given.port,
     security,
-    authority: readAuthority(given.caFile, given.certificate, context),
+    authority: readAuthority(given, params, issues, context),
     login: given.user === undefined ? undefined : { user: given.user, pass: given.password ?? '' },
     from: given.from ?? { name: '', address: '' },
-    localHost: given.localHost,
-    connections: given.connections,
     connectMillis: given.connectTimeoutSeconds * 1000,
     sendMillis: given.sendTimeoutSeconds * 1000,
   }
-}
-
-function readAuthority(file: string | undefined, pem: string | undefined, { folder }: ParseContext) {
-  if (file !== undefined) return { file: resolve(folder, file) }
-  return pem === undefined ? undefined : { pem }
 }
 
 function parseSender(written: string): Sender {
@@ -143,11 +117,8 @@ export default defineNotifier({
   aliases: ['com.tremolosecurity.notifications.StmpNotifications'],
   parameters,
   parse: parseSmtp,
-  create: async (config) => new SmtpNotifier(config, await pooled(config, await authorityOf(config))),
+  create: async (config) => new SmtpNotifier(config, await pooled(config, await loadAuthority(config.authority))),
 })
-
-const authorityOf = async ({ authority }: SmtpConfig): Promise<string | undefined> =>
-  authority !== undefined && 'file' in authority ? readSmallFile(authority.file) : authority?.pem
 
 /** The key under which the stream of a mail's content finds its gate. */
 const gateKey = 'gatehouseGate'

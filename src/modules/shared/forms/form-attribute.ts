@@ -1,6 +1,7 @@
 import type { FormAttributeType, FormAttributeView, ListItem } from '#contract/main.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { compilePattern, type SafePattern } from '#kernel/safe-pattern.ts'
+import type { Translate } from '#sdk/module/configured-texts.ts'
 import { flag, list, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
@@ -32,7 +33,7 @@ export interface FormAttribute {
 }
 
 /** The class that provides the values of a field, not yet looked up. */
-export interface FormValueSource {
+interface FormValueSource {
   readonly className: string
   /** Each of the form `name=value`. */
   readonly settings: readonly string[]
@@ -248,3 +249,11 @@ export function viewFormAttribute(
     show,
   }
 }
+
+/** The field with its texts in another language. Values stay the same. */
+export const localizedAttribute = (attribute: FormAttribute, translate: Translate): FormAttribute => ({
+  ...attribute,
+  displayName: translate(attribute.displayName),
+  patternMessage: translate(attribute.patternMessage),
+  items: attribute.items.map((item) => ({ ...item, name: translate(item.name) })),
+})

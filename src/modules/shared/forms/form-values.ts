@@ -11,7 +11,7 @@ export interface CheckedForm {
 }
 
 /** The values that the server gives to fields that users cannot set; undefined if it has none. */
-export type ServerValues = (attribute: FormAttribute) => string | undefined
+type ServerValues = (attribute: FormAttribute) => string | undefined
 
 /**
  * Builds the values from the fields alone: a posted name that isn't a field is an error, and so is another value for a

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 
 /** An answer of an operation. Without `schema` it has no body, or one that is not JSON. */
 export interface ApiAnswer {
@@ -12,22 +13,36 @@ export interface ApiAnswer {
   readonly type?: string
 }
 
-export interface ApiOperation {
-  /** Below the path of the API, such as `/approvals/{id}`; empty for that path itself. */
-  readonly path: string
-  readonly method: 'get' | 'post' | 'put' | 'delete'
-  readonly id: string
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+/** An operation as a filter describes it. Without `answer` and `answers` it returns 204. */
+export interface OperationDescription {
+  /** The method, and the path below that of the API, such as `GET /approvals/{id}`. */
+  readonly route: Method | `${Method} /${string}`
   readonly summary: string
   /** Query parameters by name, with their descriptions. */
   readonly query?: Readonly<Record<string, string>>
   /** The name of a definition. */
   readonly body?: string
+  /** The definition of the answer with status 200; `Name[]` for a list. */
+  readonly answer?: string
+  /** Answers with another status, or without a definition, by status. */
+  readonly answers?: Readonly<Record<string, ApiAnswer>>
+  /** Failures that deserve a description, by status. */
+  readonly failures?: Readonly<Record<string, string>>
+}
+
+export interface ApiOperation extends Pick<OperationDescription, 'summary' | 'query' | 'body'> {
+  readonly id: string
+  readonly method: string
+  /** Empty for the path of the API itself. */
+  readonly path: string
   /** By status. */
   readonly answers: Readonly<Record<string, ApiAnswer>>
 }
 
 /** The requests and answers of an HTTP API, the single source of its Swagger and OpenAPI documents. */
-export interface ApiDescription {
+interface ApiDescription {
   readonly title: string
   readonly version: string
   /** Definitions of answers by name. */
@@ -36,7 +51,8 @@ export interface ApiDescription {
   readonly bodies: Readonly<Record<string, z.ZodType>>
   /** The failure answer of every operation, unless it declares another. */
   readonly failure: ApiAnswer
-  readonly operations: readonly ApiOperation[]
+  /** By id. */
+  readonly operations: Readonly<Record<string, OperationDescription>>
 }
 
 export interface ApiPlace {
@@ -48,18 +64,29 @@ export interface ApiPlace {
   readonly prefix: string
 }
 
+/** `prefix` may be the end of the mount or follow it. */
+export const apiPlace = (prefix: string, { mount, request }: Pick<Exchange, 'mount' | 'request'>): ApiPlace => ({
+  origin: request.origin,
+  base: mount.endsWith(prefix) ? mount.slice(0, -prefix.length) : mount,
+  prefix,
+})
+
 /** The file names of the documents, below the path of an API. */
-export const apiDocuments = { swagger: 'swagger.json', openapi: 'openapi.json' } as const
+const apiDocuments = { swagger: 'swagger.json', openapi: 'openapi.json' } as const
 
 const json = 'application/json'
 
 /** Writes the documents of one API. The schemas are translated once. */
 export class DescribedApi {
   readonly description: ApiDescription
+  readonly operations: readonly ApiOperation[]
   readonly #definitions = new Map<string, JsonObject>()
 
   constructor(description: ApiDescription) {
     this.description = description
+    this.operations = Object.entries(description.operations).map(([id, operation]) =>
+      readOperation(id, operation, description.failure),
+    )
   }
 
   /** The document of that file name; undefined for another name. */
@@ -145,9 +172,9 @@ export class DescribedApi {
   }
 
   #paths(prefix: string, describe: (operation: ApiOperation) => JsonObject): JsonObject {
-    const { operations, failure } = this.description
+    const { failure } = this.description
     const paths: Record<string, Record<string, JsonValue>> = {}
-    for (const operation of operations) {
+    for (const operation of this.operations) {
       const at = `${prefix}${operation.path}` || '/'
       const methods = paths[at] ?? {}
       methods[operation.method] = describe({ ...operation, answers: { ...operation.answers, default: failure } })
@@ -165,6 +192,29 @@ export class DescribedApi {
     this.#definitions.set(target, adapted)
     return adapted
   }
+}
+
+function readOperation(id: string, operation: OperationDescription, failure: ApiAnswer): ApiOperation {
+  const { route, answer, answers, failures = {}, ...rest } = operation
+  const [method = '', path = ''] = route.split(' ')
+  const fallback = answer === undefined && answers === undefined ? { '204': { description: 'Done' } } : {}
+  return {
+    ...rest,
+    id,
+    path,
+    method: method.toLowerCase(),
+    answers: {
+      ...fallback,
+      ...(answer === undefined ? {} : { '200': namedAnswer(answer) }),
+      ...answers,
+      ...mapAnswers(failures, (description) => ({ ...failure, description })),
+    },
+  }
+}
+
+function namedAnswer(name: string): ApiAnswer {
+  const many = name.endsWith('[]')
+  return { description: 'Success', schema: many ? name.slice(0, -2) : name, many }
 }
 
 /** Schemas that are definitions themselves become references inside others. */
@@ -220,7 +270,7 @@ const isObject = (value: unknown): value is JsonObject =>
 
 const namesIn = (path: string): string[] => Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = '']) => name)
 
-const mapAnswers = (answers: ApiOperation['answers'], describe: (answer: ApiAnswer) => JsonObject): JsonObject =>
+const mapAnswers = <A, B>(answers: Readonly<Record<string, A>>, describe: (answer: A) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describe(answer)]))
 
 /** The media types of an operation that has types other than JSON. */

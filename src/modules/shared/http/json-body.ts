@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { duplicateMember, type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
+import { duplicateMember, type JsonBounds, parseBoundedJson, reachesIntoPrototypes } from '#kernel/bounded-json.ts'
 import { type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 
@@ -35,16 +35,20 @@ export async function readJsonBody<T>(
   limit: number,
   bounds: JsonBounds = jsonBounds,
 ): Promise<T> {
-  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type !== 'application/json') {
-    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
-      publicText: 'The body must be application/json.',
-    })
-  }
+  requireJson(request)
   const value = parse(await request.body(limit), bounds)
   const read = schema.safeParse(value)
   if (read.success) return read.data
   throw badBody(firstProblems(read.error.issues))
+}
+
+/** Throws UNSUPPORTED_MEDIA_TYPE for a body that is not JSON. */
+export function requireJson(request: GatewayRequest): void {
+  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (type === 'application/json') return
+  throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
+    publicText: 'The body must be application/json.',
+  })
 }
 
 function parse(body: Buffer, bounds: JsonBounds): unknown {
@@ -52,18 +56,6 @@ function parse(body: Buffer, bounds: JsonBounds): unknown {
   if (reachesIntoPrototypes(value)) throw badBody([{ pointer: '', detail: 'has a member named "__proto__"' }])
   if (duplicateMember(text) !== undefined) throw badBody([{ pointer: '', detail: 'has a member that is there twice' }])
   return value
-}
-
-/** Schemas silently ignore such a member. */
-function reachesIntoPrototypes(value: unknown): boolean {
-  const pending = [value]
-  while (pending.length > 0) {
-    const next = pending.pop()
-    if (typeof next !== 'object' || next === null) continue
-    if (Object.hasOwn(next, '__proto__')) return true
-    for (const inner of Object.values(next)) pending.push(inner)
-  }
-  return false
 }
 
 function badBody(problems: readonly FieldProblem[]): GatewayError {

@@ -1,9 +1,8 @@
-import { resolve } from 'node:path'
 import { Dn } from '#identity/dn.ts'
 import type { Issues } from '#kernel/issues.ts'
-import { readSmallFileSync } from '#kernel/small-file.ts'
+import { type Authority, authorityParameters, readAuthority } from '#modules/shared/authority/authority.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import type { ParameterTable, ParsedParameters } from '#sdk/module/parameters.ts'
+import { type ParameterTable, type ParsedParameters, parameterReport } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
@@ -23,11 +22,7 @@ export const ldapConnectionParameters = {
   }),
   useSSL: flag({ about: 'Connects with TLS (LDAPS).' }),
   startTls: flag({ about: 'Encrypts an `ldap://` connection with StartTLS first.' }),
-  caFile: text({
-    about:
-      'A PEM file with the certificate authorities to trust, relative to the configuration folder; the system’s own when absent.',
-  }),
-  certificate: text({ about: 'The certificate authorities themselves, as PEM text.' }),
+  ...authorityParameters,
   adminDN: parsed('distinguished name', (value) => Dn.parse(value).toString(), {
     about: 'The DN with which Gatehouse binds; anonymous when absent.',
   }),
@@ -60,8 +55,7 @@ export const ldapConnectionParameters = {
 export interface LdapConnectionConfig {
   readonly url: string
   readonly startTls: boolean
-  readonly ca: string | undefined
-  readonly caFile: string | undefined
+  readonly authority: Authority
   readonly credentials: { readonly dn: string; readonly password: string } | undefined
   readonly maxConnections: number
   readonly idleMillis: number
@@ -76,20 +70,16 @@ export function ldapConnection(
   issues: Issues,
   context: ParseContext,
 ): LdapConnectionConfig {
-  const isSet = (name: string) => params.values(name).some((value) => value !== '')
-  const refuse = (name: string, reason: string) => {
-    if (isSet(name)) issues.error(params.pathOf(name), `"${name}" ${reason}`)
-  }
+  const { isSet, error, refuse } = parameterReport(params, issues)
   if (isSet('url')) for (const name of ['host', 'port', 'useSSL']) refuse(name, 'cannot be given beside "url"')
-  else if (!isSet('host')) issues.error(params.pathOf('url'), '"url" or "host" is required')
+  else if (!isSet('host')) error('url', '"url" or "host" is required')
   const url = given.url ?? addressOf(given.host ?? 'localhost', given.port, given.useSSL)
-  if (url === undefined) issues.error(params.pathOf('host'), '"host" is not the name of a server')
+  if (url === undefined) error('host', '"host" is not the name of a server')
   const encrypted = url?.startsWith('ldaps:') === true
   if (encrypted && given.startTls) refuse('startTls', 'belongs to ldap://, not to an encrypted address')
-  if (isSet('caFile')) refuse('certificate', 'cannot be given beside "caFile"')
   if (isSet('adminDN') !== isSet('adminPasswd')) {
     const missing = isSet('adminDN') ? 'adminPasswd' : 'adminDN'
-    issues.error(params.pathOf(missing), `"${missing}" is required where the other of the pair is given`)
+    error(missing, `"${missing}" is required where the other of the pair is given`)
   }
   if (isSet('adminPasswd') && !encrypted && !given.startTls && !isLoopback(url)) {
     issues.warning(params.pathOf('adminPasswd'), 'passwords travel unencrypted; use ldaps:// or "startTls"')
@@ -98,8 +88,7 @@ export function ldapConnection(
   return {
     url: url ?? 'ldap://localhost',
     startTls: given.startTls,
-    ca: given.certificate,
-    caFile: given.caFile === undefined ? undefined : resolve(context.folder, given.caFile),
+    authority: readAuthority(given, params, issues, context),
     credentials: adminDN && adminPasswd ? { dn: adminDN, password: adminPasswd } : undefined,
     maxConnections: given.maxCons,
     idleMillis: given.idleTimeout,
@@ -113,16 +102,6 @@ export function ldapConnection(
 export function ldapSystem({ url }: Pick<LdapConnectionConfig, 'url'>): string {
   const { protocol, hostname, port } = new URL(url)
   return JSON.stringify(['ldap', hostname.toLowerCase(), port || (protocol === 'ldaps:' ? '636' : '389')])
-}
-
-/** The certificate authorities, read when the module is created. Throws with the file's name if that fails. */
-export function ldapAuthorities({ ca, caFile }: LdapConnectionConfig): string | undefined {
-  if (caFile === undefined) return ca
-  try {
-    return readSmallFileSync(caFile)
-  } catch (cause) {
-    throw new Error(`the certificate authorities in ${caFile} cannot be read`, { cause })
-  }
 }
 
 function parseLdapUrl(value: string): string {

@@ -74,9 +74,9 @@ export function parseSubjectLink(
 /** How long a mechanism may remember the directory's answer about a caller, since the entry may change. */
 export const linkedForMillis = 3_000
 
-export type LinkedSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
+type LinkedSubject = Pick<Subject, 'dn' | 'identity' | 'uid' | 'attributes' | 'link'>
 
-export type LinkOutcome =
+type LinkOutcome =
   | { readonly kind: 'linked'; readonly subject: LinkedSubject; readonly found: boolean }
   /** `reason` is for the log. */
   | { readonly kind: 'refused'; readonly reason: string }

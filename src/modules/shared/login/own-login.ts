@@ -1,4 +1,4 @@
-import { nobodysLogin } from '#contract/main.ts'
+import { anonymousLogin } from '#contract/constants.ts'
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { UserRef } from '#identity/identity.ts'
@@ -56,7 +56,7 @@ export const anothersLoginText =
 const maxLength = 256
 
 /** The login of callers who did not log in: a user with it would pass for the requester of all their requests. */
-export const isNobodysName = (login: string): boolean => login.toLowerCase() === nobodysLogin
+export const isAnonymousLogin = (login: string): boolean => login.toLowerCase() === anonymousLogin
 
 /** Shown as it is compared: no invisible characters, no spaces at its ends. */
 export const isPlainText = (text: string): boolean => text.trim() === text && !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)
@@ -67,4 +67,4 @@ export const isLoginName = (login: string): boolean =>
   login.length <= maxLength &&
   isPlainText(login) &&
   login.normalize('NFKC') === login &&
-  !isNobodysName(login)
+  !isAnonymousLogin(login)

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
-import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import type { AuthAttempt, AuthHost, AuthMechanism, AuthOutcome, LoginAttempt } from '#sdk/auth/auth-mechanism.ts'
@@ -8,20 +7,21 @@ import { seeOther } from '#sdk/auth/login.ts'
 import { type FactorOwner, secondFactorProof, secondFactorSlot } from '#sdk/auth/second-factors.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { html, type Markup, page } from '#sdk/filter/page.ts'
-import { readForm } from '#sdk/filter/read-form.ts'
+import { durationText, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import { flag } from '#sdk/module/parameter-types.ts'
 import type { ParsedParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
+import { readLoginForm } from './login-form.ts'
 
 /** The content of a page, and the state that its answer is checked against. */
-export interface FactorPage {
+interface FactorPage {
   readonly content: Markup
   readonly state: JsonObject
   /** A script of the mechanism, by the path after its URI. */
   readonly script?: string
 }
 
-export interface FactorTurn {
+interface FactorTurn {
   readonly request: GatewayRequest
   readonly owner: FactorOwner
   /** The address that the forms of the page post to. */
@@ -33,7 +33,7 @@ export interface FactorTurn {
 /** The part that differs by kind of factor. */
 export interface FactorDialogue {
   readonly kind: SecondFactorKind
-  readonly titles: { readonly ask: string; readonly enrol: string }
+  readonly titles: { readonly ask: TextKey; readonly enrol: TextKey }
   /** The name of a factor that the user did not name. */
   readonly defaultName: string
   /** Asks for one of the factors, which are of this kind. */
@@ -51,10 +51,9 @@ export interface FactorDialogue {
 }
 
 const maxBody = 64 * 1024
-const again = 'That was not right. Try again.'
 
 /** What to do with a user without any second factor. */
-export type WithoutFactor = 'refuse' | 'enrol' | 'pass'
+type WithoutFactor = 'refuse' | 'enrol' | 'pass'
 
 export const withoutFactorParameters = {
   enrol: flag({
@@ -111,15 +110,12 @@ export class SecondFactorLogin implements AuthMechanism {
   }
 
   async proceed(attempt: LoginAttempt): Promise<AuthOutcome> {
-    const { request, subject, state, login, pathInfo } = attempt
-    if (pathInfo !== '') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
+    const { request, subject, state, login } = attempt
+    const form = await readLoginForm(attempt, maxBody)
     if (subject === undefined) return { kind: 'rejected', reason: 'no user is logged in' }
-    const isPost = request.method === 'POST'
-    if (!isPost && request.method !== 'GET' && request.method !== 'HEAD') {
-      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
-    }
     if (Array.isArray(state['codes'])) {
-      return isPost ? this.#passed(this.#dialogue.kind) : this.#showCodes(state['codes'].map(String), login.address)
+      if (form !== undefined) return this.#passed(this.#dialogue.kind)
+      return this.#showCodes(state['codes'].map(String), login.address, request)
     }
     const factors = await this.#host.secondFactors.of(subject)
     // The last one was removed while the page was open.
@@ -128,7 +124,6 @@ export class SecondFactorLogin implements AuthMechanism {
     if (refusal !== undefined) return refusal
     const turn: FactorTurn = { request, owner: subject, action: login.address, state }
     const own = factors.filter(({ kind }) => kind === this.#dialogue.kind)
-    const form = isPost ? await readForm(request, maxBody) : undefined
     if (own.length === 0) return form === undefined ? this.#offer(turn, 200) : this.#enrol(attempt, turn, form)
     return form === undefined ? this.#ask(turn, own, 200) : this.#check(attempt, turn, form, own)
   }
@@ -158,7 +153,8 @@ export class SecondFactorLogin implements AuthMechanism {
     })
     if (!counted.allowed) {
       const seconds = counted.retryAfterSeconds
-      return this.#ask(turn, own, 429, `Too many attempts failed. Try again in ${seconds} seconds.`, seconds)
+      const problem = textsFor(request)('login.tooMany', { time: durationText(seconds, request) })
+      return this.#ask(turn, own, 429, problem, seconds)
     }
     let shown: SecondFactorKind | 'recovery' | undefined
     try {
@@ -175,7 +171,7 @@ export class SecondFactorLogin implements AuthMechanism {
     }
     if (shown === undefined) {
       await counted.failed('wrong second factor', subject?.uid)
-      return this.#ask({ ...turn, state: {} }, own, 401, again)
+      return this.#ask({ ...turn, state: {} }, own, 401, textsFor(request)('factor.again'))
     }
     await counted.succeeded()
     return this.#passed(shown)
@@ -184,18 +180,19 @@ export class SecondFactorLogin implements AuthMechanism {
   async #enrol({ login }: LoginAttempt, turn: FactorTurn, form: URLSearchParams): Promise<AuthOutcome> {
     const { kind, defaultName } = this.#dialogue
     const { owner, request } = turn
+    const t = textsFor(request)
     const accepted = await this.#dialogue.accept(turn, form)
-    if (accepted === undefined) return this.#offer(turn, 400, again)
+    if (accepted === undefined) return this.#offer(turn, 400, t('factor.again'))
     // One login enrols once, however often its form is sent.
     const factor: NewSecondFactor = { ...accepted, id: login.id, kind, name: defaultName }
     const added = await this.#host.secondFactors.add(owner, factor, { requestId: request.id, onlyAsFirst: true })
     if (!added.added) {
-      const content = html`<p>You already have a second factor.</p><p><a href="${login.address}">Continue with it</a></p>`
-      return { kind: 'challenge', response: page(409, 'Not added', content, { narrow: true }) }
+      const content = html`<p>${t('factor.exists')}</p><p><a href="${login.address}">${t('factor.existsContinue')}</a></p>`
+      return { kind: 'challenge', response: page(409, t('factor.existsTitle'), content, { request, narrow: true }) }
     }
     return added.recoveryCodes === undefined
       ? this.#passed(kind)
-      : { ...this.#showCodes(added.recoveryCodes, login.address), state: { codes: added.recoveryCodes } }
+      : { ...this.#showCodes(added.recoveryCodes, login.address, request), state: { codes: added.recoveryCodes } }
   }
 
   async #ask(
@@ -205,14 +202,15 @@ export class SecondFactorLogin implements AuthMechanism {
     problem?: string,
     retryAfter?: number,
   ): Promise<AuthOutcome> {
+    const t = textsFor(turn.request)
     const asked = await this.#dialogue.ask(turn, own)
     const content = html`${asked.content}
 <details${problem === undefined ? '' : html` open`}>
-<summary>Use a recovery code instead</summary>
+<summary>${t('factor.recovery')}</summary>
 <form method="post" action="${turn.action}">
-<label for="recovery">Recovery code</label>
+<label for="recovery">${t('factor.recoveryCode')}</label>
 <input id="recovery" name="code" type="text" autocomplete="off" autocapitalize="none" spellcheck="false" maxlength="64" required>
-<button type="submit">Use the code</button>
+<button type="submit">${t('factor.useCode')}</button>
 </form>
 </details>`
     const response = this.#page(status, this.#dialogue.titles.ask, { ...asked, content }, turn, problem)
@@ -232,26 +230,32 @@ export class SecondFactorLogin implements AuthMechanism {
 
   #page(
     status: number,
-    title: string,
+    title: TextKey,
     { content, script }: Pick<FactorPage, 'content' | 'script'>,
-    { action }: FactorTurn,
+    { action, request }: FactorTurn,
     problem: string | undefined,
   ): GatewayResponse {
     const alert = html`<p id="problem" role="alert"${problem === undefined ? html` hidden` : ''}>${problem ?? ''}</p>
 ${content}`
     const [uri = ''] = action.split('?', 1)
-    return page(status, title, alert, {
+    return page(status, textsFor(request)(title), alert, {
+      request,
       narrow: true,
       formsLeadAnywhere: true,
       ...(script === undefined ? {} : { script: `${uri}${script}` }),
     })
   }
 
-  #showCodes(codes: readonly string[], action: string): Extract<AuthOutcome, { kind: 'challenge' }> {
-    const content = html`<p>If you lose your second factor, you can use each of these codes once instead. Write them down; they are not shown again.</p>
+  #showCodes(
+    codes: readonly string[],
+    action: string,
+    request: GatewayRequest,
+  ): Extract<AuthOutcome, { kind: 'challenge' }> {
+    const t = textsFor(request)
+    const content = html`<p>${t('factor.codesText')}</p>
 <ul>${codes.map((code) => html`<li><code>${code}</code></li>\n`)}</ul>
-<form method="post" action="${action}"><button type="submit">I've saved them</button></form>`
-    const response = page(200, 'Your recovery codes', content, { narrow: true, formsLeadAnywhere: true })
+<form method="post" action="${action}"><button type="submit">${t('factor.codesSaved')}</button></form>`
+    const response = page(200, t('factor.codesTitle'), content, { request, narrow: true, formsLeadAnywhere: true })
     return { kind: 'challenge', response }
   }
 

@@ -8,7 +8,7 @@ import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 import { defaultNotifier, referNotifier } from '#sdk/notifier/notifier.ts'
 
-export const confirmationText = `The password of your account was changed just now.
+const confirmationText = `The password of your account was changed just now.
 
 If this wasn't you, contact your administrator at once.
 `
@@ -46,7 +46,7 @@ export const passwordParameters = {
   }),
 } satisfies ParameterTable
 
-export type PasswordParameters = ParsedParameters<typeof passwordParameters>
+type PasswordParameters = ParsedParameters<typeof passwordParameters>
 
 /** Reports what is wrong with the parameters together. `mails`: users get mails. */
 export function checkPasswordParameters(
@@ -63,7 +63,7 @@ export function checkPasswordParameters(
 }
 
 /** The problems of a password, as text for the user; empty for an accepted one. */
-export type CheckPassword = (password: string, values: Iterable<string>) => Promise<readonly string[]>
+type CheckPassword = (password: string, values: Iterable<string>) => Promise<readonly string[]>
 
 /** `confirms`: users get a mail after a change. */
 export function passwordWriter(given: PasswordParameters, check: CheckPassword, confirms: boolean): PasswordWriter {

@@ -49,7 +49,7 @@ export interface PluginCode {
 }
 
 /** Code that is ready to run. */
-export interface LoadedCode {
+interface LoadedCode {
   readonly code: JavaScriptCode
   /** The base of imports. */
   readonly url: string
@@ -119,20 +119,22 @@ export function readPluginCode(
   }
 }
 
-export interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idleMillis'> {
+interface PluginUse extends Pick<PluginHostOptions, 'name' | 'functions' | 'idleMillis'> {
   /** Functions that the code must have. */
   readonly required?: readonly string[]
   /** Global values of the code; `name` by default. */
   readonly globals?: PluginHostOptions['globals']
   /** The arguments of `init`; it isn't called if absent. */
   readonly init?: readonly JsonValue[]
+  /** The arguments of `reInit`, which is called after `init` in a process that replaces another. */
+  readonly reInit?: readonly JsonValue[]
 }
 
 /** Loads the code and runs `init`. Rejects with the reason if either fails, or a required function is missing. */
 export async function openPlugin(
   code: PluginCode,
   host: Pick<ModuleHost, 'name' | 'log' | 'javaScript'>,
-  { required = [], globals = { name: host.name }, init, ...use }: PluginUse,
+  { required = [], globals = { name: host.name }, init, reInit, ...use }: PluginUse,
 ): Promise<PluginHost> {
   const plugin = await PluginHost.open({
     ...(await loadPluginCode(code, host)),
@@ -141,7 +143,10 @@ export async function openPlugin(
     timeoutMillis: code.timeoutMillis,
     memoryMegabytes: code.memoryMegabytes,
     log: host.log,
-    start: () => (init === undefined ? [] : [{ function: 'init', args: init }]),
+    start: (restarted) => [
+      ...(init === undefined ? [] : [{ function: 'init', args: init }]),
+      ...(restarted && reInit !== undefined ? [{ function: 'reInit', args: reInit }] : []),
+    ],
   })
   const missing = required.filter((name) => !plugin.has(name))
   if (missing.length === 0) return plugin
@@ -150,7 +155,7 @@ export async function openPlugin(
 }
 
 /** Reads the file or joins the included texts. Throws if there is none or it is not JavaScript. */
-export async function loadPluginCode(
+async function loadPluginCode(
   { inline, file, includes, folder, signatures }: PluginCode,
   host: Pick<ModuleHost, 'name' | 'javaScript'>,
 ): Promise<LoadedCode> {

@@ -9,7 +9,7 @@ import { wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { PluginRequest, PluginSubject } from '#sdk/plugin/plugin-types.ts'
 
 /** The part of a request that a plug-in gets. */
-export interface RequestShare {
+interface RequestShare {
   /** 0: the body is not read. */
   readonly maxBodyBytes: number
   /** Hidden headers, in lower case. */

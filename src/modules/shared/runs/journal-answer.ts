@@ -1,6 +1,7 @@
-import type { JournalQuery } from '#domain/journal.ts'
+import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { parseTime } from '#kernel/time.ts'
+import { badRequest } from '#modules/shared/http/json-answer.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 
@@ -16,17 +17,24 @@ export async function answerJournal(
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD' } })
   }
-  const { entries, next } = await host.readJournal(readQuery(request.query, shown, host.clock()))
-  const lines = entries.map(({ journal, keyword: scimType, ...entry }) => ({ gateway: journal, ...entry, scimType }))
+  const { entries, next } = await host.readJournal(readJournalQuery(request.query, shown, host.clock()))
+  const lines = entries.map(shownCall)
   const headers = { 'content-type': 'application/json; charset=utf-8' }
   if (request.method === 'HEAD') return { status: 200, headers }
   return { status: 200, headers, body: JSON.stringify({ entries: lines, ...(next === undefined ? {} : { next }) }) }
 }
 
+/** An entry as an operator sees it. */
+export const shownCall = ({ journal, keyword: scimType, ...entry }: StoredJournalEntry) => ({
+  gateway: journal,
+  ...entry,
+  scimType,
+})
+
 /** Rejects unknown parameters: a mistyped one would show more than the caller meant. */
-function readQuery(query: URLSearchParams, shown: readonly string[], now: Date): JournalQuery {
+export function readJournalQuery(query: URLSearchParams, shown: readonly string[], now: Date): JournalQuery {
   for (const name of query.keys())
-    if (!readers.has(name)) throw wrong(`There is no query parameter "${name.slice(0, 80)}".`)
+    if (!readers.has(name)) throw badRequest(`There is no query parameter "${name.slice(0, 80)}".`)
   const asked = query.getAll('gateway')
   const journals = asked.length === 0 ? shown : asked.filter((name) => shown.length === 0 || shown.includes(name))
   let read: JournalQuery = {
@@ -54,19 +62,17 @@ const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
 function readFlag(text: string): boolean {
   if (text === 'true' || text === '') return true
   if (text === 'false') return false
-  throw wrong('failed must be true or false.')
+  throw badRequest('failed must be true or false.')
 }
 
 function readNumber(name: string, text: string, min: number, max: number): number {
   const number = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN
   if (number >= min && number <= max) return number
-  throw wrong(`${name} must be a whole number from ${min} to ${max}.`)
+  throw badRequest(`${name} must be a whole number from ${min} to ${max}.`)
 }
 
 function readSince(text: string, now: Date): Date {
   const since = parseTime(text, now)
-  if (since === undefined) throw wrong('since must be such as 90s, 15m, 1h or 7d, or an ISO 8601 date.')
+  if (since === undefined) throw badRequest('since must be such as 90s, 15m, 1h or 7d, or an ISO 8601 date.')
   return since
 }
-
-const wrong = (publicText: string): GatewayError => new GatewayError('BAD_REQUEST', publicText, { publicText })

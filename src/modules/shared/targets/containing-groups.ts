@@ -6,13 +6,13 @@ const width = 8
 const maxLevels = 64
 const maxGroups = 5000
 
-export interface Above<T> {
+interface Above<T> {
   readonly group: T
   /** The other group is a direct member of it. */
   readonly direct: boolean
 }
 
-export interface GroupsAbove<T> {
+interface GroupsAbove<T> {
   /** Every group that contains this start group; each once, and never the group itself. */
   of(group: T): readonly Above<T>[]
 }

@@ -139,7 +139,7 @@ async function isTaken<S extends StoredGroup>(
   return other !== undefined && other.group.id !== stored.group.id
 }
 
-export function nameTaken(name: string): never {
+function nameTaken(name: string): never {
   throw new GatewayError('CONFLICT', `a group "${name.slice(0, 100)}" already exists`, { keyword: 'uniqueness' })
 }
 

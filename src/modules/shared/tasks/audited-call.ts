@@ -11,11 +11,11 @@ export async function auditedCall(
   call: (request: TargetRequest) => Promise<void>,
 ): Promise<void> {
   let reported = false
-  const audit: TargetRequest['audit'] = (change, written) => {
+  const audit: TargetRequest['audit'] = (change) => {
     reported = true
-    request.audit(change, written)
+    request.audit(change)
   }
-  await request.intend?.(expected())
+  await request.planChanges?.(expected())
   await call({ ...request, audit })
   if (reported) return
   for (const change of expected()) request.audit(change)

@@ -2,7 +2,8 @@ import type { Issues, Path } from '#kernel/issues.ts'
 import { parseTemplate, type Template } from '#kernel/template.ts'
 import { type Parameter, type ParameterOptions, parsed } from '#sdk/module/parameter-types.ts'
 import { type ParameterTable, type ParsedParameters, readFields } from '#sdk/module/parameters.ts'
-import type { PreparedTask, TaskModule, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import type { PreparedTask, TaskModule, TaskParseContext, TaskPlan } from '#sdk/workflow/workflow-task.ts'
 
 const noTemplate = parseTemplate('', { keys: false, attributes: false })
 
@@ -28,20 +29,22 @@ export interface TaskPlaces<F> {
   pathOf(field: keyof F & string): Path
 }
 
-interface TaskDefinition<F extends ParameterTable> extends Pick<TaskModule, 'taskType' | 'branches'> {
+interface TaskDefinition<F extends ParameterTable> {
+  readonly taskType: string
+  /** Whether it has subtasks. */
+  readonly branches?: boolean
   readonly fields: F
   /** Pure. Reads the `fields`; a missing or invalid one is reported and gets its fallback. */
-  prepare(
-    fields: ParsedParameters<F>,
-    places: TaskPlaces<F>,
-  ): Pick<PreparedTask, 'name' | 'flow' | 'create'> & { readonly calls?: readonly string[] }
+  prepare(fields: ParsedParameters<F>, places: TaskPlaces<F>): TaskPlan & Partial<Pick<PreparedTask, 'name' | 'calls'>>
 }
 
 export const defineTask = <F extends ParameterTable>(definition: TaskDefinition<F>): TaskModule => ({
+  branches: false,
   ...definition,
   prepare: (given, path, issues, context) => {
     const fields = readFields(definition.fields, given, path, issues, context) as ParsedParameters<F>
     const places = { path, issues, context, pathOf: (field: string) => [...path, field] }
-    return { calls: [], ...definition.prepare(fields, places) }
+    const plan = definition.prepare(fields, places)
+    return { flow: noFlow, calls: [], ...plan, create: async (host) => plan.create(host) }
   },
 })

@@ -46,7 +46,12 @@ const isBlank = (text: string | undefined): boolean => text === undefined || tex
 
 /** The attributes that a template reads, at the position of the template. */
 export function templateReads(template: Template, path: Path): AttributePlace[] {
-  return template.attributes.filter((name) => name !== userIdName).map((attribute) => ({ attribute, path }))
+  return template.attributes.flatMap((name) => attributeReads(name, path))
+}
+
+/** The read of an attribute, at the position of its name. The login is not one: every user has it. */
+export function attributeReads(attribute: string, path: Path): AttributePlace[] {
+  return attribute === '' || attribute === userIdName ? [] : [{ attribute, path }]
 }
 
 function requestText(value: unknown): string | undefined {

@@ -3,7 +3,7 @@ import type { Filter, SubstringFilter } from '#identity/filter/ast.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { databaseSystem, Passwords } from '#modules/shared/passwords/passwords.ts'
-import { DatabaseTarget } from '#modules/targets/database/database.ts'
+import { databaseTarget } from '#modules/targets/database/database.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { openStorage } from '#storage/open.ts'
 import { onEachDatabase } from '#testing/databases.ts'
@@ -15,7 +15,7 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
   test('a part of a word that ends in sigma is found within the word, and at its end', async () => {
     const storage = openStorage({ url: await freshUrl(), clock: systemClock, log: silentLogger })
     await storage.ready()
-    const target = new DatabaseTarget(
+    const target = databaseTarget(
       storage.userDirectory({ name: 'people' }),
       new Passwords(storage.userDirectory({ name: 'people/passwords' })),
     )
@@ -47,7 +47,7 @@ onEachDatabase('the database target and hostile values', (freshUrl) => {
     const url = await freshUrl()
     const storage = openStorage({ url, clock: systemClock, log: silentLogger })
     await storage.ready()
-    const target = new DatabaseTarget(
+    const target = databaseTarget(
       storage.userDirectory({ name: 'people' }),
       new Passwords(storage.userDirectory({ name: 'people/passwords' }), leastCost),
       { system: databaseSystem({ name: 'people' }) },

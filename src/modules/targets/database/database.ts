@@ -4,7 +4,6 @@ import * as z from 'zod'
 import { Attributes } from '#identity/attributes.ts'
 import { newGroupChanges } from '#identity/entry-changes.ts'
 import { timeAttributes } from '#identity/entry-times.ts'
-import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import type { ChangeRecorder, UserChange, UserDirectory, UserSync } from '#identity/user-directory.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -12,21 +11,7 @@ import { configuredFile, databaseSystem, openPasswords, type Passwords } from '#
 import { hasCode, noUser, report } from '#modules/shared/targets/user-reconciler.ts'
 import { text } from '#sdk/module/parameter-types.ts'
 import { readParameters } from '#sdk/module/parameters.ts'
-import type {
-  ContainingGroup,
-  CreateOptions,
-  GroupChange,
-  GroupReadOptions,
-  GroupTarget,
-  LookupTarget,
-  MemberGroupChange,
-  PasswordTarget,
-  SearchPage,
-  SearchQuery,
-  StoredAccount,
-  SyncOptions,
-  TargetRequest,
-} from '#sdk/target/target.ts'
+import type { GroupTarget, LookupTarget, PasswordTarget, Target, TargetRequest } from '#sdk/target/target.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
 
 const parameters = {
@@ -64,7 +49,7 @@ export default defineTarget({
   create: async ({ directory, url, seed }, host) => {
     const people = { name: directory ?? host.name, ...(url === undefined ? {} : { url }) }
     const users = await host.openUserDirectory(people)
-    const target = new DatabaseTarget(users, await openPasswords(host, people), {
+    const target = databaseTarget(users, await openPasswords(host, people), {
       auditsWithin: url === undefined,
       system: databaseSystem(people),
     })
@@ -132,169 +117,117 @@ async function unlessExists(create: () => Promise<unknown>): Promise<void> {
 
 const passwordChange: UserChange = { subject: 'attribute', action: 'replace', attribute: 'password' }
 
+type DatabaseTarget = LookupTarget & GroupTarget & PasswordTarget & Required<Pick<Target, 'close'>>
+
 /**
  * A UserDirectory as a target. The directory compares and writes in one transaction per call, and returns what it changed,
- * so this target does not use the shared reconcilers.
+ * so this target does not use the shared reconcilers. `auditsWithin`: the users are in the database of the audit.
+ * `system`: see `databaseSystem`.
  */
-export class DatabaseTarget implements LookupTarget, GroupTarget, PasswordTarget {
-  readonly groupMembersAreIds = false
-  readonly userIdIsLogin = false
-  readonly groupHasOwnId = true
-  /** Ids are random UUIDs, never reused. */
-  readonly idsAreUnique = true
-  readonly renamesUsers = true
-  readonly keepsVersions = true
-  readonly servedTimes = { users: timeAttributes, groups: timeAttributes }
-  readonly auditsWithin: boolean
-  readonly #users: UserDirectory
-  readonly #passwords: Passwords
-  readonly #system: string | undefined
+export function databaseTarget(
+  users: UserDirectory,
+  passwords: Passwords,
+  { auditsWithin = false, system }: { readonly auditsWithin?: boolean; readonly system?: string } = {},
+): DatabaseTarget {
+  const findGroup = (name: string) => users.findGroupByName(name, { members: false })
+  return {
+    groupMembersAreIds: false,
+    userIdIsLogin: false,
+    groupHasOwnId: true,
+    /** Ids are random UUIDs, never reused. */
+    idsAreUnique: true,
+    renamesUsers: true,
+    keepsVersions: true,
+    servedTimes: { users: timeAttributes, groups: timeAttributes },
+    auditsWithin,
+    findUser: (userID) => users.findByLogin(userID),
+    lookupUserByLogin: (login) => users.findByLogin(login),
+    lookupUserById: (id) => users.findById(id),
+    searchUsers: (query) => users.searchUsers(query),
+    findGroup,
+    lookupGroupByName: (name, options) => users.findGroupByName(name, options),
+    lookupGroupById: (id, options) => users.findGroupById(id, options),
+    searchGroups: (query) => users.searchGroups(query),
+    containingGroups: (ids) => users.containingGroups(ids),
 
-  /** `auditsWithin`: the users are in the database of the audit. `system`: see `databaseSystem`. */
-  constructor(
-    users: UserDirectory,
-    passwords: Passwords,
-    { auditsWithin = false, system }: { readonly auditsWithin?: boolean; readonly system?: string } = {},
-  ) {
-    this.#users = users
-    this.#passwords = passwords
-    this.#system = system
-    this.auditsWithin = auditsWithin
-  }
+    async storedAt(userID) {
+      const user = system === undefined ? undefined : await users.findByLogin(userID)
+      return user === undefined || system === undefined ? undefined : { system, name: user.userID }
+    },
 
-  async storedAt(userID: string): Promise<StoredAccount | undefined> {
-    const user = this.#system === undefined ? undefined : await this.#users.findByLogin(userID)
-    return user === undefined || this.#system === undefined ? undefined : { system: this.#system, name: user.userID }
-  }
+    async createUser(user, attributes, request, options) {
+      const wanted = { ...user, attributes: user.attributes.pick(attributes) }
+      await unlessThere(
+        () => withAudit(request, (record) => users.create(wanted, record)),
+        async () => {
+          if (options?.mustBeNew === true) return false
+          const stored = await users.findByLogin(user.userID)
+          return stored !== undefined && stored.userID === user.userID && isSameUser(stored, wanted)
+        },
+      )
+    },
 
-  findUser(userID: string): Promise<User | undefined> {
-    return this.#users.findByLogin(userID)
-  }
+    async syncUser(user, { attributes, keepGroups, ...options }, request) {
+      const change: UserSync = {
+        ...options,
+        userID: user.userID,
+        attributes: new Map(attributes.map((name) => [name, user.attributes.values(name)])),
+        groups: keepGroups ? undefined : user.groups,
+      }
+      await withAudit(request, (record) => users.sync(change, record))
+    },
 
-  async createUser(
-    user: User,
-    attributes: readonly string[],
-    request: TargetRequest,
-    options?: CreateOptions,
-  ): Promise<void> {
-    const wanted = { ...user, attributes: user.attributes.pick(attributes) }
-    await unlessThere(
-      () => withAudit(request, (record) => this.#users.create(wanted, record)),
-      async () => {
-        if (options?.mustBeNew === true) return false
-        const stored = await this.#users.findByLogin(user.userID)
-        return stored !== undefined && stored.userID === user.userID && isSameUser(stored, wanted)
-      },
-    )
-  }
+    async deleteUser(user, request, options) {
+      const id = (await users.findByLogin(user.userID))?.id
+      await withAudit(request, (record) => users.delete(user.userID, options, record))
+      if (id !== undefined) await passwords.remove(id)
+    },
 
-  async syncUser(user: User, options: SyncOptions, request: TargetRequest): Promise<void> {
-    const { addOnly, attributes, keepGroups, expectedVersion, expectedGroup, newUserID } = options
-    const change: UserSync = {
-      userID: user.userID,
-      attributes: new Map(attributes.map((name) => [name, user.attributes.values(name)])),
-      groups: keepGroups ? undefined : user.groups,
-      addOnly,
-      ...(expectedVersion === undefined ? {} : { expectedVersion }),
-      ...(expectedGroup === undefined ? {} : { expectedGroup }),
-      ...(newUserID === undefined ? {} : { newUserID }),
-    }
-    await withAudit(request, (record) => this.#users.sync(change, record))
-  }
+    /** Valid for logins through a directory insert with the same users. BAD_REQUEST if too short or too long. */
+    async setUserPassword(user, password, request) {
+      const id = (await users.findByLogin(user.userID))?.id
+      if (id === undefined) throw noUser(user.userID)
+      const hash = await passwords.hash(password)
+      await withAudit(request, async (record) => {
+        const recordPassword = record && ((transaction: object) => record(transaction, [passwordChange]))
+        await passwords.set(id, hash, recordPassword)
+        return [passwordChange]
+      })
+    },
 
-  async deleteUser(user: User, request: TargetRequest, options?: { readonly expectedVersion?: string }): Promise<void> {
-    const id = (await this.#users.findByLogin(user.userID))?.id
-    await withAudit(request, (record) => this.#users.delete(user.userID, options, record))
-    if (id !== undefined) await this.#passwords.remove(id)
-  }
+    async createGroup(name, attributes, request, options) {
+      const wanted = Attributes.from(attributes)
+      await unlessThere(
+        async () => {
+          const created = await users.createGroup(name, new Map(wanted))
+          report(newGroupChanges(created.name, wanted), request)
+        },
+        async () => {
+          if (options?.mustBeNew === true) return false
+          const stored = await findGroup(name)
+          return stored?.name === name && sameAttributes(stored.attributes ?? new Attributes(), wanted)
+        },
+      )
+    },
 
-  /** Valid for logins through a directory insert with the same users. BAD_REQUEST if too short or too long. */
-  async setUserPassword(user: User, password: string, request: TargetRequest): Promise<void> {
-    const id = (await this.#users.findByLogin(user.userID))?.id
-    if (id === undefined) throw noUser(user.userID)
-    const hash = await this.#passwords.hash(password)
-    await withAudit(request, async (record) => {
-      const recordPassword = record && ((transaction: object) => record(transaction, [passwordChange]))
-      await this.#passwords.set(id, hash, recordPassword)
-      return [passwordChange]
-    })
-  }
+    async updateGroup(name, { attributes, ...rest }, request) {
+      const values = attributes === undefined ? {} : { attributes: new Map(Object.entries(attributes)) }
+      await withAudit(request, (record) => users.updateGroup(name, { ...rest, ...values }, record))
+    },
 
-  lookupUserByLogin(login: string): Promise<User | undefined> {
-    return this.#users.findByLogin(login)
-  }
+    async deleteGroup(name, request, options) {
+      if (await users.deleteGroup(name, options)) {
+        request.audit({ subject: 'entry', action: 'delete', attribute: 'name', value: name })
+      }
+    },
 
-  lookupUserById(id: string): Promise<User | undefined> {
-    return this.#users.findById(id)
-  }
+    changeMemberGroups: (name, change, request) =>
+      withAudit(request, (record) => users.changeMemberGroups(name, change, record)),
 
-  searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
-    return this.#users.searchUsers(query)
-  }
-
-  lookupGroupByName(name: string, options?: GroupReadOptions): Promise<Group | undefined> {
-    return this.#users.findGroupByName(name, options)
-  }
-
-  lookupGroupById(id: string, options?: GroupReadOptions): Promise<Group | undefined> {
-    return this.#users.findGroupById(id, options)
-  }
-
-  searchGroups(query: SearchQuery): Promise<SearchPage<Group>> {
-    return this.#users.searchGroups(query)
-  }
-
-  findGroup(name: string): Promise<Group | undefined> {
-    return this.#users.findGroupByName(name, { members: false })
-  }
-
-  async createGroup(
-    name: string,
-    attributes: Readonly<Record<string, readonly string[]>>,
-    request: TargetRequest,
-    options?: CreateOptions,
-  ): Promise<void> {
-    const wanted = Attributes.from(attributes)
-    await unlessThere(
-      async () => {
-        const created = await this.#users.createGroup(name, new Map(wanted))
-        report(newGroupChanges(created.name, wanted), request)
-      },
-      async () => {
-        if (options?.mustBeNew === true) return false
-        const stored = await this.findGroup(name)
-        return stored?.name === name && sameAttributes(stored.attributes ?? new Attributes(), wanted)
-      },
-    )
-  }
-
-  async updateGroup(name: string, change: GroupChange, request: TargetRequest): Promise<void> {
-    const { attributes, ...rest } = change
-    const values = attributes === undefined ? {} : { attributes: new Map(Object.entries(attributes)) }
-    await withAudit(request, (record) => this.#users.updateGroup(name, { ...rest, ...values }, record))
-  }
-
-  async deleteGroup(
-    name: string,
-    request: TargetRequest,
-    options?: { readonly expectedVersion?: string },
-  ): Promise<void> {
-    if (await this.#users.deleteGroup(name, options)) {
-      request.audit({ subject: 'entry', action: 'delete', attribute: 'name', value: name })
-    }
-  }
-
-  async changeMemberGroups(name: string, change: MemberGroupChange, request: TargetRequest): Promise<void> {
-    await withAudit(request, (record) => this.#users.changeMemberGroups(name, change, record))
-  }
-
-  containingGroups(ids: readonly string[]): Promise<ReadonlyMap<string, readonly ContainingGroup[]>> {
-    return this.#users.containingGroups(ids)
-  }
-
-  async close(): Promise<void> {
-    await this.#users.close()
-    await this.#passwords.close()
+    async close() {
+      await users.close()
+      await passwords.close()
+    },
   }
 }
 
@@ -324,11 +257,11 @@ async function withAudit(
   change: (record?: ChangeRecorder) => Promise<readonly UserChange[]>,
 ): Promise<void> {
   const { auditWithin } = request
-  let written = false
+  let audited = false
   const record: ChangeRecorder | undefined =
     auditWithin &&
     (async (transaction, changes) => {
-      written = await auditWithin(transaction, changes)
+      audited = await auditWithin(transaction, changes)
     })
-  for (const made of await change(record)) request.audit(made, written)
+  for (const made of await change(record)) request.audit(audited ? { ...made, audited } : made)
 }

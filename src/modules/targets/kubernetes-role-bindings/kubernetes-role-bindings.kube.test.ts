@@ -71,7 +71,7 @@ onKubernetes('role bindings as groups', (cluster) => {
     }
   }
 
-  const told = (changes: readonly TargetChange[]): string[] =>
+  const reported = (changes: readonly TargetChange[]): string[] =>
     changes.map(({ subject, action, value }) => `${subject} ${action} ${value}`)
 
   test('a user joins and leaves, others stay, and each change is reported once', async () => {
@@ -80,11 +80,11 @@ onKubernetes('role bindings as groups', (cluster) => {
       expect(await target.findUser(login, [], request)).toBeUndefined()
       await target.createUser(userOf(login, {}, [viewers, auditors, 'a group of another target']), [], request)
       await target.createUser(userOf(login, {}, [viewers, auditors]), [], request)
-      expect(told(changes)).toEqual([`group add ${viewers}`, `group add ${auditors}`])
+      expect(reported(changes)).toEqual([`group add ${viewers}`, `group add ${auditors}`])
       expect((await target.findUser(login, [], request))?.groups).toEqual([auditors, viewers])
       changes.length = 0
       await target.syncUser(userOf(login, {}, [editors, viewers]), syncOptions([]), request)
-      expect(told(changes)).toEqual([`group add ${editors}`, `group delete ${auditors}`])
+      expect(reported(changes)).toEqual([`group add ${editors}`, `group delete ${auditors}`])
       await target.syncUser(userOf(login), syncOptions([], { keepGroups: true }), request)
       await target.syncUser(userOf(login), syncOptions([], { addOnly: true }), request)
       expect([...((await target.lookupUserByLogin(login))?.groups ?? [])].sort()).toEqual([editors, viewers])

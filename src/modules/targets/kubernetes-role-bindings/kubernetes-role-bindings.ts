@@ -28,7 +28,7 @@ export default defineTarget<Config>({
   },
   /** Loaded on first use: a gateway without such a target is smaller and starts sooner. */
   create: async ({ cluster, forSa }, host) => {
-    const { people, RoleBindingsTarget, serviceAccounts } = await import('./role-bindings-target.ts')
-    return new RoleBindingsTarget(() => objectsOf(host.targets, cluster), forSa ? serviceAccounts : people)
+    const { people, roleBindingsTarget, serviceAccounts } = await import('./role-bindings-target.ts')
+    return roleBindingsTarget(() => objectsOf(host.targets, cluster), forSa ? serviceAccounts : people)
   },
 })

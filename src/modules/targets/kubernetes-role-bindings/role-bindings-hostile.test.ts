@@ -2,8 +2,8 @@ import { test } from 'vitest'
 import {
   clusterRoleBindings,
   people,
-  RoleBindingsTarget,
   roleBindings,
+  roleBindingsTarget,
 } from '#modules/targets/kubernetes-role-bindings/role-bindings-target.ts'
 import { HostileCluster } from '#testing/hostile-cluster.ts'
 import { trialMillis } from '#testing/hostile-coverage.ts'
@@ -16,9 +16,13 @@ test('each hostile value passes through every lookup and write unchanged, in the
   const subjects = [{ kind: 'Group', name: 'staff' }]
   await cluster.create({ ...roleBindings, namespace: 'shop' }, { metadata: { name: 'viewers' }, subjects })
   await cluster.create(clusterRoleBindings, { metadata: { name: 'auditors' }, subjects })
-  await hostileTrial('Kubernetes role bindings by request', new RoleBindingsTarget(() => cluster, people), {
-    attributes: [],
-    groups: ['rb:shop:viewers', 'crb:auditors'],
-    mayRefuse: (_, value) => !value.isWellFormed(),
-  })
+  await hostileTrial(
+    'Kubernetes role bindings by request',
+    roleBindingsTarget(() => cluster, people),
+    {
+      attributes: [],
+      groups: ['rb:shop:viewers', 'crb:auditors'],
+      mayRefuse: (_, value) => !value.isWellFormed(),
+    },
+  )
 })

@@ -2,27 +2,20 @@ import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
 import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
-import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
-import type {
-  CreateOptions,
-  LookupTarget,
-  SearchPage,
-  SearchQuery,
-  StorableAttributes,
-  SyncOptions,
-  TargetChange,
-  TargetRequest,
-} from '#sdk/target/target.ts'
+import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
+import type { LookupTarget, StorableAttributes, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** The most bindings of each kind that a search reads. */
 const maxBindings = 20_000
 /** Attempts of a change while other writers change the same binding. */
 const maxAttempts = 10
 
+/** Bindings contain logins only. */
 const storable: StorableAttributes = { users: new Set(), groups: new Set() }
 
 /**
@@ -30,139 +23,67 @@ const storable: StorableAttributes = { users: new Set(), groups: new Set() }
  * target does not create bindings, since they grant rights. Users have no entries to compare or lock besides the
  * bindings, so this target does not use the user reconciler.
  */
-export class RoleBindingsTarget implements LookupTarget {
-  readonly groupMembersAreIds = false
-  readonly userIdIsLogin = true
-  readonly groupHasOwnId = false
-  readonly #objects: () => ClusterObjects
-  readonly #kind: SubjectKind
-  readonly #queue = new KeyedQueue()
-
-  constructor(objects: () => ClusterObjects, kind: SubjectKind) {
-    this.#objects = objects
-    this.#kind = kind
-  }
-
-  async findUser(userID: string): Promise<User | undefined> {
-    const groups = (await this.#bindings()).filter((binding) => membersOf(binding, this.#kind).includes(userID))
-    return groups.length === 0 ? undefined : userOf(userID, groups.map(groupOf))
-  }
-
-  async createUser(
-    user: User,
-    _attributes: readonly string[],
-    request: TargetRequest,
-    options?: CreateOptions,
-  ): Promise<void> {
-    if (options?.mustBeNew === true && (await this.findUser(user.userID)) !== undefined) {
-      throw new GatewayError('CONFLICT', `a binding already names "${user.userID}"`, { keyword: 'uniqueness' })
-    }
-    await this.#change(user.userID, ownGroups(user), [], request)
-  }
-
-  async syncUser(user: User, { addOnly, keepGroups }: SyncOptions, request: TargetRequest): Promise<void> {
-    if (keepGroups) return
-    const wanted = ownGroups(user)
-    const held = addOnly ? [] : ((await this.findUser(user.userID))?.groups ?? [])
-    const left = held.filter((group) => !wanted.includes(group))
-    await this.#change(user.userID, wanted, left, request)
-  }
-
-  async deleteUser({ userID }: User, request: TargetRequest): Promise<void> {
-    const found = await this.findUser(userID)
-    await this.#change(userID, [], found?.groups ?? [], request)
-  }
-
-  /** Bindings contain logins only. */
-  async storable(): Promise<StorableAttributes> {
-    return storable
-  }
-
-  lookupUserByLogin(login: string): Promise<User | undefined> {
-    return this.findUser(login)
-  }
-
-  lookupUserById(id: string): Promise<User | undefined> {
-    return this.findUser(id)
-  }
-
-  async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
-    const groupsOf = new Map<string, string[]>()
-    for (const binding of await this.#bindings()) {
-      for (const login of membersOf(binding, this.#kind)) {
-        const groups = groupsOf.get(login)
-        if (groups === undefined) groupsOf.set(login, [groupOf(binding)])
-        else groups.push(groupOf(binding))
-      }
-    }
-    const users = Array.from(groupsOf, ([login, groups]) => userOf(login, groups))
-    return pageInMemory(users, query, userCollection)
-  }
-
-  async lookupGroupByName(name: string): Promise<Group | undefined> {
-    const place = bindingPlace(name)
-    if (place === undefined) return undefined
-    const binding = await this.#objects().get(place.resource, place.name)
-    return binding === undefined ? undefined : this.#group(binding)
-  }
-
-  lookupGroupById(id: string): Promise<Group | undefined> {
-    return this.lookupGroupByName(id)
-  }
-
-  async searchGroups(query: SearchQuery): Promise<SearchPage<Group>> {
-    const groups = (await this.#bindings()).map((binding) => this.#group(binding))
-    return pageInMemory(groups, query, groupCollection)
-  }
-
-  async #bindings(): Promise<ClusterObject[]> {
-    const kinds = [clusterRoleBindings, roleBindings]
-    return (await Promise.all(kinds.map((kind) => this.#objects().list(kind, maxBindings)))).flat()
-  }
-
-  #group(binding: ClusterObject): Group {
+export function roleBindingsTarget(objects: () => ClusterObjects, kind: SubjectKind): LookupTarget {
+  const queue = new KeyedQueue()
+  const isMember = (binding: ClusterObject, login: string) => membersOf(binding, kind).includes(login)
+  const toGroup = (binding: ClusterObject): Group => {
     const name = groupOf(binding)
-    return { id: name, name, members: membersOf(binding, this.#kind), version: binding.metadata.resourceVersion }
+    return { id: name, name, members: membersOf(binding, kind), version: binding.metadata.resourceVersion }
+  }
+
+  async function allBindings(): Promise<ClusterObject[]> {
+    const lists = [clusterRoleBindings, roleBindings].map((resource) => objects().list(resource, maxBindings))
+    return (await Promise.all(lists)).flat()
+  }
+
+  async function findUser(userID: string): Promise<User | undefined> {
+    const bindings = (await allBindings()).filter((binding) => isMember(binding, userID))
+    return bindings.length === 0 ? undefined : userOf(userID, bindings.map(groupOf))
+  }
+
+  async function findGroup(name: string): Promise<Group | undefined> {
+    const place = bindingPlace(name)
+    const binding = place && (await objects().get(place.resource, place.name))
+    return binding && toGroup(binding)
   }
 
   /**
    * Changes one binding after the other: the API server can't change several at once. After a failure, the next attempt
    * finishes the rest. All groups are checked before the first change.
    */
-  async #change(
+  async function change(
     login: string,
     join: readonly string[],
     leave: readonly string[],
     request: TargetRequest,
   ): Promise<void> {
-    const subject = this.#kind.write(login)
+    const subject = kind.write(login)
     for (const group of join) {
-      if ((await this.lookupGroupByName(group)) === undefined) throw noBinding(group)
+      if ((await findGroup(group)) === undefined) throw noBinding(group)
     }
-    for (const group of join) await this.#inBinding(group, login, subject, request)
-    for (const group of leave) await this.#inBinding(group, login, undefined, request)
+    for (const group of join) await changeBinding(group, login, subject, request)
+    for (const group of leave) await changeBinding(group, login, undefined, request)
   }
 
   /** Adds the subject, or removes the login if there is none. A missing binding has nothing to remove. */
-  #inBinding(group: string, login: string, subject: object | undefined, request: TargetRequest): Promise<void> {
+  async function changeBinding(group: string, login: string, subject: object | undefined, request: TargetRequest) {
     const place = bindingPlace(group)
-    if (place === undefined) return Promise.resolve()
-    return this.#queue.run(group, async () => {
+    if (place === undefined) return
+    await queue.run(group, async () => {
       for (let attempt = 1; ; attempt++) {
-        const binding = await this.#objects().get(place.resource, place.name)
+        const binding = await objects().get(place.resource, place.name)
         if (binding === undefined) {
           if (subject === undefined) return
           throw noBinding(group)
         }
-        const isMember = membersOf(binding, this.#kind).includes(login)
-        if (isMember === (subject !== undefined)) return
-        const others = subjectsOf(binding).filter((one) => this.#kind.read(one) !== login)
+        if (isMember(binding, login) === (subject !== undefined)) return
+        const others = subjectsOf(binding).filter((one) => kind.read(one) !== login)
         const subjects = subject === undefined ? others : [...others, subject]
         const action = subject === undefined ? 'delete' : 'add'
         const change: TargetChange = { subject: 'group', action, attribute: 'groups', value: group }
-        await request.intend?.([change])
+        await request.planChanges?.([change])
         try {
-          await this.#objects().replace(place.resource, place.name, { ...binding.content, subjects })
+          await objects().replace(place.resource, place.name, { ...binding.content, subjects })
         } catch (error) {
           if (hasCode(error, 'VERSION_MISMATCH') && attempt < maxAttempts) continue
           throw error
@@ -171,6 +92,52 @@ export class RoleBindingsTarget implements LookupTarget {
         return
       }
     })
+  }
+
+  return {
+    groupMembersAreIds: false,
+    userIdIsLogin: true,
+    groupHasOwnId: false,
+    storable: async () => storable,
+    findUser,
+    lookupUserByLogin: findUser,
+    lookupUserById: findUser,
+    lookupGroupByName: findGroup,
+    lookupGroupById: findGroup,
+
+    async createUser(user, _, request, options) {
+      if (options?.mustBeNew === true && (await findUser(user.userID)) !== undefined) {
+        throw new GatewayError('CONFLICT', `a binding already names "${user.userID}"`, { keyword: 'uniqueness' })
+      }
+      await change(user.userID, ownGroups(user), [], request)
+    },
+
+    async syncUser(user, { addOnly, keepGroups }, request) {
+      if (keepGroups) return
+      const wanted = ownGroups(user)
+      const present = addOnly ? [] : ((await findUser(user.userID))?.groups ?? [])
+      const left = present.filter((group) => !wanted.includes(group))
+      await change(user.userID, wanted, left, request)
+    },
+
+    async deleteUser({ userID }, request) {
+      await change(userID, [], (await findUser(userID))?.groups ?? [], request)
+    },
+
+    async searchUsers(query) {
+      const groupsOf = new Map<string, string[]>()
+      for (const binding of await allBindings()) {
+        for (const login of membersOf(binding, kind)) {
+          const groups = groupsOf.get(login)
+          if (groups === undefined) groupsOf.set(login, [groupOf(binding)])
+          else groups.push(groupOf(binding))
+        }
+      }
+      const users = Array.from(groupsOf, ([login, groups]) => userOf(login, groups))
+      return pageInMemory(users, query, userCollection)
+    },
+
+    searchGroups: async (query) => pageInMemory((await allBindings()).map(toGroup), query, groupCollection),
   }
 }
 

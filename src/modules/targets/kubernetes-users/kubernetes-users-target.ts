@@ -5,6 +5,7 @@ import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import { directoryLimits } from '#identity/user-directory.ts'
+import type { ClusterObject, ClusterResource } from '#kernel/cluster.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
@@ -15,7 +16,7 @@ import {
   type StoredUser,
   type UserStore,
 } from '#modules/shared/targets/user-reconciler.ts'
-import type { ClusterObject, ClusterObjects, ClusterResource } from '#sdk/target/kubernetes-cluster.ts'
+import type { ClusterObjects } from '#sdk/target/kubernetes-cluster.ts'
 import type { LookupTarget, StorableAttributes, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 
 /** The most users that a search reads. */
@@ -52,7 +53,7 @@ export function kubernetesUsersTarget(objects: () => ClusterObjects, namespace: 
     request: TargetRequest,
     write: () => Promise<unknown>,
   ): Promise<readonly TargetChange[]> {
-    await request.intend?.(changes)
+    await request.planChanges?.(changes)
     return (await write()) === false ? [] : changes
   }
 

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import kubernetes from '#modules/targets/kubernetes/kubernetes.ts'
 import kubernetesUsers from '#modules/targets/kubernetes-users/kubernetes-users.ts'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
-import { stored, syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
+import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups, type LookupTarget } from '#sdk/target/target.ts'
 import { temporaryFolder } from '#testing/databases.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
@@ -134,7 +134,7 @@ onKubernetes('users stored as User objects', (cluster) => {
         ),
       )
       await Promise.all(writers)
-      expect((await stored(fixture, 'ada'))?.groups).toHaveLength(8)
+      expect((await fixture.stored('ada'))?.groups).toHaveLength(8)
       await second.close()
     })
   })
@@ -167,11 +167,11 @@ onKubernetes('users stored as User objects', (cluster) => {
       const values = [' a ', '\0', '🎉', '*()\\,+"<>;=#', '', '\u2028']
       for (const [i, value] of values.entries()) {
         await target.createUser(userOf(`user${i}`, { mail: [value] }, [value]), attributes, request)
-        expect(await stored(fixture, `user${i}`)).toMatchObject({ values: [[value], [], []], groups: [value] })
+        expect(await fixture.stored(`user${i}`)).toMatchObject({ values: [[value], [], []], groups: [value] })
       }
       const long = 'x'.repeat(64 * 1024)
       await target.createUser(userOf('long', { mail: [long], first_name: [long] }), attributes, request)
-      expect((await stored(fixture, 'long'))?.values).toEqual([[long], [long], []])
+      expect((await fixture.stored('long'))?.values).toEqual([[long], [long], []])
     })
   })
 

@@ -4,7 +4,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { type KubernetesConnection, podAuthorityFile, podTokenFile } from '#protocols/kubernetes/api-connection.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, readParameters } from '#sdk/module/parameters.ts'
+import { type ParameterTable, parameterReport, readParameters } from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import type { KubernetesCluster } from '#sdk/target/kubernetes-cluster.ts'
@@ -55,21 +55,18 @@ interface KubernetesConfig {
 
 export function parseKubernetes(params: Params, issues: Issues, context: ParseContext): KubernetesConfig {
   const given = readParameters(parameters, params, issues, context)
-  const isSet = (name: keyof typeof parameters) => params.values(name).some((value) => value !== '')
-  const refuse = (name: keyof typeof parameters, reason: string) => {
-    if (isSet(name)) issues.error(params.pathOf(name), `"${name}" ${reason}`)
-  }
+  const { isSet, error, refuse } = parameterReport(params, issues)
   const file = (path: string | undefined) => (path === undefined ? undefined : resolve(context.folder, path))
 
   for (const name of ['userName', 'password'] as const) refuse(name, 'is not supported: API servers take no passwords')
-  if (!given.useToken) issues.error(params.pathOf('useToken'), '"useToken" must be "true": passwords are not supported')
+  if (!given.useToken) error('useToken', '"useToken" must be "true": passwords are not supported')
 
   const ways = (['url', 'kubeconfig', 'inCluster'] as const).filter((name) =>
     name === 'inCluster' ? given.inCluster : isSet(name),
   )
   const [way, second] = ways
-  if (way === undefined) issues.error(params.pathOf('url'), 'one of "url", "kubeconfig" and "inCluster" is required')
-  if (second !== undefined) issues.error(params.pathOf(second), `"${second}" cannot be given beside "${way}"`)
+  if (way === undefined) error('url', 'one of "url", "kubeconfig" and "inCluster" is required')
+  if (second !== undefined) error(second, `"${second}" cannot be given beside "${way}"`)
   if (way !== 'kubeconfig') refuse('context', 'belongs to "kubeconfig"')
   const { timeoutMillis } = given
   if (way !== 'url') {
@@ -87,10 +84,10 @@ export function parseKubernetes(params: Params, issues: Issues, context: ParseCo
   const tokenFile = legacy ? podTokenFile : file(given.tokenFile ?? given.tokenPath)
   if (legacy || tokenFile !== undefined) refuse('token', 'cannot be given beside a token file')
   if (tokenFile === undefined && !isSet('token')) {
-    issues.error(params.pathOf('token'), '"token" or "tokenFile" is required: the API server rejects anonymous calls')
+    error('token', '"token" or "tokenFile" is required: the API server rejects anonymous calls')
   }
   if (type === 'TOKENAPI' && tokenFile === undefined) {
-    issues.error(params.pathOf('tokenPath'), '"tokenPath" is required where tokenType is "TOKENAPI"')
+    error('tokenPath', '"tokenPath" is required where tokenType is "TOKENAPI"')
   }
   if (isSet('caFile')) refuse('certificate', 'cannot be given beside "caFile"')
   return {

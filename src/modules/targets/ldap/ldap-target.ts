@@ -1,15 +1,15 @@
 import type { Attributes } from '#identity/attributes.ts'
 import type { Dn } from '#identity/dn.ts'
 import { groupChanges } from '#identity/entry-changes.ts'
-import { KeyedQueue } from '#kernel/keyed-queue.ts'
-import { ldapAuthorities, ldapSystem } from '#modules/shared/ldap/ldap-parameters.ts'
+import { loadAuthority } from '#modules/shared/authority/authority.ts'
+import { ldapSystem } from '#modules/shared/ldap/ldap-parameters.ts'
 import {
   type GroupStore,
   type GroupWrite,
   reconcileGroups,
   type StoredGroup,
 } from '#modules/shared/targets/group-reconciler.ts'
-import { type Exclusively, report } from '#modules/shared/targets/user-reconciler.ts'
+import { report } from '#modules/shared/targets/user-reconciler.ts'
 import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import { type LdapChange, LdapServer, type WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import { readServerSchema } from '#protocols/ldap/server-schema.ts'
@@ -22,20 +22,21 @@ import {
   isSameName,
   LdapTree,
   nameFailure,
-  ownPart,
+  newEntry,
   type ReadEntry,
-  renamedDn,
+  renameEntry,
   touch,
-  unfit,
   wireValues,
 } from './ldap-tree.ts'
-import { ldapUsers } from './ldap-users.ts'
+import { ldapUsers, retryingRaces } from './ldap-users.ts'
 
 export type LdapTarget = LookupTarget & GroupTarget & PasswordTarget
 
-/** Connects on the first call. Throws if the certificate authorities can't be read. */
-export function openLdapTarget({ connection, layout, names }: LdapTargetConfig, name: string): LdapTarget {
-  const server = new LdapServer({ ...connection, ca: ldapAuthorities(connection), name: `target "${name}"` })
+/** Connects on the first call. Rejects if the certificate authority can't be read. */
+export async function openLdapTarget(config: LdapTargetConfig, name: string): Promise<LdapTarget> {
+  const { connection, layout, names } = config
+  const ca = await loadAuthority(connection.authority)
+  const server = new LdapServer({ ...connection, ca, name: `target "${name}"` })
   const tree = new LdapTree(server, layout)
   const memberships = new LdapMemberships(tree)
   const nesting = new LdapNesting(tree, memberships)
@@ -104,13 +105,8 @@ type Groups = Pick<GroupTarget, 'findGroup' | 'createGroup' | 'updateGroup' | 'd
 /** `forget` is called after each change, also after a failed one. */
 function ldapGroups(tree: LdapTree, memberships: LdapMemberships, forget: () => void): Groups {
   const store = new LdapGroupStore(tree, memberships)
-  const queue = new KeyedQueue()
-  const exclusively: Exclusively<LdapGroupStore> = async (name, work) => {
-    if (!name.isWellFormed() || name === '') throw unfit('name', 'is not a valid group name')
-    return queue.run(name.toLowerCase(), () => work(store)).finally(forget)
-  }
   return {
-    ...reconcileGroups<StoredEntry>(exclusively),
+    ...reconcileGroups<StoredEntry>(retryingRaces(store, 'name', forget)),
     findGroup: async (name) => (await store.read(name))?.group,
   }
 }
@@ -149,12 +145,9 @@ class LdapGroupStore implements GroupStore<StoredEntry> {
     const { layout, server } = this.#tree
     const { objectClasses, placeholder } = layout.groups
     const dn = this.#dnOf(name)
-    const entry = new Map<string, (string | Buffer)[]>([['objectClass', [...objectClasses]]])
+    const entry = new Map<string, readonly (string | Buffer)[]>([['objectClass', objectClasses]])
     if (placeholder !== undefined) entry.set(layout.groups.member, [placeholder.toString()])
-    const all = wanted.clone()
-    for (const { type, value } of dn.rdns[0] ?? []) if (!all.values(type).includes(value)) all.add(type, [value])
-    if (!all.values(layout.groups.name).includes(name)) all.add(layout.groups.name, [name])
-    for (const [attribute, values] of all) entry.set(attribute, wireValues(attribute, values, layout))
+    for (const [type, values] of newEntry(dn, name, wanted, layout.groups.name, layout)) entry.set(type, values)
     await server.add(dn.toString(), entry).catch((error: unknown) => {
       throw nameFailure(error, dn, 'name')
     })
@@ -220,19 +213,11 @@ class LdapGroupStore implements GroupStore<StoredEntry> {
 
   /** Groups that contain this one get its new name. */
   async #rename(entry: ReadEntry, newName: string, condition: WriteOptions): Promise<string> {
-    const { layout, server } = this.#tree
-    const dn = renamedDn(entry.dn, this.#dnOf(newName))
-    const isOwnName = layout.groups.dn.ownTypes.some((type) => isSameName(type, layout.groups.name))
-    if (!isOwnName) {
-      const values = [newName]
-      await server.modify(entry.dn, [{ operation: 'replace', attribute: layout.groups.name, values }], condition)
-      return entry.dn
-    }
-    await server.rename(entry.dn, ownPart(dn).toString(), condition).catch((error: unknown) => {
-      throw nameFailure(error, dn, 'name')
-    })
-    if (!layout.groups.membersAreLogins) await this.#memberships.replace(entry.dn, dn.toString())
-    return dn.toString()
+    const { name: attribute, dn: pattern, membersAreLogins } = this.#tree.layout.groups
+    const naming = { attribute, pattern, field: 'name', dnOf: () => this.#dnOf(newName) } as const
+    const dn = await renameEntry(this.#tree.server, entry, newName, naming, condition)
+    if (!membersAreLogins) await this.#memberships.replace(entry.dn, dn)
+    return dn
   }
 
   #dnOf(name: string): Dn {

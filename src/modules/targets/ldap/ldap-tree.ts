@@ -9,9 +9,9 @@ import { resultCodeOf, resultCodes } from '#protocols/ldap/ldap-failure.ts'
 import type { LdapFilter } from '#protocols/ldap/ldap-filter.ts'
 import type { LdapChange, LdapServer, WriteOptions } from '#protocols/ldap/ldap-server.ts'
 import type { GroupReadOptions } from '#sdk/target/target.ts'
-import { type LdapLayout, ownValue, tryDn } from './ldap-config.ts'
+import { type DnPattern, type LdapLayout, ownValue, tryDn } from './ldap-config.ts'
 
-export const equal = (attribute: string, value: string | Buffer): LdapFilter => ({ kind: 'equal', attribute, value })
+const equal = (attribute: string, value: string | Buffer): LdapFilter => ({ kind: 'equal', attribute, value })
 export const both = (...filters: readonly LdapFilter[]): LdapFilter => ({ kind: 'and', filters })
 
 /** How many entries are read at a time to find a login or a group's name. */
@@ -21,6 +21,15 @@ const idsPerSearch = 50
 
 /** The members of a group; groups among them only if members are distinguished names. */
 type Members = Pick<Group, 'members' | 'memberIds' | 'memberDisplays' | 'memberGroups'>
+
+type EntryKind = Pick<LdapLayout['users'], 'base' | 'objectClasses'>
+
+/** Entries are found by the first of their classes. */
+const classFilter = ({ objectClasses }: EntryKind): LdapFilter =>
+  both(...objectClasses.slice(0, 1).map((name) => equal('objectClass', name)))
+
+/** Read with every entry, and not shown as attributes. */
+const operational = ['objectClass', 'createTimestamp', 'modifyTimestamp']
 
 /** Reads users and groups from a server's tree. */
 export class LdapTree {
@@ -33,23 +42,24 @@ export class LdapTree {
   }
 
   get userFilter(): LdapFilter {
-    return both(...this.layout.users.objectClasses.slice(0, 1).map((name) => equal('objectClass', name)))
+    return classFilter(this.layout.users)
   }
 
   get groupFilter(): LdapFilter {
-    return both(...this.layout.groups.objectClasses.slice(0, 1).map((name) => equal('objectClass', name)))
+    return classFilter(this.layout.groups)
   }
 
   /** The requested attributes, or all, with those that the target always reads. */
   userAttributes(asked: readonly string[] = ['*']): string[] {
-    const { users, groups, id, version } = this.layout
-    const own = [users.login, 'objectClass', 'createTimestamp', 'modifyTimestamp', id, version, groups.memberOf]
-    return [...asked, ...own.filter((name) => name !== undefined)].filter(isWanted)
+    return this.#wanted([...asked, this.layout.users.login], this.layout.groups.memberOf)
   }
 
   groupAttributes(asked: readonly string[] = ['*']): string[] {
-    const { groups, id, version } = this.layout
-    const own = [groups.name, 'objectClass', 'createTimestamp', 'modifyTimestamp', id, version]
+    return this.#wanted([...asked, this.layout.groups.name])
+  }
+
+  #wanted(asked: readonly string[], memberOf?: string): string[] {
+    const own = [...operational, this.layout.id, this.layout.version, memberOf]
     return [...asked, ...own.filter((name) => name !== undefined)].filter(isWanted)
   }
 
@@ -68,11 +78,8 @@ export class LdapTree {
     )
   }
 
-  async userEntryById(id: string): Promise<ReadEntry | undefined> {
-    const value = this.layout.id === undefined ? undefined : idValue(id, this.layout)
-    if (value === undefined || this.layout.id === undefined) return undefined
-    const filter = both(this.userFilter, equal(this.layout.id, value))
-    return (await this.#find(this.layout.users.base, filter, this.userAttributes()))[0]
+  userEntryById(id: string): Promise<ReadEntry | undefined> {
+    return this.#entryById(id, this.layout.users, this.userAttributes())
   }
 
   async groupEntry(name: string, asked?: readonly string[]): Promise<ReadEntry | undefined> {
@@ -86,11 +93,14 @@ export class LdapTree {
     )
   }
 
-  async groupEntryById(id: string, asked?: readonly string[]): Promise<ReadEntry | undefined> {
+  groupEntryById(id: string, asked?: readonly string[]): Promise<ReadEntry | undefined> {
+    return this.#entryById(id, this.layout.groups, this.groupAttributes(asked))
+  }
+
+  async #entryById(id: string, kind: EntryKind, attributes: readonly string[]): Promise<ReadEntry | undefined> {
     const value = this.layout.id === undefined ? undefined : idValue(id, this.layout)
     if (value === undefined || this.layout.id === undefined) return undefined
-    const filter = both(this.groupFilter, equal(this.layout.id, value))
-    return (await this.#find(this.layout.groups.base, filter, this.groupAttributes(asked)))[0]
+    return (await this.#find(kind.base, both(classFilter(kind), equal(this.layout.id, value)), attributes))[0]
   }
 
   /** The groups with these ids, without their attributes; unknown ids are left out. */
@@ -176,14 +186,14 @@ export class LdapTree {
 
   userWithoutGroups(entry: ReadEntry, asked?: readonly string[]): User {
     const { groups, id } = this.layout
-    const hidden = ['objectClass', 'createTimestamp', 'modifyTimestamp', groups.memberOf, id, this.layout.version]
+    const hidden = [...operational, groups.memberOf, id, this.layout.version]
     const attributes = asked === undefined ? without(entry, hidden) : entry.all.pick(asked)
     return { userID: this.loginOf(entry), attributes, groups: [], ...this.#known(entry) }
   }
 
   async toGroup(entry: ReadEntry, { members, display }: GroupReadOptions): Promise<Group> {
     const { groups, id, version } = this.layout
-    const hidden = ['objectClass', 'createTimestamp', 'modifyTimestamp', groups.name, groups.member, id, version]
+    const hidden = [...operational, groups.name, groups.member, id, version]
     const attributes = without(entry, hidden)
     const description = attributes.first('description')
     const name = entry.all.first(groups.name) ?? entry.dn
@@ -281,32 +291,19 @@ export class LdapTree {
     return { ...(created === undefined ? {} : { created }), ...(modified === undefined ? {} : { modified }) }
   }
 
+  /** The names of groups: from the distinguished names, or from the entries if those do not contain it. */
   async #namesOf(dns: readonly string[]): Promise<string[]> {
-    const { base, name } = this.layout.groups
-    const names = await this.#eachName(dns, base, name, this.groupFilter)
-    return names.filter((found) => found !== undefined)
-  }
-
-  /** From the distinguished name, or from the entry if the name does not contain it. */
-  async #eachName(
-    dns: readonly string[],
-    base: Dn,
-    attribute: string,
-    filter: LdapFilter,
-  ): Promise<(string | undefined)[]> {
-    const names = dns.map((text) => {
+    const { base, name: attribute } = this.layout.groups
+    const names = await inParallel(dns, readWidth, async (text) => {
       const dn = tryDn(text)
-      if (dn === undefined || !dn.isWithin(base) || this.#isPlaceholder(dn)) return { dn: text, name: '' }
-      return { dn: text, name: ownValue(dn, base, attribute) }
-    })
-    const result = names.map(({ name }) => (name === '' ? undefined : name))
-    const unknown = names.flatMap(({ name }, i) => (name === undefined ? [i] : []))
-    await inParallel(unknown, readWidth, async (i) => {
-      const search = { base: names[i]?.dn ?? '', scope: 'base', filter, attributes: [attribute] } as const
+      if (dn === undefined || !dn.isWithin(base) || this.#isPlaceholder(dn)) return undefined
+      const own = ownValue(dn, base, attribute)
+      if (own !== undefined) return own
+      const search = { base: text, scope: 'base', filter: this.groupFilter, attributes: [attribute] } as const
       const [entry] = await this.server.find(search)
-      result[i] = entry === undefined ? undefined : readValues(entry, this.layout).all.first(attribute)
+      return entry && readValues(entry, this.layout).all.first(attribute)
     })
-    return result
+    return names.filter((name) => name !== undefined)
   }
 
   #isPlaceholder(dn: Dn): boolean {
@@ -383,19 +380,65 @@ function generalizedTime(text: string | undefined): Date | undefined {
 export const generalizedText = (millis: number): string =>
   `${new Date(millis).toISOString().slice(0, 19).replace(/[-:T]/g, '')}Z`
 
+/** How a kind of entry is named. */
+interface Naming {
+  /** The attribute with the login or the group's name. */
+  readonly attribute: string
+  readonly pattern: DnPattern
+  /** What an error calls the name. */
+  readonly field: 'userID' | 'name'
+}
+
+/** The values of a new entry, with those of its distinguished name, and the login or group name in its attribute. */
+export function newEntry(
+  dn: Dn,
+  name: string,
+  values: Attributes,
+  attribute: string,
+  layout: LdapLayout,
+): (readonly [string, (string | Buffer)[]])[] {
+  const all = values.clone()
+  for (const { type, value } of dn.rdns[0] ?? []) if (!all.values(type).includes(value)) all.add(type, [value])
+  if (!all.values(attribute).includes(name)) all.add(attribute, [name])
+  return Array.from(all, ([type, list]) => [type, wireValues(type, list, layout)])
+}
+
+/** Changes the login or the group's name, and returns the entry's name afterwards. `dnOf` renders the new one. */
+export async function renameEntry(
+  server: LdapServer,
+  { dn }: ReadEntry,
+  name: string,
+  { attribute, pattern, field, dnOf }: Naming & { dnOf(): Dn },
+  condition: WriteOptions,
+): Promise<string> {
+  if (!isNamedBy(pattern, attribute)) {
+    await server.modify(dn, [{ operation: 'replace', attribute, values: [name] }], condition)
+    return dn
+  }
+  const renamed = renamedDn(dn, dnOf())
+  await server.rename(dn, ownPart(renamed).toString(), condition).catch((error: unknown) => {
+    throw nameFailure(error, renamed, field)
+  })
+  return renamed.toString()
+}
+
+/** Whether distinguished names contain this attribute. */
+export const isNamedBy = ({ ownTypes }: DnPattern, attribute: string): boolean =>
+  ownTypes.some((type) => isSameName(type, attribute))
+
 /** The name's own part, as a name of one part. */
-export const ownPart = (dn: Dn): Dn => new Dn(dn.rdns.slice(0, 1))
+const ownPart = (dn: Dn): Dn => new Dn(dn.rdns.slice(0, 1))
 
 /** The entry's name with the own part of `wanted`: a rename never moves the entry. */
-export function renamedDn(dn: string, wanted: Dn): Dn {
+function renamedDn(dn: string, wanted: Dn): Dn {
   const parent = tryDn(dn)?.parent
   return parent === undefined ? wanted : new Dn([...ownPart(wanted).rdns, ...parent.rdns])
 }
 
 /** OpenLDAP only answers "other" if a name is too long for its index. */
-export function nameFailure(error: unknown, dn: Dn, place: string): unknown {
+export function nameFailure(error: unknown, dn: Dn, field: Naming['field']): unknown {
   const isLong = Buffer.byteLength(ownPart(dn).toString()) > longName
-  return isLong && resultCodeOf(error) === resultCodes.other ? unfit(place, 'is too long for the server', error) : error
+  return isLong && resultCodeOf(error) === resultCodes.other ? unfit(field, 'is too long for the server', error) : error
 }
 
 export const unfit = (name: string, reason: string, cause?: unknown): GatewayError =>

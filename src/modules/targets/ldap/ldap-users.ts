@@ -5,6 +5,7 @@ import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
+import { retry } from '#modules/shared/targets/retry.ts'
 import {
   type AcceptedUser,
   type CreateCall,
@@ -24,18 +25,16 @@ import { type LdapChange, unicodePassword, type WriteOptions } from '#protocols/
 import type { PasswordTarget, TargetChange, TargetRequest } from '#sdk/target/target.ts'
 import type { LdapMemberships } from './ldap-memberships.ts'
 import {
+  isNamedBy,
   type LdapTree,
   nameFailure,
-  ownPart,
+  newEntry,
   type ReadEntry,
-  renamedDn,
+  renameEntry,
   touch,
   unfit,
   wireValues,
 } from './ldap-tree.ts'
-
-/** Attempts of a change while other writers change the same values. */
-const maxAttempts = 3
 
 interface StoredEntry extends StoredUser {
   readonly entry: ReadEntry
@@ -46,27 +45,28 @@ type Users = Pick<PasswordTarget, 'createUser' | 'syncUser' | 'deleteUser' | 'se
 /** `forget` is called after each change, also after a failed one. */
 export function ldapUsers(tree: LdapTree, memberships: LdapMemberships, forget: () => void): Users {
   const store = new LdapUserStore(tree, memberships)
-  const queue = new KeyedQueue()
-  const exclusively: Exclusively<LdapUserStore> = async (userID, work) => {
-    if (!userID.isWellFormed() || userID === '') throw unfit('userID', 'is not a valid login')
-    return queue.run(userID.toLowerCase(), () => retryingRaces(() => work(store))).finally(forget)
-  }
+  const exclusively = retryingRaces(store, 'userID', forget)
   return {
     ...reconcileUsers<StoredEntry>(exclusively),
     ...reconcilePasswords<StoredEntry>(exclusively, ({ entry }, password) => store.setPassword(entry, password)),
   }
 }
 
+/** Attempts of a change while other writers change the same values. */
+const maxAttempts = 3
+
 /** Reads and compares again if another writer added or removed the same value at the same time. */
-async function retryingRaces<T>(change: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await change()
-    } catch (error) {
-      const code = resultCodeOf(error)
-      const isRace = code === resultCodes.attributeOrValueExists || code === resultCodes.noSuchAttribute
-      if (!isRace || attempt >= maxAttempts) throw error
+export function retryingRaces<T>(store: T, field: 'userID' | 'name', forget: () => void): Exclusively<T> {
+  const queue = new KeyedQueue()
+  const isRace = (error: unknown): boolean => {
+    const code = resultCodeOf(error)
+    return code === resultCodes.attributeOrValueExists || code === resultCodes.noSuchAttribute
+  }
+  return async (name, work) => {
+    if (!name.isWellFormed() || name === '') {
+      throw unfit(field, field === 'userID' ? 'is not a valid login' : 'is not a valid group name')
     }
+    return queue.run(name.toLowerCase(), () => retry(maxAttempts, isRace, () => work(store))).finally(forget)
   }
 }
 
@@ -112,9 +112,16 @@ class LdapUserStore implements UserStore<StoredEntry> {
 
   async create(user: User, { attributes, changes, request }: CreateCall): Promise<readonly TargetChange[]> {
     const groups = await this.#memberships.resolve(missingNames([], user.groups))
+    const { server, layout } = this.#tree
+    const { users } = layout
     const name = this.#dnOf(user)
     const dn = name.toString()
-    await this.#tree.server.add(dn, this.#newEntry(user, attributes)).catch((error: unknown) => {
+    const values = new Attributes()
+    for (const each of this.#changeable([...attributes, ...users.defaults.keys()])) {
+      values.set(each, user.attributes.values(each))
+    }
+    const entry = newEntry(name, user.userID, values, users.login, layout)
+    await server.add(dn, [['objectClass', users.objectClasses], ...entry]).catch((error: unknown) => {
       throw nameFailure(error, name, 'userID')
     })
     await this.#requireOnly(dn, user.userID)
@@ -228,49 +235,21 @@ class LdapUserStore implements UserStore<StoredEntry> {
   }
 
   async #rename(entry: ReadEntry, wanted: User, condition: WriteOptions): Promise<ReadEntry> {
-    const { layout, server } = this.#tree
-    let { dn } = entry
-    if (this.#isNamedByLogin) {
-      const name = renamedDn(dn, this.#dnOf({ ...wanted, attributes: merged(entry, wanted) }))
-      await server.rename(dn, ownPart(name).toString(), condition).catch((error: unknown) => {
-        throw nameFailure(error, name, 'userID')
-      })
-      dn = name.toString()
-    } else {
-      const values = [wanted.userID]
-      await server.modify(dn, [{ operation: 'replace', attribute: layout.users.login, values }], condition)
-    }
+    const { login: attribute, dn: pattern } = this.#tree.layout.users
+    const dnOf = () => this.#dnOf({ ...wanted, attributes: merged(entry, wanted) })
+    const naming = { attribute, pattern, field: 'userID', dnOf } as const
+    const dn = await renameEntry(this.#tree.server, entry, wanted.userID, naming, condition)
     const from = this.#tree.memberValue({ dn: entry.dn, login: this.#tree.loginOf(entry) })
     await this.#memberships.replace(from, this.#tree.memberValue({ dn, login: wanted.userID }))
     return { ...entry, dn }
   }
 
-  get #isNamedByLogin(): boolean {
-    const { dn, login } = this.#tree.layout.users
-    return dn.ownTypes.some((type) => type.toLowerCase() === login.toLowerCase())
-  }
-
   /** If distinguished names don't contain the login, another gateway may have created it under another name. */
   async #requireOnly(dn: string, login: string): Promise<void> {
-    if (this.#isNamedByLogin || (await this.#tree.usersLike(login, [])).length < 2) return
+    const { users } = this.#tree.layout
+    if (isNamedBy(users.dn, users.login) || (await this.#tree.usersLike(login, [])).length < 2) return
     await this.#tree.server.delete(dn)
     loginTaken(login)
-  }
-
-  #newEntry(user: User, attributes: readonly string[]): Map<string, (string | Buffer)[]> {
-    const { layout } = this.#tree
-    const { users } = layout
-    const entry = new Map<string, (string | Buffer)[]>([['objectClass', [...users.objectClasses]]])
-    const values = new Attributes()
-    for (const name of this.#changeable([...attributes, ...users.defaults.keys()])) {
-      values.set(name, user.attributes.values(name))
-    }
-    for (const { type, value } of this.#dnOf(user).rdns[0] ?? []) {
-      if (!values.values(type).includes(value)) values.add(type, [value])
-    }
-    if (!values.values(users.login).includes(user.userID)) values.add(users.login, [user.userID])
-    for (const [name, list] of values) entry.set(name, wireValues(name, list, layout))
-    return entry
   }
 
   /** With `addOnly`, values are added one by one, so that those of other writers stay. */

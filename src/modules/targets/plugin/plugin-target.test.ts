@@ -59,7 +59,7 @@ describe('the sample passes the suite', () => {
 /** The sample with its own groups, and versions. */
 const complete = `${sample}
   const made = new Map()
-  const told = ({ name, ...rest }) => ({ ...rest, id: name, name, members: [] })
+  const reported = ({ name, ...rest }) => ({ ...rest, id: name, name, members: [] })
   export const keepsVersions = () => true
   export function addGroup(name, attributes) { made.set(name, { name, attributes, version: '1' }) }
   export function deleteGroup(name) {
@@ -74,7 +74,7 @@ const complete = `${sample}
   }
   const versions = new WeakMap()
   function touch(user) { versions.set(user, (versions.get(user) ?? 1) + 1) }`
-  .replace('searchGroups().find(', '[...made.values()].map(told).concat(searchGroups()).find(')
+  .replace('searchGroups().find(', '[...made.values()].map(reported).concat(searchGroups()).find(')
   .replace(
     'export function syncUser(user',
     'export function syncUser(user, ...rest) {\n  const text = JSON.stringify(plain(find(user.userID)))\n  write(user, ...rest)\n  const stored = find(user.userID)\n  if (JSON.stringify(plain(stored)) !== text) touch(stored)\n}\nfunction write(user',

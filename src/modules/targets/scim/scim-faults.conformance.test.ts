@@ -55,7 +55,7 @@ function failing(isKind: (call: ProxiedCall) => boolean, fault: Fault, from = 1,
 const posts = ({ method, path }: ProxiedCall) => method === 'POST' && path === '/Users'
 const patches = ({ method }: ProxiedCall) => method === 'PATCH'
 const ofGroups = ({ method, path }: ProxiedCall) => method === 'PATCH' && path.startsWith('/Groups/')
-const told = (changes: readonly TargetChange[]) =>
+const reported = (changes: readonly TargetChange[]) =>
   changes.map(({ action, attribute, value }) => `${action} ${attribute} ${value}`)
 const people = async () =>
   (await behind.client.list('/Users')).body.Resources as { userName: string; groups?: object[] }[]
@@ -66,7 +66,7 @@ describe('a lost answer', () => {
     const { request, changes } = step('1')
     await target.createUser(ada(), title, request)
     expect(await people()).toHaveLength(1)
-    expect(told(changes)).toEqual(['add userID ada', 'add title Countess', `add groups ${one}`])
+    expect(reported(changes)).toEqual(['add userID ada', 'add title Countess', `add groups ${one}`])
     expect(proxy.calls.filter(posts)).toHaveLength(1)
   })
 
@@ -84,7 +84,7 @@ describe('a lost answer', () => {
     await expect(target.createUser(ada(), title, step('2').request)).rejects.toMatchObject({ code: 'CONFLICT' })
     const again = step('1')
     await target.createUser(ada(), title, again.request)
-    expect(told(again.changes)).toEqual(['add userID ada', 'add title Countess', `add groups ${one}`])
+    expect(reported(again.changes)).toEqual(['add userID ada', 'add title Countess', `add groups ${one}`])
     expect((await target.lookupUserByLogin('ada'))?.groups).toEqual([one])
   })
 
@@ -94,7 +94,7 @@ describe('a lost answer', () => {
       failing(patches, fault)
       const { request, changes } = step(fault)
       await target.syncUser(ada({ title: [fault] }), syncOptions(title), request)
-      expect(told(changes)).toEqual([`replace title ${fault}`])
+      expect(reported(changes)).toEqual([`replace title ${fault}`])
       expect((await target.lookupUserByLogin('ada'))?.attributes.first('title')).toBe(fault)
     }
   })
@@ -115,7 +115,7 @@ describe('a lost answer', () => {
     const { request, changes } = step('2')
     const options = syncOptions(title, { newUserID: 'adele' })
     await target.syncUser(ada({ title: ['Lady'] }, [two]), options, request)
-    expect(told(changes)).toEqual([
+    expect(reported(changes)).toEqual([
       'replace userID adele',
       'replace title Lady',
       `add groups ${two}`,
@@ -135,7 +135,7 @@ describe('a lost answer', () => {
     await target.updateGroup('crew', { newName: 'team', attributes: { description: ['New'] } }, request)
     failing(({ method }) => method === 'DELETE', 'lost')
     await target.deleteGroup('team', request)
-    expect(told(changes)).toEqual([
+    expect(reported(changes)).toEqual([
       'delete userID ada',
       'add name crew',
       'add description Old',

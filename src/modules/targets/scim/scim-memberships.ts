@@ -4,10 +4,11 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import { absentGroup, type GroupWalk, groupsAbove, refuseCircle } from '#modules/shared/targets/containing-groups.ts'
+import { retry } from '#modules/shared/targets/retry.ts'
 import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
-import { answerError } from '#protocols/scim/client/scim-connection.ts'
 import { member } from '#protocols/scim/message.ts'
 import type { ContainingGroup, MemberGroupChange, SyncOptions, TargetRequest } from '#sdk/target/target.ts'
+import { answerError } from './scim-connection.ts'
 import type { GroupLookups } from './scim-lookups.ts'
 import {
   isGroupMember,
@@ -118,22 +119,19 @@ export class Memberships {
   ): Promise<boolean> {
     return this.#queue.run(id, async () => {
       const { features } = await modelOf(this.#service)
-      for (let attempt = 1; ; attempt++) {
+      const path = requiredPath(this.#service, '/Groups', id)
+      const isStale = (error: unknown) => hasCode(error, 'VERSION_MISMATCH')
+      return retry(maxAttempts, isStale, async () => {
         const stored = await this.#groups.byId(id, true)
         if (stored === undefined) return false
-        const held = member(stored.raw, 'members')
-        const members = edit(Array.isArray(held) ? held.filter(isJsonObject) : [])
+        const present = member(stored.raw, 'members')
+        const members = edit(Array.isArray(present) ? present.filter(isJsonObject) : [])
         if (members === undefined) return true
         const { meta: _, ...rest } = stored.raw
         const ifMatch = features.etag ? stored.entry.version : undefined
-        try {
-          const path = requiredPath(this.#service, '/Groups', id)
-          await send(this.#service, { method: 'PUT', path, ifMatch, body: { ...rest, members: [...members] } }, request)
-          return true
-        } catch (error) {
-          if (attempt >= maxAttempts || !hasCode(error, 'VERSION_MISMATCH')) throw error
-        }
-      }
+        await send(this.#service, { method: 'PUT', path, ifMatch, body: { ...rest, members: [...members] } }, request)
+        return true
+      })
     })
   }
 }

@@ -4,14 +4,14 @@ import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { hasCode } from '#modules/shared/targets/user-reconciler.ts'
-import type { ScimConnection, ScimRequest } from '#protocols/scim/client/scim-connection.ts'
-import type { ServiceDiscovery, ServiceFeatures } from '#protocols/scim/client/service-discovery.ts'
 import { member } from '#protocols/scim/message.ts'
 import type { ScimResource } from '#protocols/scim/resource.ts'
 import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
 import { internalName } from '#protocols/scim/resource-schema.ts'
 import type { StorableAttributes, TargetRequest } from '#sdk/target/target.ts'
 import { applyEdits, type Edit, ResourceMapping } from './resource-mapping.ts'
+import type { ScimConnection, ScimRequest } from './scim-connection.ts'
+import type { ServiceDiscovery, ServiceFeatures } from './service-discovery.ts'
 
 /** The server behind a target. */
 export interface ScimService {

@@ -4,17 +4,17 @@ import type { Group } from '#identity/group.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
-import { readSmallFile } from '#kernel/small-file.ts'
+import { type Authority, loadAuthority } from '#modules/shared/authority/authority.ts'
 import { withAttributes } from '#modules/shared/targets/collections.ts'
 import { type GroupStore, noGroup, reconcileGroups } from '#modules/shared/targets/group-reconciler.ts'
+import { retry } from '#modules/shared/targets/retry.ts'
 import { type Exclusively, hasCode, noUser } from '#modules/shared/targets/user-reconciler.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
 import { type ClientProof, ClientToken } from '#protocols/oauth/client-token.ts'
-import { type Credentials, ScimConnection } from '#protocols/scim/client/scim-connection.ts'
-import { ServiceDiscovery } from '#protocols/scim/client/service-discovery.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import type { GroupReadOptions, GroupTarget, LookupTarget, PasswordTarget } from '#sdk/target/target.ts'
 import { unfit } from './resource-mapping.ts'
+import { type Credentials, ScimConnection } from './scim-connection.ts'
 import { GroupLookups, UserLookups, withoutMembers } from './scim-lookups.ts'
 import { GroupNesting, Memberships } from './scim-memberships.ts'
 import {
@@ -31,6 +31,7 @@ import {
   send,
 } from './scim-service.ts'
 import { scimUsers } from './scim-users.ts'
+import { ServiceDiscovery } from './service-discovery.ts'
 
 export interface ScimConfig {
   readonly url: URL
@@ -44,7 +45,7 @@ export interface ScimConfig {
         readonly scope: string | undefined
         readonly audience: string | undefined
       }
-  readonly authority: { readonly file?: string | undefined; readonly text?: string | undefined }
+  readonly authority: Authority
   readonly memberships: 'user' | 'group'
   readonly passwords: boolean
   readonly timeoutMillis: number
@@ -54,7 +55,7 @@ export interface ScimConfig {
 export async function openScimTarget(config: ScimConfig, host: ModuleHost): Promise<ScimTarget> {
   const { authority, timeoutMillis, memberships } = config
   const { name, log, clock } = host
-  const http = openHttpPool(authority.file === undefined ? authority.text : await readSmallFile(authority.file))
+  const http = openHttpPool(await loadAuthority(authority))
   const connection = new ScimConnection(http.send, {
     base: config.url,
     name,
@@ -185,14 +186,8 @@ function scimGroups(
   const exclusively: Exclusively<GroupStore<FoundGroup>> = (name, work, expectedVersion) =>
     queue.run(name.toLowerCase(), async () => {
       const store = storeOf(service, groups, await modelOf(service))
-      for (let attempt = 1; ; attempt++) {
-        try {
-          return await work(store)
-        } catch (error) {
-          const isStale = hasCode(error, 'VERSION_MISMATCH') && expectedVersion === undefined
-          if (!isStale || attempt >= maxAttempts) throw error
-        }
-      }
+      const isStale = (error: unknown) => hasCode(error, 'VERSION_MISMATCH') && expectedVersion === undefined
+      return retry(maxAttempts, isStale, () => work(store))
     })
   return reconcileGroups(exclusively)
 }

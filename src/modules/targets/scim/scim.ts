@@ -1,9 +1,15 @@
-import { resolve } from 'node:path'
 import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
+import { authorityParameters, readAuthority } from '#modules/shared/authority/authority.ts'
 import { type ClientProof, readClientKey } from '#protocols/oauth/client-token.ts'
 import { choice, flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import {
+  type ParameterReport,
+  type ParameterTable,
+  type ParsedParameters,
+  parameterReport,
+  readParameters,
+} from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
@@ -54,11 +60,7 @@ const parameters = {
   clientKeyId: text({ about: 'The `kid` by which the server finds the public key.' }),
   scope: text({ about: 'The scope to request.' }),
   audience: text({ about: 'The `audience` to request, if the server needs one.' }),
-  caFile: text({
-    about:
-      "A file with the certificate authority of the server, relative to the configuration folder; the system's own when absent.",
-  }),
-  certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
+  ...authorityParameters,
   memberships: choice(['user', 'group'], {
     about:
       "Where a user's groups are read: `user`, in `groups` of the user; `group`, by a search of the groups, for servers whose users do not list them.",
@@ -79,14 +81,11 @@ const nowhere = new URL('https://scim.invalid')
 
 export function parseScim(params: Params, issues: Issues, context: ParseContext): ScimConfig {
   const given = readParameters(parameters, params, issues, context)
-  const { caFile, certificate, memberships, passwords, timeoutMillis } = given
-  if (caFile !== undefined && certificate !== undefined) {
-    issues.error(params.pathOf('certificate'), '"certificate" cannot be given beside "caFile"')
-  }
+  const { memberships, passwords, timeoutMillis } = given
   return {
     url: given.url ?? nowhere,
-    access: readAccess(given, params, issues),
-    authority: { file: caFile === undefined ? undefined : resolve(context.folder, caFile), text: certificate },
+    access: readAccess(given, parameterReport(params, issues)),
+    authority: readAuthority(given, params, issues, context),
     memberships,
     passwords,
     timeoutMillis,
@@ -103,20 +102,17 @@ const ofClients = [
   'audience',
 ] as const
 
-function readAccess(given: Given, params: Params, issues: Issues): ScimConfig['access'] {
-  const isSet = (name: keyof typeof parameters) => params.values(name).some((value) => value !== '')
-  const refuse = (name: keyof typeof parameters, reason: string) => {
-    if (isSet(name)) issues.error(params.pathOf(name), `"${name}" ${reason}`)
-  }
+function readAccess(given: Given, report: ParameterReport): ScimConfig['access'] {
+  const { isSet, error, refuse } = report
   if (!isSet('tokenUrl')) {
     for (const name of ofClients) refuse(name, 'belongs to "tokenUrl"')
-    if (!isSet('token')) issues.error(params.pathOf('token'), 'one of "token" and "tokenUrl" is required')
+    if (!isSet('token')) error('token', 'one of "token" and "tokenUrl" is required')
     return { kind: 'token', token: given.token ?? '' }
   }
   refuse('token', 'cannot be given beside "tokenUrl"')
-  if (!isSet('clientId')) issues.error(params.pathOf('clientId'), '"clientId" is required with "tokenUrl"')
+  if (!isSet('clientId')) error('clientId', '"clientId" is required with "tokenUrl"')
   if (!isSet('clientSecret') && !isSet('clientKey')) {
-    issues.error(params.pathOf('clientSecret'), 'one of "clientSecret" and "clientKey" is required with "tokenUrl"')
+    error('clientSecret', 'one of "clientSecret" and "clientKey" is required with "tokenUrl"')
   }
   if (isSet('clientSecret')) refuse('clientKey', 'cannot be given beside "clientSecret"')
   if (!isSet('clientKey')) refuse('clientKeyId', 'belongs to "clientKey"')
@@ -124,7 +120,7 @@ function readAccess(given: Given, params: Params, issues: Issues): ScimConfig['a
     kind: 'client',
     tokenUrl: given.tokenUrl ?? nowhere,
     clientId: given.clientId ?? '',
-    proof: readProof(given, params, issues),
+    proof: readProof(given, report),
     scope: given.scope,
     audience: given.audience,
   }
@@ -132,15 +128,14 @@ function readAccess(given: Given, params: Params, issues: Issues): ScimConfig['a
 
 function readProof(
   { clientKey, clientKeyId, clientSecret, clientSecretIn }: Given,
-  params: Params,
-  issues: Issues,
+  report: ParameterReport,
 ): ClientProof {
   const bySecret = { kind: clientSecretIn === 'header' ? 'basic' : 'post', secret: clientSecret ?? '' } as const
   if (clientKey === undefined) return bySecret
   try {
     return { kind: 'key', key: readClientKey(clientKey, clientKeyId) }
   } catch (error) {
-    issues.error(params.pathOf('clientKey'), `"clientKey": ${error instanceof Error ? error.message : String(error)}`)
+    report.error('clientKey', `"clientKey": ${error instanceof Error ? error.message : String(error)}`)
     return bySecret
   }
 }

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { type Column, type ColumnKind, canonical, decode, encode } from '#modules/targets/sql/column.ts'
 
 const column = (kind: ColumnKind, more: Partial<Column> = {}): Column => ({
+  dialect: 'sqlite',
   name: 'c',
   kind,
   type: kind,
@@ -76,7 +77,7 @@ test.each<[ColumnKind, string]>([
     fc.property(values, (value) => {
       const wanted = canonical(given, value)
       if (wanted === undefined) return
-      const row = insert.get(encode(given, wanted, 'sqlite'))
+      const row = insert.get(encode(given, wanted))
       const found = decode(given, String(row?.['c']))
       if (found !== wanted) throw new Error(`${value} came back as ${found}`)
     }),

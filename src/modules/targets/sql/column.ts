@@ -22,6 +22,7 @@ export type ColumnKind =
 
 /** A column as the database describes it. */
 export interface Column {
+  readonly dialect: SqlDialect
   readonly name: string
   readonly kind: ColumnKind
   /** The database's name for it. */
@@ -94,14 +95,14 @@ function fitsDecimal({ precision, scale = 0 }: Column, value: string): boolean {
 }
 
 /** A canonical value as a parameter that is compared with the column, or written to it. */
-export function encode({ kind }: Column, value: string, dialect: SqlDialect): SqlValue {
+export function encode({ kind, dialect }: Column, value: string): SqlValue {
   if (dialect === 'postgres') return value
   if (kind === 'boolean') return value === 'true' ? 1 : 0
   if (kind === 'integer') return BigInt(value)
   return kind === 'timestamp' ? value.replace('T', ' ').replace('Z', '') : value
 }
 
-/** The canonical form of a text from `textOf`; a text without one, which a lax database may return, stays unchanged. */
+/** The canonical form of a text from `textIn`; a text without one, which a lax database may return, stays unchanged. */
 export function decode(column: Column, text: string): string {
   switch (column.kind) {
     case 'decimal':
@@ -119,30 +120,19 @@ export function decode(column: Column, text: string): string {
   }
 }
 
-/** The column's value as text. */
-function textOf({ kind, zoned }: Column, column: Sql, dialect: SqlDialect): Sql {
-  if (dialect === 'sqlite') return sql`cast(${column} as text)`
-  if (kind !== 'timestamp') return sql`cast(${column} as text)`
-  const utc = zoned === true ? sql`${column} at time zone 'UTC'` : column
+/** The column's value as text, of a table with this alias. */
+export function textIn(alias: string, column: Column): Sql {
+  const own = columnOf(alias, column)
+  if (column.dialect === 'sqlite' || column.kind !== 'timestamp') return sql`cast(${own} as text)`
+  const utc = column.zoned === true ? sql`${own} at time zone 'UTC'` : own
   return sql`to_char(${utc}, 'YYYY-MM-DD"T"HH24:MI:SS.US')`
 }
 
-/** `textOf` already returns the canonical form, so that text can be searched in it. */
-export function readsCanonical({ kind }: Column, dialect: SqlDialect): boolean {
-  switch (kind) {
-    case 'text':
-    case 'padded':
-    case 'integer':
-    case 'uuid':
-    case 'other':
-      return true
-    case 'boolean':
-    case 'date':
-      return dialect === 'postgres'
-    default:
-      return false
-  }
-}
+const alwaysCanonical = new Set<ColumnKind>(['text', 'padded', 'integer', 'uuid', 'other'])
+
+/** `textIn` already returns the canonical form, so that text can be searched in it. */
+export const readsCanonical = ({ kind, dialect }: Column): boolean =>
+  alwaysCanonical.has(kind) || (dialect === 'postgres' && (kind === 'boolean' || kind === 'date'))
 
 const syntax = /^(\d{4}-\d\d-\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?$/i
 
@@ -207,23 +197,24 @@ export function acceptValues(attribute: string, column: Column, values: readonly
 /** A column of a table with this alias in a statement. */
 export const columnOf = (alias: string, column: Column): Sql => identifier(alias, column.name)
 
-export const textIn = (alias: string, column: Column, dialect: SqlDialect): Sql =>
-  textOf(column, columnOf(alias, column), dialect)
-
 /** The canonical value as a parameter that is compared with the column or written to it. */
-export const bound = (column: Column, value: string, dialect: SqlDialect): Sql => sql`${encode(column, value, dialect)}`
+export const bound = (column: Column, value: string): Sql => sql`${encode(column, value)}`
 
 /** Compares like the column; false for a value that it cannot store. */
-export function equals(alias: string, column: Column, value: string, dialect: SqlDialect): Sql {
+export function equals(alias: string, column: Column, value: string): Sql {
   const found = canonical(column, value)
-  return found === undefined ? sql`1 = 0` : sql`${columnOf(alias, column)} = ${bound(column, found, dialect)}`
+  return found === undefined ? sql`1 = 0` : sql`${columnOf(alias, column)} = ${bound(column, found)}`
 }
 
+/** `"column" = value`, as a condition, or as a part of `set`, where undefined clears the column. */
+export const equalTo = (column: Column, value: string | undefined): Sql =>
+  sql`${identifier(column.name)} = ${value === undefined ? sql`null` : bound(column, value)}`
+
 /** Compares exactly, even if the column ignores letter case. */
-export const equalsExactly = (column: Column, value: string, dialect: SqlDialect): Sql =>
-  dialect === 'sqlite' && column.kind === 'text'
-    ? sql`${identifier(column.name)} = ${bound(column, value, dialect)} collate binary`
-    : sql`${identifier(column.name)} = ${bound(column, value, dialect)}`
+export const equalsExactly = (column: Column, value: string): Sql =>
+  column.dialect === 'sqlite' && column.kind === 'text'
+    ? sql`${equalTo(column, value)} collate binary`
+    : equalTo(column, value)
 
 export const allOf = (conditions: readonly Sql[]): Sql =>
   conditions.length === 0 ? sql`1 = 1` : sql`(${join(conditions, ' and ')})`
@@ -231,9 +222,10 @@ export const allOf = (conditions: readonly Sql[]): Sql =>
 export const anyOf = (conditions: readonly Sql[]): Sql =>
   conditions.length === 0 ? sql`1 = 0` : sql`(${join(conditions, ' or ')})`
 
-/** All results of a query as one JSON list; null or empty if there are none. One statement stays one snapshot. */
-export function jsonList(value: Sql, from: Sql, order: Sql, dialect: SqlDialect): Sql {
-  return dialect === 'postgres'
+/** All values of a column in a query as one JSON list; null or empty if there are none. One statement stays one snapshot. */
+export function jsonList(alias: string, column: Column, from: Sql, order = textIn(alias, column)): Sql {
+  const value = textIn(alias, column)
+  return column.dialect === 'postgres'
     ? sql`(select cast(json_agg(${value} order by ${order}) as text) ${from})`
     : sql`(select json_group_array(${value} order by ${order}) ${from})`
 }

@@ -4,7 +4,7 @@ import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
+import type { SqlReader, SqlRow, SqlTransaction } from '#protocols/sql/sql-database.ts'
 import { identifier } from '#protocols/sql/sql-database.ts'
 import {
   bound,
@@ -13,42 +13,60 @@ import {
   columnOf,
   decode,
   equals,
+  equalTo,
+  insertInto,
   jsonList,
   readJsonList,
   textIn,
 } from './column.ts'
-import type { GroupLayout, Layout, TimeColumns } from './layout.ts'
-import { tableId } from './tables-config.ts'
+import { type Layout, makesOwnKey } from './layout.ts'
+import { type EntryTable, type EntryTimes, type GroupTables, tableId } from './tables.ts'
+
+/** The columns that `readEntry` reads, of the table with this alias. */
+function entryColumns(alias: string, { name, id, version, times, columns }: EntryTable<Column>): Sql[] {
+  const text = (column: Column, as: string): Sql => sql`${textIn(alias, column)} as ${identifier(as)}`
+  return [
+    text(name, 'name'),
+    text(id, 'id'),
+    ...(version === undefined ? [] : [text(version, 'version')]),
+    ...timeTexts(alias, times),
+    ...Array.from(columns.values(), (column, i) => text(column, `column${i}`)),
+  ]
+}
+
+/** What users and groups have in common. */
+function readEntry(row: SqlRow, { name, id, version, columns }: EntryTable<Column>) {
+  const attributes = new Attributes()
+  for (const [i, [attribute, column]] of [...columns].entries()) {
+    const value = row[`column${i}`]
+    if (typeof value === 'string') attributes.set(attribute, [decode(column, value)])
+  }
+  return {
+    name: decode(name, String(row['name'] ?? '')),
+    id: decode(id, String(row['id'] ?? '')),
+    attributes,
+    ...(version === undefined ? {} : { version: String(row['version'] ?? '') }),
+    ...timesOf(row),
+  }
+}
 
 /** Reads whole users, each as one row of one statement. */
 export class UserRows {
   readonly #layout: Layout
-  readonly #dialect: SqlDialect
 
-  constructor(layout: Layout, dialect: SqlDialect) {
+  constructor(layout: Layout) {
     this.#layout = layout
-    this.#dialect = dialect
   }
 
   /** The columns of the table with the alias `u`. */
   get columns(): Sql {
-    const { users, groups } = this.#layout
-    const text = (column: Column, as: string): Sql => sql`${textIn('u', column, this.#dialect)} as ${identifier(as)}`
-    const lists = users.values.map((values, i) => {
-      const value = textIn('v', values.value, this.#dialect)
-      const order = values.position === undefined ? value : columnOf('v', values.position)
-      const from = sql`from ${tableId(values.table)} as v where ${columnOf('v', values.user)} = ${columnOf('u', users.id)} and ${columnOf('v', values.value)} is not null`
-      return sql`${jsonList(value, from, order, this.#dialect)} as ${identifier(`values${i}`)}`
+    const { users } = this.#layout
+    const lists = Array.from(users.values.values(), ({ table, user, value, position }, i) => {
+      const from = sql`from ${tableId(table)} as v where ${columnOf('v', user)} = ${columnOf('u', users.id)} and ${columnOf('v', value)} is not null`
+      const order = position === undefined ? undefined : columnOf('v', position)
+      return sql`${jsonList('v', value, from, order)} as ${identifier(`values${i}`)}`
     })
-    return join([
-      text(users.name, 'login'),
-      text(users.id, 'id'),
-      ...(users.version === undefined ? [] : [text(users.version, 'version')]),
-      ...timeTexts('u', users.times, this.#dialect),
-      ...users.columns.map(({ column }, i) => text(column, `column${i}`)),
-      ...lists,
-      ...(groups === undefined ? [] : this.#groupLists()),
-    ])
+    return join([...entryColumns('u', users), ...lists, ...this.#groupLists()])
   }
 
   #groupLists(): Sql[] {
@@ -57,40 +75,31 @@ export class UserRows {
     const { members, own, userRef } = groups
     const ofUser = sql`${columnOf('m', members.user)} = ${columnOf('u', userRef)}`
     if (own === undefined) {
-      const name = textIn('m', members.group, this.#dialect)
-      return [
-        sql`${jsonList(name, sql`from ${tableId(members.table)} as m where ${ofUser}`, name, this.#dialect)} as groups`,
-      ]
+      const from = sql`from ${tableId(members.table)} as m where ${ofUser}`
+      return [sql`${jsonList('m', members.group, from)} as groups`]
     }
-    const name = textIn('g', own.name, this.#dialect)
     const from = sql`from ${tableId(members.table)} as m join ${tableId(own.table)} as g on ${columnOf('g', own.ref)} = ${columnOf('m', members.group)} where ${ofUser}`
-    const list = (column: Column, as: string): Sql =>
-      sql`${jsonList(textIn('g', column, this.#dialect), from, name, this.#dialect)} as ${identifier(as)}`
-    return own.id === own.name ? [list(own.name, 'groups')] : [list(own.name, 'groups'), list(own.id, 'group_ids')]
+    const names = sql`${jsonList('g', own.name, from)} as groups`
+    return own.id === own.name
+      ? [names]
+      : [names, sql`${jsonList('g', own.id, from, textIn('g', own.name))} as group_ids`]
   }
 
   toUser(row: SqlRow): User {
     const { users, groups } = this.#layout
-    const attributes = new Attributes()
-    for (const [i, { attribute, column }] of users.columns.entries()) {
-      const value = row[`column${i}`]
-      if (typeof value === 'string') attributes.set(attribute, [decode(column, value)])
-    }
-    for (const [i, { attribute, value }] of users.values.entries()) {
-      attributes.set(attribute, [...new Set(readJsonList(row[`values${i}`]).map((text) => decode(value, text)))])
+    const { name: userID, ...entry } = readEntry(row, users)
+    for (const [i, [attribute, { value }]] of [...users.values].entries()) {
+      entry.attributes.set(attribute, [...new Set(readJsonList(row[`values${i}`]).map((text) => decode(value, text)))])
     }
     const names = readJsonList(row['groups'])
     const ids = readJsonList(row['group_ids'])
     const first = names.map((name, i) => names.indexOf(name) === i)
     const hasIds = groups?.own !== undefined && groups.own.id !== groups.own.name
     return {
-      userID: decode(users.name, String(row['login'] ?? '')),
-      id: decode(users.id, String(row['id'] ?? '')),
-      attributes,
+      userID,
+      ...entry,
       groups: names.filter((_, i) => first[i]),
       ...(hasIds ? { groupIds: ids.filter((_, i) => first[i]) } : {}),
-      ...(users.version === undefined ? {} : { version: String(row['version'] ?? '') }),
-      ...timesOf(row),
     }
   }
 }
@@ -101,63 +110,39 @@ const maxMembers = 100_000
 /** Reads groups, from their own table or from the names in the memberships. */
 export class GroupRows {
   readonly #layout: Layout
-  readonly #groups: GroupLayout
-  readonly #dialect: SqlDialect
-  readonly name: Column
-  readonly id: Column
+  readonly #groups: GroupTables<Column>
+  readonly entry: EntryTable<Column>
 
-  constructor(layout: Layout, groups: GroupLayout, dialect: SqlDialect) {
+  constructor(layout: Layout, groups: GroupTables<Column>) {
     this.#layout = layout
     this.#groups = groups
-    this.#dialect = dialect
-    this.name = groups.own?.name ?? groups.members.group
-    this.id = groups.own?.id ?? this.name
+    const { table, group: name } = groups.members
+    const times = { created: undefined, modified: undefined }
+    this.entry = groups.own ?? { table, name, id: name, version: undefined, times, columns: new Map() }
   }
 
   /** The relation with the alias `g`. */
   get from(): Sql {
-    const { own, members } = this.#groups
-    if (own !== undefined) return sql`${tableId(own.table)} as g`
-    const name = identifier(members.group.name)
-    return sql`(select distinct ${name} from ${tableId(members.table)} where ${name} is not null) as g`
+    const table = tableId(this.entry.table)
+    if (this.#groups.own !== undefined) return sql`${table} as g`
+    const name = identifier(this.entry.name.name)
+    return sql`(select distinct ${name} from ${table} where ${name} is not null) as g`
   }
 
   get columns(): Sql {
-    const text = (column: Column, as: string): Sql => sql`${textIn('g', column, this.#dialect)} as ${identifier(as)}`
-    const { own } = this.#groups
-    return join([
-      text(this.name, 'name'),
-      text(this.id, 'id'),
-      ...(own?.version === undefined ? [] : [text(own.version, 'version')]),
-      ...(own === undefined ? [] : timeTexts('g', own.times, this.#dialect)),
-      ...(own?.columns ?? []).map(({ column }, i) => text(column, `column${i}`)),
-    ])
+    return join(entryColumns('g', this.entry))
   }
 
   toGroup(row: SqlRow): Group {
-    const { own } = this.#groups
-    const attributes = new Attributes()
-    for (const [i, { attribute, column }] of (own?.columns ?? []).entries()) {
-      const value = row[`column${i}`]
-      if (typeof value === 'string') attributes.set(attribute, [decode(column, value)])
-    }
-    const description = attributes.first('description')
-    return {
-      id: decode(this.id, String(row['id'] ?? '')),
-      name: decode(this.name, String(row['name'] ?? '')),
-      members: [],
-      attributes,
-      ...(description === undefined ? {} : { description }),
-      ...(own?.version === undefined ? {} : { version: String(row['version'] ?? '') }),
-      ...timesOf(row),
-    }
+    const entry = readEntry(row, this.entry)
+    const description = entry.attributes.first('description')
+    return { ...entry, members: [], ...(description === undefined ? {} : { description }) }
   }
 
   async find(reader: SqlReader, by: 'name' | 'id', value: string, lock = false): Promise<Group | undefined> {
     const locked = lock && reader.dialect === 'postgres' ? sql` for update` : sql``
-    const column = by === 'name' ? this.name : this.id
     const [row] = await reader.query(
-      sql`select ${this.columns} from ${this.from} where ${equals('g', column, value, this.#dialect)} limit 1${locked}`,
+      sql`select ${this.columns} from ${this.from} where ${equals('g', this.entry[by], value)} limit 1${locked}`,
     )
     return row === undefined ? undefined : this.toGroup(row)
   }
@@ -165,12 +150,9 @@ export class GroupRows {
   async withMembers(reader: SqlReader, group: Group): Promise<Group> {
     const { users } = this.#layout
     const { members, own, userRef } = this.#groups
-    const isGroup =
-      own === undefined
-        ? equals('m', members.group, group.name, this.#dialect)
-        : equals('m', members.group, own.ref === own.id ? group.id : group.name, this.#dialect)
+    const isGroup = equals('m', members.group, own !== undefined && own.ref === own.id ? group.id : group.name)
     const rows = await reader.query(
-      sql`select distinct ${textIn('u', users.name, this.#dialect)} as login, ${textIn('u', users.id, this.#dialect)} as id from ${tableId(members.table)} as m join ${tableId(users.table)} as u on ${columnOf('u', userRef)} = ${columnOf('m', members.user)} where ${isGroup} order by 1 limit ${maxMembers + 1}`,
+      sql`select distinct ${textIn('u', users.name)} as login, ${textIn('u', users.id)} as id from ${tableId(members.table)} as m join ${tableId(users.table)} as u on ${columnOf('u', userRef)} = ${columnOf('m', members.user)} where ${isGroup} order by 1 limit ${maxMembers + 1}`,
     )
     if (rows.length > maxMembers) {
       throw new GatewayError('TARGET_FAILED', `the group "${group.name}" has more than ${maxMembers} members`)
@@ -183,21 +165,56 @@ export class GroupRows {
   }
 }
 
+/** The values of a new row, or of one that changes. */
+export type ColumnValues = readonly (readonly [Column, Sql])[]
+
+/** Inserts a user or group with a key, a version and times, as far as the database does not set them. */
+export async function insertEntry(
+  tx: SqlTransaction,
+  { table, name, id, version, times }: EntryTable<Column>,
+  { named, values, returning }: { readonly named: string; readonly values: ColumnValues; readonly returning: Column },
+): Promise<string> {
+  const insert = insertInto(tableId(table), [
+    [name, bound(name, named)],
+    ...(id !== name && makesOwnKey(id) ? [[id, bound(id, newId())] as const] : []),
+    ...values,
+    ...firstVersion(version),
+    ...firstTimes(times),
+  ])
+  const [row] = await tx.query(sql`${insert} returning cast(${identifier(returning.name)} as text) as returned`)
+  return decode(returning, String(row?.['returned'] ?? ''))
+}
+
+/** Sets columns of a user or group, and gives it a new version and time. */
+export async function updateEntry(
+  tx: SqlTransaction,
+  { table, id: key, version, times }: EntryTable<Column>,
+  id: string,
+  sets: readonly Sql[],
+): Promise<void> {
+  const all = [...sets, ...nextVersion(version), ...nextTime(times)]
+  if (all.length > 0) await tx.run(sql`update ${tableId(table)} set ${join(all)} where ${equalTo(key, id)}`)
+}
+
+export async function deleteEntry(tx: SqlTransaction, { table, id: key }: EntryTable<Column>, id: string) {
+  await tx.run(sql`delete from ${tableId(table)} where ${equalTo(key, id)}`)
+}
+
 const names = ['created', 'modified'] as const
 
 /** In UTC. SQLite has several forms of a time, which are unified here. */
-export function timeText(alias: string, column: Column, dialect: SqlDialect): Sql {
+export function timeText(alias: string, column: Column): Sql {
   const own = columnOf(alias, column)
-  if (dialect === 'sqlite') return sql`strftime('%Y-%m-%dT%H:%M:%fZ', ${own})`
+  if (column.dialect === 'sqlite') return sql`strftime('%Y-%m-%dT%H:%M:%fZ', ${own})`
   const utc = column.zoned === true ? sql`${own} at time zone 'UTC'` : own
   return sql`to_char(${utc}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 }
 
 /** The columns of an entry that `timesOf` reads. */
-const timeTexts = (alias: string, times: TimeColumns, dialect: SqlDialect): Sql[] =>
+const timeTexts = (alias: string, times: EntryTimes<Column>): Sql[] =>
   names.flatMap((name) => {
     const column = times[name]
-    return column === undefined ? [] : [sql`${timeText(alias, column, dialect)} as ${identifier(`time_${name}`)}`]
+    return column === undefined ? [] : [sql`${timeText(alias, column)} as ${identifier(`time_${name}`)}`]
   })
 
 /** Finer times are truncated to the millisecond. */
@@ -210,33 +227,31 @@ function timesOf(row: SqlRow): { readonly created?: Date; readonly modified?: Da
   return { ...(created === undefined ? {} : { created }), ...(modified === undefined ? {} : { modified }) }
 }
 
-const now = (column: Column, dialect: SqlDialect): Sql => {
+const now = ({ dialect, zoned }: Column): Sql => {
   if (dialect === 'sqlite') return sql`strftime('%Y-%m-%d %H:%M:%f', 'now')`
-  return column.zoned === true ? sql`clock_timestamp()` : sql`clock_timestamp() at time zone 'UTC'`
+  return zoned === true ? sql`clock_timestamp()` : sql`clock_timestamp() at time zone 'UTC'`
 }
 
 /** The times of a new row, if the database does not set them. */
-export const firstTimes = (times: TimeColumns, dialect: SqlDialect): (readonly [Column, Sql])[] =>
+const firstTimes = (times: EntryTimes<Column>): ColumnValues =>
   names.flatMap((name) => {
     const column = times[name]
-    return column === undefined || column.hasDefault || column.generated
-      ? []
-      : [[column, now(column, dialect)] as const]
+    return column === undefined || column.hasDefault || column.generated ? [] : [[column, now(column)] as const]
   })
 
 /** The time of a change, if the database does not compute it. */
-export const nextTime = ({ modified }: TimeColumns, dialect: SqlDialect): Sql[] =>
-  modified === undefined || modified.generated ? [] : [sql`${identifier(modified.name)} = ${now(modified, dialect)}`]
+export const nextTime = ({ modified }: EntryTimes<Column>): Sql[] =>
+  modified === undefined || modified.generated ? [] : [sql`${identifier(modified.name)} = ${now(modified)}`]
 
 /** The version of a new row, if the database does not set it. */
-export function firstVersion(version: Column | undefined, dialect: SqlDialect): (readonly [Column, Sql])[] {
+function firstVersion(version: Column | undefined): ColumnValues {
   if (version === undefined || version.hasDefault) return []
-  return [[version, bound(version, version.kind === 'integer' ? '1' : newId(), dialect)]]
+  return [[version, bound(version, version.kind === 'integer' ? '1' : newId())]]
 }
 
-export function nextVersion(version: Column | undefined, dialect: SqlDialect): Sql[] {
+export function nextVersion(version: Column | undefined): Sql[] {
   if (version === undefined) return []
   const column = identifier(version.name)
-  const next = version.kind === 'integer' ? sql`coalesce(${column}, 0) + 1` : bound(version, newId(), dialect)
+  const next = version.kind === 'integer' ? sql`coalesce(${column}, 0) + 1` : bound(version, newId())
   return [sql`${column} = ${next}`]
 }

@@ -3,87 +3,58 @@ import { suggestion } from '#kernel/suggest.ts'
 import type { SqlReader, SqlRow } from '#protocols/sql/sql-database.ts'
 import type { Column, ColumnKind } from './column.ts'
 import {
-  type GroupsConfig,
+  type EntryTable,
+  type EntryTimes,
+  type GroupTables,
   showTable,
   type TableName,
-  type TablesConfig,
-  type TimesConfig,
-  type ValuesConfig,
-} from './tables-config.ts'
+  type Tables,
+  type UserTable,
+  type ValuesTable,
+} from './tables.ts'
 
-/** An existing schema, checked against the configuration. */
-export interface Layout {
-  readonly users: UserLayout
-  readonly groups: GroupLayout | undefined
-}
-
-interface EntryLayout {
-  readonly table: TableName
-  /** The login, or the group's name. */
-  readonly name: Column
-  /** The key; the name if the table has no other. */
-  readonly id: Column
-  readonly version: Column | undefined
-  readonly times: TimeColumns
-  readonly columns: readonly AttributeColumn[]
-}
-
-/** Columns of the kind `timestamp`. */
-export interface TimeColumns {
-  readonly created: Column | undefined
-  readonly modified: Column | undefined
-}
-
-interface AttributeColumn {
-  readonly attribute: string
-  readonly column: Column
-}
-
-export interface UserLayout extends EntryLayout {
-  readonly password: Column | undefined
-  readonly values: readonly ValuesLayout[]
-}
-
-export interface ValuesLayout {
-  readonly attribute: string
-  readonly table: TableName
-  readonly user: Column
-  readonly value: Column
-  readonly position: Column | undefined
-}
-
-export interface GroupLayout {
-  readonly members: { readonly table: TableName; readonly user: Column; readonly group: Column }
-  /** The column of the user table that `members.user` refers to. */
-  readonly userRef: Column
-  readonly own: (EntryLayout & { readonly ref: Column; readonly createMissing: boolean }) | undefined
-}
+/** The configured tables with the columns that the database has. */
+export type Layout = Tables<Column>
 
 /** Throws an Error that names a missing or unusable table or column. */
-export async function readLayout(reader: SqlReader, config: TablesConfig): Promise<Layout> {
-  const { users, groups } = config
+export async function readLayout(reader: SqlReader, { users, groups }: Tables<string>): Promise<Layout> {
   const table = await TableReader.open(reader, users.table)
-  const name = table.column(users.login)
-  const id = users.id === undefined ? name : table.column(users.id)
-  const version = versionColumn(table, users.version)
-  const times = timeColumns(table, users.times)
+  const entry = entryTable(table, users)
   const password = users.password === undefined ? undefined : table.writable(users.password)
-  // As in OpenUnison, the login is also an attribute named after its column.
-  const taken = new Set([id, version, password, times.created, times.modified])
-  const columns =
-    users.columns === undefined
-      ? table.all
-          .filter((column) => column === name || (!taken.has(column) && isUsable(column)))
-          .map((column) => ({ attribute: column.name, column }))
-      : attributeColumns(table, users.columns)
-  const values: ValuesLayout[] = []
-  for (const [attribute, config] of users.values) values.push(await valuesLayout(reader, attribute, config))
-  if (id !== name) checkKey(table, id)
-  const user: UserLayout = { table: users.table, name, id, version, times, password, columns, values }
-  return { users: user, groups: groups === undefined ? undefined : await groupLayout(reader, groups, user) }
+  const values = new Map<string, ValuesTable<Column>>()
+  for (const [attribute, config] of users.values) values.set(attribute, await valuesTable(reader, config))
+  const isListed = users.columns.size + users.values.size > 0
+  const columns = isListed ? entry.columns : allColumns(table, { ...entry, password })
+  const user = { ...entry, columns, password, values }
+  return { users: user, groups: groups && (await groupTables(reader, groups, table)) }
 }
 
-async function valuesLayout(reader: SqlReader, attribute: string, config: ValuesConfig): Promise<ValuesLayout> {
+function entryTable(table: TableReader, config: EntryTable<string>): EntryTable<Column> {
+  const name = table.column(config.name)
+  const id = table.column(config.id)
+  if (id !== name) checkKey(table, id)
+  return {
+    table: config.table,
+    name,
+    id,
+    version: versionColumn(table, config.version),
+    times: timeColumns(table, config.times),
+    columns: new Map(Array.from(config.columns, ([attribute, column]) => [attribute, table.writable(column)])),
+  }
+}
+
+/** Every column without another purpose. As in OpenUnison, the login is also an attribute named after its column. */
+function allColumns(
+  table: TableReader,
+  { name, id, version, times, password }: Omit<UserTable<Column>, 'values'>,
+): ReadonlyMap<string, Column> {
+  const taken = new Set([id, version, password, times.created, times.modified])
+  const isAttribute = (column: Column) => !taken.has(column) && column.kind !== 'binary' && !column.generated
+  const columns = table.all.filter((column) => column === name || isAttribute(column))
+  return new Map(columns.map((column) => [column.name, column]))
+}
+
+async function valuesTable(reader: SqlReader, config: ValuesTable<string>): Promise<ValuesTable<Column>> {
   const table = await TableReader.open(reader, config.table)
   const position = config.position === undefined ? undefined : table.writable(config.position)
   if (position !== undefined && position.kind !== 'integer') {
@@ -91,38 +62,25 @@ async function valuesLayout(reader: SqlReader, attribute: string, config: Values
       `column "${position.name}" of table "${table.shown}" cannot number values: it is of type ${position.type}`,
     )
   }
-  return {
-    attribute,
-    table: config.table,
-    user: table.writable(config.user),
-    value: table.writable(config.value),
-    position,
-  }
+  return { table: config.table, user: table.writable(config.user), value: table.writable(config.value), position }
 }
 
-async function groupLayout(reader: SqlReader, config: GroupsConfig, users: UserLayout): Promise<GroupLayout> {
-  const link = await TableReader.open(reader, config.members.table)
-  const members = {
-    table: config.members.table,
-    user: link.writable(config.members.user),
-    group: link.writable(config.members.group),
-  }
-  const userRef = config.userBy === 'id' ? users.id : users.name
-  if (config.own === undefined) return { members, userRef, own: undefined }
-  const { own } = config
+async function groupTables(
+  reader: SqlReader,
+  { members, userRef, own }: GroupTables<string>,
+  users: TableReader,
+): Promise<GroupTables<Column>> {
+  const link = await TableReader.open(reader, members.table)
+  const links = { table: members.table, user: link.writable(members.user), group: link.writable(members.group) }
+  if (own === undefined) return { members: links, userRef: users.column(userRef), own }
   const table = await TableReader.open(reader, own.table)
-  const name = table.writable(own.name)
-  const id = own.id === undefined ? name : table.column(own.id)
-  if (id !== name) checkKey(table, id)
-  const columns = attributeColumns(table, own.columns)
-  const ref = own.groupBy === 'id' ? id : name
-  const times = timeColumns(table, own.times)
-  const entry = { table: own.table, name, id, version: versionColumn(table, own.version), times, columns }
-  return { members, userRef, own: { ...entry, ref, createMissing: own.createMissing } }
+  table.writable(own.name)
+  return {
+    members: links,
+    userRef: users.column(userRef),
+    own: { ...entryTable(table, own), ref: table.column(own.ref), createMissing: own.createMissing },
+  }
 }
-
-const attributeColumns = (table: TableReader, columns: ReadonlyMap<string, string>): AttributeColumn[] =>
-  Array.from(columns, ([attribute, name]) => ({ attribute, column: table.writable(name) }))
 
 /** Numbers increase by one; texts are replaced by a new id. */
 function versionColumn(table: TableReader, name: string | undefined): Column | undefined {
@@ -135,7 +93,7 @@ function versionColumn(table: TableReader, name: string | undefined): Column | u
   )
 }
 
-function timeColumns(table: TableReader, { created, modified }: TimesConfig): TimeColumns {
+function timeColumns(table: TableReader, { created, modified }: EntryTimes<string>): EntryTimes<Column> {
   const timeColumn = (name: string | undefined): Column | undefined => {
     const column = name === undefined ? undefined : table.column(name)
     if (column === undefined || column.kind === 'timestamp') return column
@@ -159,8 +117,6 @@ export const makesOwnKey = (column: Column): boolean =>
   !column.hasDefault &&
   !column.generated &&
   (column.kind === 'uuid' || (column.kind === 'text' && (column.maxLength ?? 36) >= 36))
-
-const isUsable = (column: Column): boolean => column.kind !== 'binary' && !column.generated
 
 class TableReader {
   readonly shown: string
@@ -226,6 +182,7 @@ async function postgresColumns(reader: SqlReader, { schema, table }: TableName):
     const type = textIn(row, 'type')
     const modifier = Number(textIn(row, 'modifier'))
     return {
+      dialect: 'postgres',
       name: textIn(row, 'name'),
       type,
       ...postgresType(type, modifier, textIn(row, 'category')),
@@ -238,42 +195,33 @@ async function postgresColumns(reader: SqlReader, { schema, table }: TableName):
 
 type TypeFields = Pick<Column, 'kind' | 'maxLength' | 'bits' | 'precision' | 'scale' | 'zoned'>
 
+/** By the database's name. */
+const postgresTypes: Readonly<Record<string, TypeFields>> = {
+  text: { kind: 'text' },
+  'character varying': { kind: 'text' },
+  character: { kind: 'padded' },
+  smallint: { kind: 'integer', bits: 16 },
+  integer: { kind: 'integer', bits: 32 },
+  bigint: { kind: 'integer', bits: 64 },
+  numeric: { kind: 'decimal' },
+  real: { kind: 'float', precision: 6 },
+  'double precision': { kind: 'float', precision: 15 },
+  boolean: { kind: 'boolean' },
+  date: { kind: 'date' },
+  uuid: { kind: 'uuid' },
+  'timestamp with time zone': { kind: 'timestamp', zoned: true },
+  'timestamp without time zone': { kind: 'timestamp' },
+  bytea: { kind: 'binary' },
+}
+
 /** A type modifier is four more than the number in parentheses. */
 function postgresType(type: string, modifier: number, category: string): TypeFields {
-  const length = modifier < 4 ? {} : { maxLength: modifier - 4 }
-  switch (type) {
-    case 'text':
-      return { kind: 'text' }
-    case 'character varying':
-      return { kind: 'text', ...length }
-    case 'character':
-      return { kind: 'padded', ...length }
-    case 'smallint':
-      return { kind: 'integer', bits: 16 }
-    case 'integer':
-      return { kind: 'integer', bits: 32 }
-    case 'bigint':
-      return { kind: 'integer', bits: 64 }
-    case 'numeric':
-      if (modifier < 4) return { kind: 'decimal' }
-      return { kind: 'decimal', precision: ((modifier - 4) >> 16) & 0xffff, scale: (modifier - 4) & 0x7ff }
-    case 'real':
-      return { kind: 'float', precision: 6 }
-    case 'double precision':
-      return { kind: 'float', precision: 15 }
-    case 'boolean':
-    case 'date':
-    case 'uuid':
-      return { kind: type }
-    case 'timestamp with time zone':
-      return { kind: 'timestamp', zoned: true }
-    case 'timestamp without time zone':
-      return { kind: 'timestamp' }
-    case 'bytea':
-      return { kind: 'binary' }
-    default:
-      return { kind: category === 'A' ? 'binary' : 'other' }
-  }
+  const fields = Object.hasOwn(postgresTypes, type) ? postgresTypes[type] : undefined
+  if (fields === undefined) return { kind: category === 'A' ? 'binary' : 'other' }
+  if (modifier < 4) return fields
+  if (fields.kind === 'text' || fields.kind === 'padded') return { ...fields, maxLength: modifier - 4 }
+  if (fields.kind !== 'decimal') return fields
+  return { ...fields, precision: ((modifier - 4) >> 16) & 0xffff, scale: (modifier - 4) & 0x7ff }
 }
 
 async function sqliteColumns(reader: SqlReader, { schema, table }: TableName): Promise<Column[]> {
@@ -285,6 +233,7 @@ async function sqliteColumns(reader: SqlReader, { schema, table }: TableName): P
     const type = textIn(row, 'type').toLowerCase()
     const isRowId = type === 'integer' && keys === 1 && textIn(row, 'pk') === '1'
     return {
+      dialect: 'sqlite',
       name: textIn(row, 'name'),
       type,
       ...sqliteType(type),

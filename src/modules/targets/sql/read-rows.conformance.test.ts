@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { hasQueries, type QueryTarget } from '#modules/shared/targets/query-target.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachEmptyDatabase } from '#testing/databases.ts'
 import { openApplication, runOn } from '#testing/sql-schema.ts'
 
-onEachDatabase('reading by a statement', (freshUrl) => {
+onEachEmptyDatabase('reading by a statement', (freshUrl) => {
   async function open(): Promise<{ readonly target: QueryTarget; readonly url: string }> {
     const url = await freshUrl()
     const target = await openApplication(url)

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups, hasPasswords, type Target } from '#sdk/target/target.ts'
-import { onEachDatabase, temporaryFolder } from '#testing/databases.ts'
+import { onEachEmptyDatabase, temporaryFolder } from '#testing/databases.ts'
 import { startPostgres } from '#testing/embedded-postgres.ts'
 import type { ParamValues } from '#testing/fake-parse.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
@@ -21,7 +21,7 @@ import {
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 const requestFor = (target: Target) => targetFixture(target, names).request
 
-onEachDatabase('the SQL target with problems in its configuration and schema', (freshUrl) => {
+onEachEmptyDatabase('the SQL target with problems in its configuration and schema', (freshUrl) => {
   test.each<[ParamValues, RegExp]>([
     [{ userTable: 'Peple' }, /there is no table "Peple"/],
     [{ userName: 'logn' }, /table "People" has no column "logn" \(did you mean "login"\?\)/],

@@ -5,7 +5,7 @@ import { matches } from '#identity/filter/evaluate.ts'
 import { userCollection } from '#modules/shared/targets/collections.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { type GroupTarget, hasGroups, hasLookups, type LookupTarget, type Target } from '#sdk/target/target.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachEmptyDatabase } from '#testing/databases.ts'
 import { callMillis, trialMillis } from '#testing/hostile-coverage.ts'
 import { hostileTrial } from '#testing/hostile-trial.ts'
 import { applicationStatements, openApplication, openQuickTarget, openTarget, runOn } from '#testing/sql-schema.ts'
@@ -27,7 +27,7 @@ async function rowsOf(url: string): Promise<number[]> {
   return Object.values(counts ?? {}).map(Number)
 }
 
-onEachDatabase('the SQL target and hostile values', (freshUrl) => {
+onEachEmptyDatabase('the SQL target and hostile values', (freshUrl) => {
   test('tables: each passes through every lookup and write unchanged, and touches no other user', {
     timeout: trialMillis,
   }, async () => {

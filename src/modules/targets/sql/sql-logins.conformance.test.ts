@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import { targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachEmptyDatabase } from '#testing/databases.ts'
 import { makeApplication, openApplication, openTarget, runOn } from '#testing/sql-schema.ts'
 
 const names = { attributes: ['mail', 'givenName', 'phone'], groups: ['group1', 'group2', 'group3'] } as const
 const requestFor = (target: Target) => targetFixture(target, names).request
 
-onEachDatabase('logins of the SQL target', (freshUrl) => {
+onEachEmptyDatabase('logins of the SQL target', (freshUrl) => {
   test('no user is created with the login of another in another letter case, since the rest of Gatehouse treats them as the same', async () => {
     const target = await openApplication(await freshUrl())
     const request = requestFor(target)
@@ -27,7 +27,7 @@ onEachDatabase('logins of the SQL target', (freshUrl) => {
       `create table plain (id ${key}, login text not null)`,
       `create table counted (id ${key}${isSqlite ? ' autoincrement' : ''}, login text not null)`,
     )
-    for (const [userTable, told] of [
+    for (const [userTable, reported] of [
       ['plain', isSqlite],
       ['counted', false],
     ] as const) {
@@ -39,7 +39,7 @@ onEachDatabase('logins of the SQL target', (freshUrl) => {
         { ...silentLogger, warn },
       )
       await target.findUser('nobody', [], requestFor(target))
-      expect(warnings).toEqual(told ? [{ table: userTable }] : [])
+      expect(warnings).toEqual(reported ? [{ table: userTable }] : [])
       await target.close?.()
     }
   })

@@ -4,19 +4,15 @@ import type { QueryRow, QueryTarget } from '#modules/shared/targets/query-target
 import { openDatabase } from '#protocols/sql/open-database.ts'
 import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
-import type { PasswordTarget, StorableAttributes, Target } from '#sdk/target/target.ts'
-import { refuse } from './column.ts'
+import type { StorableAttributes, Target } from '#sdk/target/target.ts'
 import { readLayout } from './layout.ts'
 import { StatementUsers, statementLookups } from './statement-users.ts'
 import { bindStatement, parseStatement, type StatementsConfig, type StatementText } from './statements.ts'
-import { type GroupTables, tableGroups } from './table-groups.ts'
+import { type OpenGroups, tableGroups } from './table-groups.ts'
 import { type OpenTables, searchSpaces, tableLookups } from './table-lookups.ts'
 import { TableUsers } from './table-users.ts'
-import type { TablesConfig } from './tables-config.ts'
-import { usersOf } from './user-store.ts'
-
-/** Hashes a password to a PHC string, which names its algorithm and parameters. */
-export type HashPassword = (password: string) => Promise<string>
+import type { Tables } from './tables.ts'
+import { type HashPassword, passwordsOf, usersOf } from './user-store.ts'
 
 export interface SqlTargetConfig {
   readonly url: string
@@ -27,7 +23,7 @@ export interface SqlTargetConfig {
   readonly searchLimit: number
   readonly hashPassword: HashPassword
   readonly schema:
-    | { readonly kind: 'tables'; readonly tables: TablesConfig }
+    | { readonly kind: 'tables'; readonly tables: Tables<string> }
     | { readonly kind: 'statements'; readonly statements: StatementsConfig }
 }
 
@@ -58,36 +54,36 @@ export async function openSqlTarget(config: SqlTargetConfig, host: Host): Promis
 
 async function tablesTarget(
   database: SqlDatabase,
-  tables: TablesConfig,
+  tables: Tables<string>,
   config: SqlTargetConfig,
   { log }: Host,
 ): Promise<Target> {
   const open = onceReached(async (): Promise<OpenTables> => {
     const layout = await readLayout(database, tables)
     for (const table of await reusingTables(database, tables)) log.warn(...reuseWarning(table))
-    return { layout, accounts: new TableUsers(layout, database.dialect), ...searchSpaces(layout, database) }
+    return { layout, accounts: new TableUsers(layout), ...searchSpaces(layout) }
   })
-  const groups = async (): Promise<GroupTables> => {
+  const accounts = async () => (await open()).accounts
+  const groups = async (): Promise<OpenGroups> => {
     const { layout, groups: rows } = await open()
-    const own = layout.groups?.own
-    if (layout.groups === undefined || own === undefined || rows === undefined)
+    const { own, members } = layout.groups ?? {}
+    if (rows === undefined || own === undefined || members === undefined)
       throw new GatewayError('INTERNAL', 'no groups')
-    return { rows, groups: layout.groups, own }
+    return { rows, own, members }
   }
   const { users } = tables
   await unlessUnreachable(open)
   return {
-    ...usersOf(database, async () => (await open()).accounts),
+    ...usersOf(database, accounts),
     ...tableLookups(database, tables, open, config.searchLimit),
     ...(tables.groups?.own === undefined ? {} : tableGroups(database, groups)),
-    ...(users.password === undefined ? {} : tablePasswords(database, open, config)),
+    ...(users.password === undefined ? {} : passwordsOf(database, accounts, config.hashPassword)),
     storable: onceReached(async () => {
       const { layout, accounts } = await open()
-      const columns = layout.groups?.own?.columns ?? []
-      const ofGroups = new Set(columns.map(({ attribute }) => attribute.toLowerCase()))
-      return { users: accounts.attributes, groups: ofGroups }
+      const ofGroups = [...(layout.groups?.own?.columns.keys() ?? [])]
+      return { users: accounts.attributes, groups: new Set(ofGroups.map((name) => name.toLowerCase())) }
     }),
-    renamesUsers: users.id !== undefined && tables.groups?.userBy !== 'login',
+    renamesUsers: users.id !== users.name && tables.groups?.userRef !== users.name,
     keepsVersions: users.version !== undefined,
   }
 }
@@ -98,14 +94,14 @@ const reuseWarning = (table: string): [string, Record<string, string>] => [
 ]
 
 /** SQLite reuses the greatest key of a table whose key isn't AUTOINCREMENT. */
-async function reusingTables(database: SqlDatabase, { users, groups }: TablesConfig): Promise<readonly string[]> {
+async function reusingTables(database: SqlDatabase, { users, groups }: Tables<string>): Promise<readonly string[]> {
   if (database.dialect !== 'sqlite') return []
-  const keyed = [
-    ...(users.id === undefined ? [] : [{ table: users.table.table, id: users.id }]),
-    ...(groups?.own?.id === undefined ? [] : [{ table: groups.own.table.table, id: groups.own.id }]),
-  ]
+  const keyed = [users, ...(groups?.own === undefined ? [] : [groups.own])].filter(({ id, name }) => id !== name)
   const found: string[] = []
-  for (const { table, id } of keyed) {
+  for (const {
+    table: { table },
+    id,
+  } of keyed) {
     const [row] = await database.query(sql`select m.sql as text from sqlite_master m
       join pragma_table_info(m.name) c on c.name = ${id} and c.pk = 1 and lower(c.type) = 'integer'
       where m.type = 'table' and m.name = ${table}`)
@@ -132,57 +128,14 @@ async function statementsTarget(
   })
   await unlessUnreachable(check)
   const statementAttributes: StorableAttributes = { users: accounts.attributes, groups: new Set() }
-  const passwords: Pick<PasswordTarget, 'setUserPassword'> = {
-    async setUserPassword(user, password, request) {
-      checkPassword(password)
-      const hash = await hashPassword(password)
-      await database.transaction(async (tx) => {
-        await accounts.lock(tx, user.userID)
-        const found = await accounts.find(tx, 'login', user.userID)
-        if (found === undefined) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
-        await accounts.setPassword(tx, found, password, hash)
-      })
-      request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
-    },
-  }
   return {
     ...usersOf(database, check),
     ...(config.statements.has('searchUsers') ? statementLookups(database, accounts, config, searchLimit) : {}),
-    ...(config.statements.has('setPassword') ? passwords : {}),
+    ...(config.statements.has('setPassword') ? passwordsOf(database, check, hashPassword) : {}),
     storable: async () => statementAttributes,
     renamesUsers: accounts.renames,
     keepsVersions: false,
   }
-}
-
-function tablePasswords(
-  database: SqlDatabase,
-  open: () => Promise<OpenTables>,
-  { hashPassword }: SqlTargetConfig,
-): Pick<PasswordTarget, 'setUserPassword'> {
-  return {
-    async setUserPassword(user, password, request) {
-      const { accounts, layout } = await open()
-      const column = layout.users.password
-      if (column === undefined) throw new GatewayError('NOT_SUPPORTED', 'there is no column for passwords')
-      checkPassword(password)
-      const hash = await hashPassword(password)
-      if (column.maxLength !== undefined && column.maxLength < hash.length) {
-        throw new GatewayError(
-          'TARGET_FAILED',
-          `column "${column.name}" is too short for a hash of ${hash.length} characters`,
-        )
-      }
-      const found = await database.transaction((tx) => accounts.setPassword(tx, user.userID, column, hash))
-      if (!found) throw new GatewayError('NOT_FOUND', `no user "${user.userID}"`)
-      request.audit({ subject: 'attribute', action: 'replace', attribute: 'password' })
-    },
-  }
-}
-
-/** Hashing is expensive, so its input is bounded. */
-function checkPassword(password: string): void {
-  if (password === '' || password.length > 1024) refuse('password', 'must have 1 to 1024 characters')
 }
 
 /** Calls `open` until it succeeds once, and then returns the same result. */

@@ -3,7 +3,7 @@ import { timeValue } from '#identity/entry-times.ts'
 import type { CompareFilter } from '#identity/filter/ast.ts'
 import { syncOptions, targetFixture, userOf } from '#sdk/conformance/target-fixture.ts'
 import { hasGroups, hasLookups } from '#sdk/target/target.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachEmptyDatabase } from '#testing/databases.ts'
 import { openTarget, runOn } from '#testing/sql-schema.ts'
 
 const params = {
@@ -43,7 +43,7 @@ async function openTimes(url: string) {
   return { target, request, logins }
 }
 
-onEachDatabase('the times of the SQL target', (freshUrl) => {
+onEachEmptyDatabase('the times of the SQL target', (freshUrl) => {
   test('are read from their columns, filtered and sorted, to the shown millisecond', async () => {
     const url = await freshUrl()
     const { target, logins } = await openTimes(url)

@@ -1,6 +1,6 @@
 import { test } from 'vitest'
 import { targetConformance } from '#sdk/conformance/target-conformance.ts'
-import { onEachDatabase } from '#testing/databases.ts'
+import { onEachEmptyDatabase } from '#testing/databases.ts'
 import type { ParamValues } from '#testing/fake-parse.ts'
 import { applicationParams, applicationStatements, makeApplication, openTarget, runOn } from '#testing/sql-schema.ts'
 
@@ -23,7 +23,7 @@ const plainParams: ParamValues = {
   groupUserKey: 'login',
 }
 
-onEachDatabase('the SQL target', (freshUrl) => {
+onEachEmptyDatabase('the SQL target', (freshUrl) => {
   const suite = (name: string, params: ParamValues, prepare: (url: string) => Promise<unknown>): void =>
     targetConformance(
       name,

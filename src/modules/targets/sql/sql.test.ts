@@ -37,8 +37,8 @@ test("OpenUnison's parameters are read", () => {
     schema: {
       kind: 'tables',
       tables: {
-        users: { login: 'sub', id: 'userid', columns: undefined },
-        groups: { userBy: 'id', own: { name: 'name', id: 'groupid', groupBy: 'id' } },
+        users: { name: 'sub', id: 'userid', columns: new Map() },
+        groups: { userRef: 'userid', own: { name: 'name', id: 'groupid', ref: 'groupid' } },
       },
     },
   })

@@ -8,16 +8,17 @@ import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
-import type { HashPassword, SqlTargetConfig } from './sql-target.ts'
+import type { SqlTargetConfig } from './sql-target.ts'
 import { readStatements } from './statements.ts'
 import {
-  type GroupsConfig,
+  type GroupTables,
   parseColumnName,
   parseTableColumns,
   parseTableName,
-  type TablesConfig,
-  type ValuesConfig,
-} from './tables-config.ts'
+  type Tables,
+  type ValuesTable,
+} from './tables.ts'
+import type { HashPassword } from './user-store.ts'
 
 const passwordHashes = ['argon2id', 'scrypt'] as const
 type PasswordHash = (typeof passwordHashes)[number]
@@ -37,8 +38,6 @@ const hashers: Readonly<Record<PasswordHash, HashPassword>> = {
     return `$scrypt$ln=${ln},r=${r},p=${p}$${unpadded(salt)}$${unpadded(tag)}`
   },
 }
-
-const hasherOf = (hash: PasswordHash): HashPassword => hashers[hash]
 
 const table = (about: string, options: Partial<ParameterOptions> = {}) =>
   parsed('table', parseTableName, { about, ...options })
@@ -141,7 +140,7 @@ export function parseSql(params: Params, issues: Issues, context: ParseContext):
   }
   const statements = given['statement.<name>']
   const { user, password, timeoutMillis, searchLimit, maxCons: maxConnections } = given
-  const hashPassword = hasherOf(given.passwordHash)
+  const hashPassword = hashers[given.passwordHash]
   const common = { user, password, timeoutMillis, searchLimit, hashPassword, maxConnections }
   const url = address(given.url, context.folder)
   if (url === undefined && given.url !== '') report('url', 'must start with postgres:// or sqlite:')
@@ -165,11 +164,11 @@ function address(given: string, folder: string): string | undefined {
   return file === undefined ? undefined : `sqlite:${resolve(folder, file)}`
 }
 
-function tablesOf(given: Given, report: Report, missing: Report): TablesConfig {
-  const { userTable, userName } = given
+function tablesOf(given: Given, report: Report, missing: Report): Tables<string> {
+  const { userTable, userName = '', userPrimaryKey = userName } = given
   if (userTable === undefined) missing('userTable', 'is required, or statements instead')
-  if (userName === undefined) missing('userName', 'is required')
-  const values = new Map<string, ValuesConfig>()
+  if (userName === '') missing('userName', 'is required')
+  const values = new Map<string, ValuesTable<string>>()
   for (const [attribute, found] of given['values.<attribute>']) {
     const [user, value, position] = found?.columns ?? []
     if (found === undefined || user === undefined) continue
@@ -185,19 +184,19 @@ function tablesOf(given: Given, report: Report, missing: Report): TablesConfig {
   return {
     users: {
       table: userTable ?? { schema: undefined, table: '' },
-      login: userName ?? '',
-      id: given.userPrimaryKey === userName ? undefined : given.userPrimaryKey,
+      name: userName,
+      id: userPrimaryKey,
       version: given.userVersion,
       times: { created: given.userCreated, modified: given.userModified },
       password: given.passwordField,
-      columns: columns.size === 0 && values.size === 0 ? undefined : columns,
+      columns,
       values,
     },
     groups: groupsOf(given, report, missing),
   }
 }
 
-function groupsOf(given: Given, report: Report, missing: Report): GroupsConfig | undefined {
+function groupsOf(given: Given, report: Report, missing: Report): GroupTables<string> | undefined {
   const { groupTable, groupName, groupLinkTableName, groupUserKey, groupGroupKey } = given
   const implied = groupTable === undefined ? 'None' : groupLinkTableName === undefined ? 'One2Many' : 'Many2Many'
   const mode = given.groupMode === '' ? implied : given.groupMode
@@ -214,26 +213,25 @@ function groupsOf(given: Given, report: Report, missing: Report): GroupsConfig |
   for (const [name, value] of Object.entries(needed))
     if (value === undefined) missing(name, `is required where groups are ${mode}`)
   if (groupTable === undefined || groupName === undefined || groupUserKey === undefined) return undefined
-  const hasUserId = given.userPrimaryKey !== undefined && given.userPrimaryKey !== given.userName
-  const userBy = given.groupUserBy === '' ? (hasUserId ? 'id' : 'login') : given.groupUserBy
+  const { userName = '', userPrimaryKey = userName, groupPrimaryKey = groupName } = given
+  const userRef = given.groupUserBy === 'login' ? userName : userPrimaryKey
   if (mode === 'One2Many') {
-    return { members: { table: groupTable, user: groupUserKey, group: groupName }, userBy, own: undefined }
+    return { members: { table: groupTable, user: groupUserKey, group: groupName }, userRef, own: undefined }
   }
   if (groupLinkTableName === undefined || groupGroupKey === undefined) return undefined
   if (given.userVersion !== undefined && given.groupVersion === undefined)
     report('groupVersion', 'is required beside "userVersion"')
-  const id = given.groupPrimaryKey === groupName ? undefined : given.groupPrimaryKey
   return {
     members: { table: groupLinkTableName, user: groupUserKey, group: groupGroupKey },
-    userBy,
+    userRef,
     own: {
       table: groupTable,
       name: groupName,
-      id,
+      id: groupPrimaryKey,
       version: given.groupVersion,
       times: { created: given.groupCreated, modified: given.groupModified },
       columns: defined(given['groupColumn.<attribute>']),
-      groupBy: given.groupBy === '' ? (id === undefined ? 'name' : 'id') : given.groupBy,
+      ref: given.groupBy === 'name' ? groupName : groupPrimaryKey,
       createMissing: given.createMissingGroups,
     },
   }

@@ -1,16 +1,15 @@
-import { createHash } from 'node:crypto'
-import sql from 'sql-template-tag'
 import { Attributes } from '#identity/attributes.ts'
 import type { Group } from '#identity/group.ts'
 import { pageInMemory } from '#identity/paging.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
+import type { AcceptedUser } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase, SqlReader, SqlRow, SqlTransaction, SqlValue } from '#protocols/sql/sql-database.ts'
 import type { LookupTarget, Target } from '#sdk/target/target.ts'
 import { refuse } from './column.ts'
 import { bindStatement, type StatementsConfig, type StatementText } from './statements.ts'
-import type { SqlUsers, UserUpdate } from './user-store.ts'
+import { lockName, type SqlUsers, type StorageRule, type UserUpdate } from './user-store.ts'
 
 const ownPlaces = new Set(['userID', 'id'])
 const maxValueBytes = 1024 * 1024
@@ -18,7 +17,6 @@ const maxValueBytes = 1024 * 1024
 /** Users behind configured statements. */
 export class StatementUsers implements SqlUsers {
   readonly renames: boolean
-  readonly keepsVersions = false
   readonly attributes: ReadonlySet<string>
   readonly #config: StatementsConfig
   readonly #scope: string
@@ -33,15 +31,13 @@ export class StatementUsers implements SqlUsers {
     this.attributes = new Set([...named, ...config.multiValued])
   }
 
-  written = (attributes: readonly string[]): readonly string[] => attributes
-
-  accept(user: User, attributes: readonly string[]): User {
+  accept(user: User, attributes: readonly string[]): AcceptedUser {
     const kept = new Attributes()
     for (const name of attributes) {
       const values = [...new Set(user.attributes.values(name))]
       if (values.length > 0 && !this.attributes.has(name.toLowerCase()))
         refuse(name, 'cannot be stored: no statement has a place for it')
-      if (values.length > 1 && !this.isMultiValued(name)) refuse(name, 'can have one value only')
+      if (values.length > 1 && !this.#isMultiValued(name)) refuse(name, 'can have one value only')
       for (const value of values) checkText(name, value)
       kept.set(name, values)
     }
@@ -49,20 +45,19 @@ export class StatementUsers implements SqlUsers {
     for (const group of user.groups) checkText('groups', group)
     if (user.groups.length > 0 && !this.#config.statements.has('addMember'))
       refuse('groups', 'cannot be stored: no groups are kept')
-    return { userID: user.userID, attributes: kept, groups: [...new Set(user.groups)] }
+    return { user: { userID: user.userID, attributes: kept, groups: [...new Set(user.groups)] }, attributes }
   }
 
-  isMultiValued = (attribute: string): boolean => this.#config.multiValued.has(attribute.toLowerCase())
-  keepsOrder = (): boolean => false
-  hasDefault = (): boolean => false
+  ruleOf(attribute: string): StorageRule {
+    return { isMultiValued: this.#isMultiValued(attribute), keepsOrder: false, hasDefault: false }
+  }
+
   isNamed = async (): Promise<undefined> => undefined
   /** The statements decide which logins are the same. */
   isTaken = async (): Promise<boolean> => false
 
-  async lock(tx: SqlTransaction, userID: string): Promise<void> {
-    if (tx.dialect === 'sqlite') return
-    const key = createHash('sha256').update(`gatehouse ${this.#scope} ${userID}`).digest().readBigInt64BE()
-    await tx.query(sql`select pg_advisory_xact_lock(cast(${String(key)} as bigint))`)
+  lock(tx: SqlTransaction, userID: string): Promise<void> {
+    return lockName(tx, this.#scope, userID)
   }
 
   async find(reader: SqlReader, by: 'login' | 'id', value: string): Promise<User | undefined> {
@@ -87,7 +82,7 @@ export class StatementUsers implements SqlUsers {
     if (made === undefined)
       throw new GatewayError('TARGET_FAILED', 'the statement createUser made no user that findUser finds')
     for (const [name, values] of user.attributes)
-      if (this.isMultiValued(name)) await this.#values(tx, made, name, values)
+      if (this.#isMultiValued(name)) await this.#values(tx, made, name, values)
     for (const group of user.groups) await this.#member(tx, 'addMember', made, group)
   }
 
@@ -95,11 +90,11 @@ export class StatementUsers implements SqlUsers {
     const wanted = user.attributes.clone()
     for (const [name, values] of attributes) {
       wanted.set(name, values)
-      if (this.isMultiValued(name)) await this.#values(tx, user, name, values)
+      if (this.#isMultiValued(name)) await this.#values(tx, user, name, values)
     }
     for (const group of leave.toSorted()) await this.#member(tx, 'removeMember', user, group)
     for (const group of join.toSorted()) await this.#member(tx, 'addMember', user, group)
-    const isPlain = [...attributes.keys()].some((name) => !this.isMultiValued(name))
+    const isPlain = [...attributes.keys()].some((name) => !this.#isMultiValued(name))
     if (isPlain) await this.#run(tx, 'updateUser', this.#places({ ...user, attributes: wanted }))
     if (newUserID === undefined) return
     checkText('userID', newUserID)
@@ -110,8 +105,13 @@ export class StatementUsers implements SqlUsers {
     await this.#run(tx, 'deleteUser', placesOf(user))
   }
 
-  async setPassword(tx: SqlTransaction, user: User, password: string, hash: string): Promise<void> {
-    await this.#run(tx, 'setPassword', new Map([...placesOf(user), ['password', password], ['hash', hash]]))
+  setPassword(
+    tx: SqlTransaction,
+    user: User,
+    password: { readonly plain: string; readonly hash: string },
+  ): Promise<void> {
+    const places = new Map([...placesOf(user), ['password', password.plain], ['hash', password.hash]])
+    return this.#run(tx, 'setPassword', places)
   }
 
   /** Without groups. */
@@ -129,6 +129,8 @@ export class StatementUsers implements SqlUsers {
     for (const value of present) if (!wanted.includes(value)) await change('removeValue', value)
     for (const value of wanted) if (!present.includes(value)) await change('addValue', value)
   }
+
+  #isMultiValued = (attribute: string): boolean => this.#config.multiValued.has(attribute.toLowerCase())
 
   #named(kind: string, attribute: string): string {
     const wanted = `${kind}.${attribute}`.toLowerCase()

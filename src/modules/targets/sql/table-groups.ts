@@ -1,4 +1,4 @@
-import sql, { join, type Sql } from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import type { Attributes } from '#identity/attributes.ts'
 import { groupChanges } from '#identity/entry-changes.ts'
 import type { Group } from '#identity/group.ts'
@@ -6,25 +6,21 @@ import { GatewayError } from '#kernel/errors.ts'
 import { type GroupStore, reconcileGroups, type StoredGroup } from '#modules/shared/targets/group-reconciler.ts'
 import type { Exclusively } from '#modules/shared/targets/user-reconciler.ts'
 import type { SqlDatabase, SqlTransaction } from '#protocols/sql/sql-database.ts'
-import { identifier } from '#protocols/sql/sql-database.ts'
 import type { GroupTarget, Target } from '#sdk/target/target.ts'
-import { acceptValue, acceptValues, bound, type Column, refuse } from './column.ts'
-import { type GroupRows, nextTime, nextVersion } from './entry-rows.ts'
-import type { GroupLayout } from './layout.ts'
-import { insertGroup } from './table-users.ts'
-import { tableId } from './tables-config.ts'
-
-type OwnGroups = NonNullable<GroupLayout['own']>
+import { acceptValue, acceptValues, bound, type Column, equalTo, refuse } from './column.ts'
+import { type ColumnValues, deleteEntry, type GroupRows, insertEntry, updateEntry } from './entry-rows.ts'
+import { setTo } from './table-users.ts'
+import { type GroupTable, type GroupTables, tableId } from './tables.ts'
 
 /** The tables of groups, after they were read. */
-export interface GroupTables {
+export interface OpenGroups {
   readonly rows: GroupRows
-  readonly groups: GroupLayout
-  readonly own: OwnGroups
+  readonly members: GroupTables<Column>['members']
+  readonly own: GroupTable<Column>
 }
 
 /** Groups in their own table. Each change is one transaction, and is reported after the commit. */
-export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTables>): Omit<GroupTarget, keyof Target> {
+export function tableGroups(database: SqlDatabase, open: () => Promise<OpenGroups>): Omit<GroupTarget, keyof Target> {
   const inTransaction: Exclusively<GroupStore<StoredGroup>> = async (_, work) => {
     const tables = await open()
     return database.transaction((tx) => work(storeIn(tx, tables)))
@@ -35,7 +31,7 @@ export function tableGroups(database: SqlDatabase, open: () => Promise<GroupTabl
   }
 }
 
-function storeIn(tx: SqlTransaction, { rows, own, groups }: GroupTables): GroupStore<StoredGroup> {
+function storeIn(tx: SqlTransaction, { rows, own, members }: OpenGroups): GroupStore<StoredGroup> {
   return {
     requiresNew: true,
     rereadsConflicts: true,
@@ -44,60 +40,50 @@ function storeIn(tx: SqlTransaction, { rows, own, groups }: GroupTables): GroupS
       const group = await rows.find(tx, 'name', name, true)
       return group && { group }
     },
-    accept: (attribute, values) => acceptColumn(own, attribute, values).values,
+    accept: (attribute, values) => acceptAttribute(own, attribute, values),
     isSame: ({ group }, name, attributes) =>
       groupChanges(group, name, attributes).length === 0 && hasNothingElse(own, group, attributes),
     create: async (name, attributes, { changes }) => {
-      await insertGroup(tx, own, acceptValue('name', own.name, name), columnValues(tx, own, attributes))
+      const named = acceptValue('name', own.name, name)
+      await insertEntry(tx, own, { named, values: columnValues(own, attributes), returning: own.ref })
       return changes
     },
     write: async ({ group }, { newName, attributes, changes }) => {
-      const sets = [...attributes].map(([key, [value]]) => setTo(tx, acceptColumn(own, key, []).column, key, value))
+      const sets = [...attributes].map(([key, [value]]) => setTo(columnFor(own, key), key, value))
       if (newName !== group.name) {
         if (own.ref === own.name) throw new GatewayError('NOT_SUPPORTED', 'memberships refer to the name of the group')
-        sets.push(setTo(tx, own.name, 'name', acceptValue('name', own.name, newName)))
+        sets.push(equalTo(own.name, acceptValue('name', own.name, newName)))
       }
-      sets.push(...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect))
-      if (sets.length > 0) {
-        await tx.run(sql`update ${tableId(own.table)} set ${join(sets)} where ${isGroup(tx, own, group)}`)
-      }
+      await updateEntry(tx, own, group.id, sets)
       return changes
     },
-    delete: async ({ group: found }, { changes }) => {
-      const { table, group } = groups.members
-      const ref = own.ref === own.id ? found.id : found.name
-      await tx.run(
-        sql`delete from ${tableId(table)} where ${identifier(group.name)} = ${bound(group, ref, tx.dialect)}`,
-      )
-      await tx.run(sql`delete from ${tableId(own.table)} where ${isGroup(tx, own, found)}`)
+    delete: async ({ group }, { changes }) => {
+      const ref = own.ref === own.id ? group.id : group.name
+      await tx.run(sql`delete from ${tableId(members.table)} where ${equalTo(members.group, ref)}`)
+      await deleteEntry(tx, own, group.id)
       return changes
     },
   }
 }
 
 /** Whether a group has only the requested attributes, and those that the database gives every new group. */
-const hasNothingElse = (own: OwnGroups, { attributes }: Group, wanted: Attributes): boolean =>
-  own.columns.every(
-    ({ attribute, column }) => wanted.has(attribute) || column.hasDefault || !attributes?.has(attribute),
+const hasNothingElse = (own: GroupTable<Column>, { attributes }: Group, wanted: Attributes): boolean =>
+  Array.from(own.columns).every(
+    ([attribute, column]) => wanted.has(attribute) || column.hasDefault || !attributes?.has(attribute),
   )
 
-const isGroup = (tx: SqlTransaction, own: OwnGroups, { id }: Group): Sql =>
-  sql`${identifier(own.id.name)} = ${bound(own.id, id, tx.dialect)}`
-
-function setTo(tx: SqlTransaction, column: Column, attribute: string, value: string | undefined): Sql {
-  if (value === undefined && column.required) refuse(attribute, 'must have a value')
-  return sql`${identifier(column.name)} = ${value === undefined ? sql`null` : bound(column, value, tx.dialect)}`
-}
-
-const columnValues = (tx: SqlTransaction, own: OwnGroups, attributes: Attributes): (readonly [Column, Sql])[] =>
-  Array.from(attributes, ([name, [value]]) => {
-    const { column } = acceptColumn(own, name, [])
-    return [column, value === undefined ? sql`null` : bound(column, value, tx.dialect)] as const
+const columnValues = (own: GroupTable<Column>, attributes: Attributes): ColumnValues =>
+  Array.from(attributes, ([name, [value]]): [Column, Sql] => {
+    const column = columnFor(own, name)
+    return [column, value === undefined ? sql`null` : bound(column, value)]
   })
 
-function acceptColumn(own: OwnGroups, name: string, values: readonly string[]) {
-  const found = own.columns.find(({ attribute }) => attribute.toLowerCase() === name.toLowerCase())
-  if (found === undefined) return refuse(name, 'cannot be stored: groups have no column for it')
-  const kept = acceptValues(name, found.column, values)
-  return kept.length > 1 ? refuse(name, 'can have one value only') : { column: found.column, values: kept }
+function columnFor(own: GroupTable<Column>, name: string): Column {
+  const [, column] = Array.from(own.columns).find(([key]) => key.toLowerCase() === name.toLowerCase()) ?? []
+  return column ?? refuse(name, 'cannot be stored: groups have no column for it')
+}
+
+function acceptAttribute(own: GroupTable<Column>, name: string, values: readonly string[]): readonly string[] {
+  const kept = acceptValues(name, columnFor(own, name), values)
+  return kept.length > 1 ? refuse(name, 'can have one value only') : kept
 }

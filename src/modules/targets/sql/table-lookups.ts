@@ -2,17 +2,15 @@ import sql from 'sql-template-tag'
 import type { TimeAttribute } from '#identity/entry-times.ts'
 import type { Group } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
-import { groupCollection, userCollection } from '#modules/shared/targets/collections.ts'
-import type { SqlDatabase, SqlDialect } from '#protocols/sql/sql-database.ts'
-import type { LookupTarget, SearchPage, SearchQuery, Target } from '#sdk/target/target.ts'
-import { columnOf } from './column.ts'
+import { groupCollection, userCollection, withAttributes } from '#modules/shared/targets/collections.ts'
+import type { SqlDatabase } from '#protocols/sql/sql-database.ts'
+import type { LookupTarget, Target } from '#sdk/target/target.ts'
+import { type Column, columnOf } from './column.ts'
 import { GroupRows, UserRows } from './entry-rows.ts'
-import type { Layout, TimeColumns } from './layout.ts'
-import type { SearchField } from './table-search.ts'
-import { type SearchSpace, searchTable, timeField } from './table-search.ts'
+import type { Layout } from './layout.ts'
+import { type SearchField, type SearchSpace, searchTable, timeField } from './table-search.ts'
 import type { TableUsers } from './table-users.ts'
-import type { TablesConfig, TimesConfig } from './tables-config.ts'
-import { tableId } from './tables-config.ts'
+import { type EntryTable, type EntryTimes, type Tables, tableId } from './tables.ts'
 
 /** The tables after they were read. */
 export interface OpenTables {
@@ -24,67 +22,66 @@ export interface OpenTables {
 }
 
 /** The search spaces of users and groups. In filters `userID`, `name` and `id` are an entry's own. */
-export function searchSpaces(
-  layout: Layout,
-  database: SqlDatabase,
-): Pick<OpenTables, 'groups' | 'userSpace' | 'groupSpace'> {
+export function searchSpaces(layout: Layout): Pick<OpenTables, 'groups' | 'userSpace' | 'groupSpace'> {
   const { users, groups } = layout
-  const rows = new UserRows(layout, database.dialect)
-  const userFields = new Map<string, SearchField>([
-    ...users.columns.map(({ attribute, column }) => [attribute.toLowerCase(), { alias: 'u', column }] as const),
-    ...users.values.map(
-      (values) => [values.attribute.toLowerCase(), { values, owner: columnOf('u', users.id) }] as const,
-    ),
-  ])
-  for (const [name, field] of timeFields('u', users.times, database.dialect)) userFields.set(name, field)
-  // An attribute with such a name takes precedence, as in memory.
-  if (!userFields.has('userid')) userFields.set('userid', { alias: 'u', column: users.name })
-  if (!userFields.has('id')) userFields.set('id', { alias: 'u', column: users.id })
+  const rows = new UserRows(layout)
+  const values = Array.from(users.values, ([attribute, values]) => {
+    return [attribute.toLowerCase(), { values, owner: columnOf('u', users.id) }] as const
+  })
   const userSpace: SearchSpace<User> = {
     from: sql`${tableId(users.table)} as u`,
     alias: 'u',
     key: users.id,
     columns: rows.columns,
-    fields: userFields,
+    // An attribute with such a name takes precedence, as in memory.
+    fields: new Map([
+      ...ownFields('u', users, 'userid'),
+      ...columnFields('u', users),
+      ...values,
+      ...timeFields('u', users),
+    ]),
     collection: userCollection,
     read: (row) => rows.toUser(row),
   }
   if (groups === undefined) return { userSpace, groups: undefined, groupSpace: undefined }
-  const groupRows = new GroupRows(layout, groups, database.dialect)
-  const groupFields = new Map<string, SearchField>([
-    ['name', { alias: 'g', column: groupRows.name }],
-    ['id', { alias: 'g', column: groupRows.id }],
-    ...(groups.own?.columns ?? []).map(
-      ({ attribute, column }) => [attribute.toLowerCase(), { alias: 'g', column }] as const,
-    ),
-    ...(groups.own === undefined ? [] : timeFields('g', groups.own.times, database.dialect)),
-  ])
+  const groupRows = new GroupRows(layout, groups)
+  const { entry } = groupRows
   const groupSpace: SearchSpace<Group> = {
     from: groupRows.from,
     alias: 'g',
-    key: groupRows.id,
+    key: entry.id,
     columns: groupRows.columns,
-    fields: groupFields,
+    fields: new Map([...ownFields('g', entry, 'name'), ...columnFields('g', entry), ...timeFields('g', entry)]),
     collection: groupCollection,
     read: (row) => groupRows.toGroup(row),
   }
   return { userSpace, groups: groupRows, groupSpace }
 }
 
-/** By the reserved names, in lower case. */
-const timeFields = (alias: string, { created, modified }: TimeColumns, dialect: SqlDialect) => [
-  ...(created === undefined ? [] : [['meta.created', { time: timeField(alias, created, dialect) }] as const]),
-  ...(modified === undefined ? [] : [['meta.lastmodified', { time: timeField(alias, modified, dialect) }] as const]),
+/** By name in lower case. */
+type NamedFields = readonly (readonly [string, SearchField])[]
+
+const ownFields = (alias: string, { name, id }: EntryTable<Column>, called: string): NamedFields => [
+  [called, { alias, column: name }],
+  ['id', { alias, column: id }],
 ]
 
-const served = (times: TimesConfig | undefined): TimeAttribute[] => [
+const columnFields = (alias: string, { columns }: EntryTable<Column>): NamedFields =>
+  Array.from(columns, ([attribute, column]) => [attribute.toLowerCase(), { alias, column }])
+
+const timeFields = (alias: string, { times: { created, modified } }: EntryTable<Column>): NamedFields => [
+  ...(created === undefined ? [] : [['meta.created', { time: timeField(alias, created) }] as const]),
+  ...(modified === undefined ? [] : [['meta.lastmodified', { time: timeField(alias, modified) }] as const]),
+]
+
+const served = (times: EntryTimes<string> | undefined): TimeAttribute[] => [
   ...(times?.created === undefined ? [] : (['meta.created'] as const)),
   ...(times?.modified === undefined ? [] : (['meta.lastModified'] as const)),
 ]
 
 export function tableLookups(
   database: SqlDatabase,
-  config: TablesConfig,
+  config: Tables<string>,
   open: () => Promise<OpenTables>,
   limitInMemory: number,
 ): Omit<LookupTarget, keyof Target> {
@@ -96,17 +93,13 @@ export function tableLookups(
 
   return {
     groupMembersAreIds: false,
-    userIdIsLogin: config.users.id === undefined,
-    groupHasOwnId: config.groups?.own?.id !== undefined,
+    userIdIsLogin: config.users.id === config.users.name,
+    groupHasOwnId: config.groups?.own !== undefined && config.groups.own.id !== config.groups.own.name,
     servedTimes: { users: served(config.users.times), groups: served(config.groups?.own?.times) },
     lookupUserByLogin: async (login) => (await open()).accounts.findAlike(database, login),
     lookupUserById: async (id) => (await open()).accounts.find(database, 'id', id),
-    async searchUsers(query: SearchQuery): Promise<SearchPage<User>> {
-      const page = await searchTable(database, (await open()).userSpace, query, limitInMemory)
-      const { attributes } = query
-      if (attributes === undefined) return page
-      return { ...page, items: page.items.map((user) => ({ ...user, attributes: user.attributes.pick(attributes) })) }
-    },
+    searchUsers: async (query) =>
+      withAttributes(await searchTable(database, (await open()).userSpace, query, limitInMemory), query),
     lookupGroupByName: (name, options) => group('name', name, options?.members ?? true),
     lookupGroupById: (id, options) => group('id', id, options?.members ?? true),
     async searchGroups(query) {

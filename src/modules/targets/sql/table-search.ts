@@ -17,8 +17,7 @@ import type { SqlDialect, SqlReader, SqlRow } from '#protocols/sql/sql-database.
 import type { SearchPage, SearchQuery } from '#sdk/target/target.ts'
 import { allOf, anyOf, type Column, canonical, columnOf, decode, encode, readsCanonical, textIn } from './column.ts'
 import { timeText } from './entry-rows.ts'
-import type { ValuesLayout } from './layout.ts'
-import { tableId } from './tables-config.ts'
+import { tableId, type ValuesTable } from './tables.ts'
 
 /** Users or groups, as searches see them. */
 export interface SearchSpace<T> {
@@ -52,7 +51,7 @@ export async function searchTable<T>(
   const { filter } = query
   const bounded = { ...query, limit: Math.min(query.limit, maxPage) }
   if (filter === undefined) return pageOf(reader, space, bounded, sql`1 = 1`)
-  const condition = filterCondition(filter, space.fields, reader.dialect)
+  const condition = filterCondition(filter, space.fields)
   if (condition?.exact === true) return pageOf(reader, space, bounded, condition.sql)
   const narrowed = await reader.query(
     sql`select ${space.columns} from ${space.from} where ${condition?.sql ?? sql`1 = 1`} limit ${limitInMemory + 1}`,
@@ -74,7 +73,7 @@ async function pageOf<T>(
   condition: Sql,
 ): Promise<SearchPage<T>> {
   const scope: PageScope = { of: space.collection.of, filter, sort }
-  const order = new Order(space, sort, reader.dialect)
+  const order = new Order(space, sort)
   const behind = after === undefined ? [] : [order.behind(scope, after)]
   // One more than the limit shows whether there is another page.
   const rows =
@@ -97,21 +96,19 @@ async function pageOf<T>(
 class Order<T> {
   readonly #key: Column
   readonly #alias: string
-  readonly #dialect: SqlDialect
   readonly #descending: boolean
   /** `exact` if letter case counts. */
   readonly #sorted: { readonly folded: Sql; readonly exact: Sql | undefined } | undefined
 
-  constructor({ key, alias, fields }: SearchSpace<T>, sort: SortOrder | undefined, dialect: SqlDialect) {
+  constructor({ key, alias, fields }: SearchSpace<T>, sort: SortOrder | undefined) {
     this.#key = key
     this.#alias = alias
-    this.#dialect = dialect
     this.#descending = sort?.descending ?? false
     if (sort === undefined) return
-    const text = firstText(fields.get(sort.attribute.toLowerCase()), dialect)
-    const binary = dialect === 'postgres' ? sql`(${text} collate "C")` : sql`(${text} collate binary)`
-    const exact = sort.caseExact ? sql`substr(${binary}, 1, ${raw(String(sortLength))})` : undefined
-    this.#sorted = { folded: sql`substr(lower(${binary}), 1, ${raw(String(sortLength))})`, exact }
+    const text = firstText(fields.get(sort.attribute.toLowerCase()))
+    const exactText = binary(text, key.dialect)
+    const exact = sort.caseExact ? sql`substr(${exactText}, 1, ${raw(String(sortLength))})` : undefined
+    this.#sorted = { folded: sql`substr(lower(${exactText}), 1, ${raw(String(sortLength))})`, exact }
   }
 
   get #keyColumn(): Sql {
@@ -120,7 +117,7 @@ class Order<T> {
 
   /** The parts of a position. */
   get columns(): Sql {
-    const key = sql`${textIn(this.#alias, this.#key, this.#dialect)} as sort_key`
+    const key = sql`${textIn(this.#alias, this.#key)} as sort_key`
     const { folded, exact } = this.#sorted ?? {}
     return join([
       key,
@@ -145,7 +142,7 @@ class Order<T> {
     const key = canonical(this.#key, entry)
     if (key === undefined) throw unknownPosition()
     const past = this.#descending ? sql`<` : sql`>`
-    const pastKey = sql`${this.#keyColumn} ${past} ${encode(this.#key, key, this.#dialect)}`
+    const pastKey = sql`${this.#keyColumn} ${past} ${encode(this.#key, key)}`
     const sorted = this.#sorted
     if (sorted === undefined) return pastKey
     const none = sql`${sorted.folded} is null`
@@ -174,19 +171,19 @@ class Order<T> {
 }
 
 /** The first value of an attribute; null if it has none, or no column. */
-function firstText(field: SearchField | undefined, dialect: SqlDialect): Sql {
+function firstText(field: SearchField | undefined): Sql {
   if (field === undefined) return sql`cast(null as text)`
   if ('time' in field) return field.time.text
-  if ('column' in field) return textIn(field.alias, field.column, dialect)
+  if ('column' in field) return textIn(field.alias, field.column)
   const { table, user, value, position } = field.values
-  const text = textIn('s', value, dialect)
+  const text = textIn('s', value)
   return sql`(select ${text} from ${tableId(table)} as s where ${columnOf('s', user)} = ${field.owner} and ${columnOf('s', value)} is not null order by ${position === undefined ? text : columnOf('s', position)} limit 1)`
 }
 
 /** Where the values of an attribute are stored. */
 export type SearchField =
   | { readonly alias: string; readonly column: Column }
-  | { readonly values: ValuesLayout; readonly owner: Sql }
+  | { readonly values: ValuesTable<Column>; readonly owner: Sql }
   | { readonly time: TimeField }
 
 /** By the attribute's name in lower case. */
@@ -196,13 +193,13 @@ type SearchFields = ReadonlyMap<string, SearchField>
  * True for every match of the filter and, if it is exact, for nothing else; undefined if it would be true for
  * everything and is not exact. Throws BAD_REQUEST for a filter that is too large.
  */
-function filterCondition(filter: Filter, fields: SearchFields, dialect: SqlDialect): Condition | undefined {
-  return conditionOf(truthOf(filter), fields, dialect)
+function filterCondition(filter: Filter, fields: SearchFields): Condition | undefined {
+  return conditionOf(truthOf(filter), fields)
 }
 
-function conditionOf(truth: Truth, fields: SearchFields, dialect: SqlDialect): Condition | undefined {
+function conditionOf(truth: Truth, fields: SearchFields): Condition | undefined {
   if ('parts' in truth) {
-    const parts = truth.parts.map((part) => conditionOf(part, fields, dialect))
+    const parts = truth.parts.map((part) => conditionOf(part, fields))
     const known = parts.filter((part) => part !== undefined)
     const complete = known.length === parts.length
     if (truth.kind === 'any' && !complete) return undefined
@@ -219,9 +216,9 @@ function conditionOf(truth: Truth, fields: SearchFields, dialect: SqlDialect): C
     case 'absent':
       return { sql: sql`not ${present(field)}`, exact: true }
     case 'match':
-      return match(truth.test, field, dialect)
+      return match(truth.test, field)
     case 'mismatch': {
-      const passes = match(truth.test, field, dialect)
+      const passes = match(truth.test, field)
       if (passes?.exact !== true) return { sql: present(field), exact: false }
       return { sql: sql`(${present(field)} and not ${passes.sql})`, exact: true }
     }
@@ -235,21 +232,21 @@ function present(field: SearchField): Sql {
     : exists(field.values, field.owner)
 }
 
-function match(test: ValueFilter, field: SearchField, dialect: SqlDialect): Condition | undefined {
+function match(test: ValueFilter, field: SearchField): Condition | undefined {
   if ('time' in field) {
     const condition = timeCondition(test, field.time)
     return condition === undefined ? undefined : { ...condition, sql: sql`(${condition.sql})` }
   }
   if ('column' in field) {
-    const condition = valueCondition(test, field.alias, field.column, dialect)
+    const condition = valueCondition(test, field.alias, field.column)
     return condition === undefined ? undefined : { ...condition, sql: sql`(${condition.sql})` }
   }
-  const condition = valueCondition(test, 'w', field.values.value, dialect)
+  const condition = valueCondition(test, 'w', field.values.value)
   if (condition === undefined) return { sql: exists(field.values, field.owner), exact: false }
   return { sql: exists(field.values, field.owner, condition.sql), exact: condition.exact }
 }
 
-function exists({ table, user, value }: ValuesLayout, owner: Sql, condition?: Sql): Sql {
+function exists({ table, user, value }: ValuesTable<Column>, owner: Sql, condition?: Sql): Sql {
   const tested = condition === undefined ? sql`` : sql` and ${condition}`
   return sql`exists (select 1 from ${tableId(table)} as w where ${columnOf('w', user)} = ${owner} and ${columnOf('w', value)} is not null${tested})`
 }
@@ -265,36 +262,37 @@ const maxPatternBytes = 40_000
 const kelvin = '\u212a'
 
 /** A condition on one column that is not null; undefined if the database can't help. */
-function valueCondition(test: ValueFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
-  if (test.kind === 'substring') return substring(test, alias, column, dialect)
-  if (test.kind === 'equal' || test.kind === 'approximate') return equal(test, alias, column, dialect)
-  return order(test, test.kind, alias, column, dialect)
+function valueCondition(test: ValueFilter, alias: string, column: Column): Condition | undefined {
+  if (test.kind === 'substring') return substring(test, alias, column)
+  if (test.kind === 'equal' || test.kind === 'approximate') return equal(test, alias, column)
+  return order(test, test.kind, alias, column)
 }
 
-function equal(test: CompareFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
+function equal(test: CompareFilter, alias: string, column: Column): Condition | undefined {
   const { value, caseExact = false } = test
   const holdable = canonical(column, value)
   if (column.kind === 'integer' || column.kind === 'uuid' || column.kind === 'boolean') {
     // Compared in its own type, so that an index serves it.
     const same = holdable !== undefined && foldValue(holdable, caseExact) === foldValue(value, caseExact)
     if (!same) return { sql: sql`1 = 0`, exact: true }
-    return { sql: sql`${columnOf(alias, column)} = ${encode(column, holdable, dialect)}`, exact: true }
+    return { sql: sql`${columnOf(alias, column)} = ${encode(column, holdable)}`, exact: true }
   }
   if (!isText(value)) return { sql: sql`1 = 0`, exact: true }
-  if (!readsCanonical(column, dialect)) return undefined
-  const text = textIn(alias, column, dialect)
+  if (!readsCanonical(column)) return undefined
+  const { dialect } = column
+  const text = textIn(alias, column)
   if (caseExact) return { sql: sql`${binary(text, dialect)} = ${value}`, exact: true }
   if (isAscii(value)) return { sql: sql`${folded(text, value, dialect)} = ${value.toLowerCase()}`, exact: true }
   return like([value], text, dialect)
 }
 
 /** By ASCII letters in lower case, on which databases agree; other characters are tested in memory. */
-function substring(test: SubstringFilter, alias: string, column: Column, dialect: SqlDialect): Condition | undefined {
+function substring(test: SubstringFilter, alias: string, column: Column): Condition | undefined {
   const { initial = '', any, final = '', caseExact = false } = test
   const parts = [initial, ...any, final]
   if (!parts.every(isText)) return { sql: sql`1 = 0`, exact: true }
-  if (!readsCanonical(column, dialect)) return undefined
-  const condition = like(parts, textIn(alias, column, dialect), dialect)
+  if (!readsCanonical(column)) return undefined
+  const condition = like(parts, textIn(alias, column), column.dialect)
   return condition === undefined ? undefined : { ...condition, exact: condition.exact && !caseExact }
 }
 
@@ -311,14 +309,13 @@ function order(
   kind: keyof typeof operators,
   alias: string,
   column: Column,
-  dialect: SqlDialect,
 ): Condition | undefined {
   const value = canonical(column, test.value)
   if (column.kind !== 'integer' || value === undefined || !/^-?\d{1,18}$/.test(value)) return undefined
   // A number with more digits is compared as text in memory, so the database's answer about it is not exact.
   const exact = column.bits !== 64
   if (!exact) return undefined
-  return { sql: sql`${columnOf(alias, column)} ${operators[kind]} ${encode(column, value, dialect)}`, exact }
+  return { sql: sql`${columnOf(alias, column)} ${operators[kind]} ${encode(column, value)}`, exact }
 }
 
 function like(parts: readonly string[], text: Sql, dialect: SqlDialect): Condition | undefined {
@@ -363,9 +360,9 @@ interface TimeField {
   readonly text: Sql
 }
 
-export const timeField = (alias: string, column: Column, dialect: SqlDialect): TimeField => {
-  const text = timeText(alias, column, dialect)
-  return { compared: dialect === 'sqlite' ? text : columnOf(alias, column), text }
+export const timeField = (alias: string, column: Column): TimeField => {
+  const text = timeText(alias, column)
+  return { compared: column.dialect === 'sqlite' ? text : columnOf(alias, column), text }
 }
 
 /** Undefined if the value isn't a time. A time means its whole millisecond, as shown. */

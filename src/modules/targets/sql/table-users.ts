@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
 import sql, { join as joinSql, type Sql } from 'sql-template-tag'
 import { Attributes } from '#identity/attributes.ts'
 import type { NamedGroup } from '#identity/group.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { newId } from '#kernel/ids.ts'
-import type { SqlDialect, SqlReader, SqlTransaction } from '#protocols/sql/sql-database.ts'
+import type { AcceptedUser } from '#modules/shared/targets/user-reconciler.ts'
+import type { SqlReader, SqlTransaction } from '#protocols/sql/sql-database.ts'
 import { identifier } from '#protocols/sql/sql-database.ts'
 import {
   acceptValue,
@@ -15,63 +14,63 @@ import {
   decode,
   equals,
   equalsExactly,
+  equalTo,
   insertInto,
   refuse,
   textIn,
 } from './column.ts'
-import { firstTimes, firstVersion, nextTime, nextVersion, UserRows } from './entry-rows.ts'
-import { type GroupLayout, type Layout, makesOwnKey, type UserLayout, type ValuesLayout } from './layout.ts'
-import { tableId } from './tables-config.ts'
-import type { SqlUsers, UserUpdate } from './user-store.ts'
+import {
+  type ColumnValues,
+  deleteEntry,
+  insertEntry,
+  nextTime,
+  nextVersion,
+  UserRows,
+  updateEntry,
+} from './entry-rows.ts'
+import type { Layout } from './layout.ts'
+import { type GroupTable, type GroupTables, tableId, type UserTable, type ValuesTable } from './tables.ts'
+import { lockName, type SqlUsers, type StorageRule, type UserUpdate } from './user-store.ts'
 
 const maxMemberships = 10_000
 
 /** Users in existing tables. */
 export class TableUsers implements SqlUsers {
   readonly renames: boolean
-  readonly keepsVersions: boolean
   readonly attributes: ReadonlySet<string>
-  readonly #users: UserLayout
-  readonly #dialect: SqlDialect
+  readonly #users: UserTable<Column>
   readonly #rows: UserRows
   readonly #memberships: Memberships | undefined
   readonly #columns: ReadonlyMap<string, Column>
-  readonly #values: ReadonlyMap<string, ValuesLayout>
+  readonly #values: ReadonlyMap<string, ValuesTable<Column>>
 
-  constructor(layout: Layout, dialect: SqlDialect) {
+  constructor(layout: Layout) {
     const { users, groups } = layout
     this.#users = users
-    this.#dialect = dialect
-    this.#rows = new UserRows(layout, dialect)
+    this.#rows = new UserRows(layout)
     this.#memberships = groups === undefined ? undefined : new Memberships(groups, layout)
-    this.#columns = new Map(users.columns.map(({ attribute, column }) => [attribute.toLowerCase(), column]))
-    this.#values = new Map(users.values.map((values) => [values.attribute.toLowerCase(), values]))
+    this.#columns = new Map(Array.from(users.columns, ([attribute, column]) => [attribute.toLowerCase(), column]))
+    this.#values = new Map(Array.from(users.values, ([attribute, values]) => [attribute.toLowerCase(), values]))
     this.attributes = new Set([...this.#columns.keys(), ...this.#values.keys()])
     // References to the login would have to change with it.
     this.renames = users.id !== users.name && groups?.userRef !== users.name && !users.name.generated
-    this.keepsVersions = users.version !== undefined
   }
 
-  written = (attributes: readonly string[]): readonly string[] =>
-    attributes.filter((name) => this.#columns.get(name.toLowerCase()) !== this.#users.name)
-
-  accept(user: User, attributes: readonly string[], newUserID = user.userID): User {
+  accept(user: User, listed: readonly string[], newUserID = user.userID): AcceptedUser {
+    const isLogin = (name: string) => this.#columns.get(name.toLowerCase()) === this.#users.name
+    const attributes = listed.filter((name) => !isLogin(name))
     const kept = new Attributes()
-    for (const name of attributes) {
+    for (const name of listed) {
       const values = user.attributes.values(name)
-      const isLogin = this.#columns.get(name.toLowerCase()) === this.#users.name
-      if (!isLogin) kept.set(name, this.#accept(name, values))
+      if (!isLogin(name)) kept.set(name, this.#accept(name, values))
       else if (values.some((value) => value !== user.userID && value !== newUserID))
         refuse(name, 'is the login, and differs from it')
     }
     if (user.groups.length > 0 && this.#memberships === undefined)
       refuse('groups', 'cannot be stored: no groups are kept')
     if (user.groups.length > maxMemberships) refuse('groups', `are more than ${maxMemberships}`)
-    return {
-      userID: acceptValue('userID', this.#users.name, user.userID),
-      attributes: kept,
-      groups: [...new Set(user.groups)],
-    }
+    const userID = acceptValue('userID', this.#users.name, user.userID)
+    return { user: { userID, attributes: kept, groups: [...new Set(user.groups)] }, attributes }
   }
 
   #accept(name: string, values: readonly string[]): readonly string[] {
@@ -84,36 +83,29 @@ export class TableUsers implements SqlUsers {
     return kept.length > 1 ? refuse(name, 'can have one value only') : kept
   }
 
-  isMultiValued = (attribute: string): boolean => this.#values.has(attribute.toLowerCase())
-
-  keepsOrder = (attribute: string): boolean => this.#values.get(attribute.toLowerCase())?.position !== undefined
-
-  hasDefault(attribute: string): boolean {
+  ruleOf(attribute: string): StorageRule {
     const column = this.#columns.get(attribute.toLowerCase())
-    return column?.required === true && column.hasDefault
+    const list = this.#values.get(attribute.toLowerCase())
+    return {
+      isMultiValued: list !== undefined,
+      keepsOrder: list?.position !== undefined,
+      hasDefault: column?.required === true && column.hasDefault,
+    }
   }
 
   async lock(tx: SqlTransaction, userID: string): Promise<void> {
-    if (tx.dialect === 'sqlite') return
     // For concurrent creates of the same user; the row lock is for other writers of the table.
-    const key = createHash('sha256')
-      .update(`gatehouse ${this.#users.table.table} ${userID.toLowerCase()}`)
-      .digest()
-      .readBigInt64BE()
-    await tx.query(sql`select pg_advisory_xact_lock(cast(${String(key)} as bigint))`)
-    await tx.query(
-      sql`select 1 as one from ${tableId(this.#users.table)} as u where ${equals('u', this.#users.name, userID, tx.dialect)} for update`,
-    )
+    const { table, name } = this.#users
+    await lockName(tx, table.table, userID.toLowerCase())
+    if (tx.dialect === 'sqlite') return
+    await tx.query(sql`select 1 as one from ${tableId(table)} as u where ${equals('u', name, userID)} for update`)
   }
 
   async find(reader: SqlReader, by: 'login' | 'id', value: string): Promise<User | undefined> {
     const column = by === 'login' ? this.#users.name : this.#users.id
-    const rows = await reader.query(
-      sql`select ${this.#rows.columns} from ${tableId(this.#users.table)} as u where ${equals('u', column, value, this.#dialect)} limit 2`,
-    )
-    const [row, second] = rows
+    const [user, second] = await this.#selectTwo(reader, equals('u', column, value))
     if (second !== undefined) throw new GatewayError('TARGET_FAILED', `several users have the same ${by}`)
-    return row === undefined ? undefined : this.#rows.toUser(row)
+    return user
   }
 
   /** By the column's comparison or, if that finds no user, ignoring ASCII letter case if that finds exactly one. */
@@ -132,10 +124,14 @@ export class TableUsers implements SqlUsers {
   async #alike(reader: SqlReader, login: string): Promise<readonly User[]> {
     const hasOtherLetters = /[a-z]/i.test(login) && /^\p{ASCII}*$/u.test(login) && !login.includes('\0')
     if (!hasOtherLetters) return []
-    const text = textIn('u', this.#users.name, this.#dialect)
-    const folded = this.#dialect === 'postgres' ? sql`lower(${text} collate "C")` : sql`lower(${text})`
+    const text = textIn('u', this.#users.name)
+    const folded = reader.dialect === 'postgres' ? sql`lower(${text} collate "C")` : sql`lower(${text})`
+    return this.#selectTwo(reader, sql`${folded} = ${login.toLowerCase()}`)
+  }
+
+  async #selectTwo(reader: SqlReader, condition: Sql): Promise<readonly User[]> {
     const rows = await reader.query(
-      sql`select ${this.#rows.columns} from ${tableId(this.#users.table)} as u where ${folded} = ${login.toLowerCase()} limit 2`,
+      sql`select ${this.#rows.columns} from ${tableId(this.#users.table)} as u where ${condition} limit 2`,
     )
     return rows.map((row) => this.#rows.toUser(row))
   }
@@ -145,20 +141,12 @@ export class TableUsers implements SqlUsers {
   }
 
   async insert(tx: SqlTransaction, user: User, attributes: readonly string[]): Promise<void> {
-    const { table, name, id, version, times } = this.#users
-    const key = id !== name && makesOwnKey(id) ? [[id, bound(id, newId(), tx.dialect)] as const] : []
-    const insert = insertInto(tableId(table), [
-      [name, bound(name, user.userID, tx.dialect)],
-      ...key,
-      ...this.#columnValues(user, attributes),
-      ...firstVersion(version, tx.dialect),
-      ...firstTimes(times, tx.dialect),
-    ])
-    const [row] = await tx.query(sql`${insert} returning cast(${identifier(id.name)} as text) as id`)
-    const made = { ...user, id: decode(id, String(row?.['id'] ?? '')) }
+    const values = this.#columnValues(user, attributes)
+    const id = await insertEntry(tx, this.#users, { named: user.userID, values, returning: this.#users.id })
+    const made = { ...user, id }
     for (const [name, values] of user.attributes) {
       const list = this.#values.get(name.toLowerCase())
-      if (list !== undefined) await writeValues(tx, list, made.id, [], values)
+      if (list !== undefined) await writeValues(tx, list, id, [], values)
     }
     // A deleted user of the same login may have left memberships behind.
     await this.#memberships?.leaveAll(tx, made)
@@ -167,64 +155,57 @@ export class TableUsers implements SqlUsers {
   }
 
   /** Empty values are written as well, so that no default replaces them, except in required columns. */
-  #columnValues(user: User, attributes: readonly string[]): (readonly [Column, Sql])[] {
+  #columnValues(user: User, attributes: readonly string[]): ColumnValues {
     const written = new Map<Column, Sql>()
     for (const name of attributes) {
       const column = this.#columns.get(name.toLowerCase())
       const value = user.attributes.first(name)
       if (column === undefined || (value === undefined && column.required)) continue
-      written.set(column, value === undefined ? sql`null` : bound(column, value, this.#dialect))
+      written.set(column, value === undefined ? sql`null` : bound(column, value))
     }
     return [...written]
   }
 
   async update(tx: SqlTransaction, user: User, { attributes, join, leave, newUserID }: UserUpdate): Promise<void> {
-    const { table, name: login, id, version, times } = this.#users
-    const sets =
-      newUserID === undefined
-        ? []
-        : [sql`${identifier(login.name)} = ${bound(login, acceptValue('userID', login, newUserID), tx.dialect)}`]
+    const { name: login } = this.#users
+    const sets = newUserID === undefined ? [] : [equalTo(login, acceptValue('userID', login, newUserID))]
     for (const [name, values] of attributes) {
       const column = this.#columns.get(name.toLowerCase())
       const list = this.#values.get(name.toLowerCase())
       if (list !== undefined) await writeValues(tx, list, keyOf(user), user.attributes.values(name), values)
-      if (column === undefined) continue
-      const [value] = values
-      if (value === undefined && column.required) refuse(name, 'must have a value')
-      sets.push(sql`${identifier(column.name)} = ${value === undefined ? sql`null` : bound(column, value, tx.dialect)}`)
+      if (column !== undefined) sets.push(setTo(column, name, values[0]))
     }
     await this.#memberships?.touch(tx, [...leave, ...join])
     await this.#memberships?.leave(tx, user, leave)
     await this.#memberships?.join(tx, user, join)
-    sets.push(...nextVersion(version, tx.dialect), ...nextTime(times, tx.dialect))
-    if (sets.length === 0) return
-    await tx.run(
-      sql`update ${tableId(table)} set ${joinSql(sets)} where ${identifier(id.name)} = ${bound(id, keyOf(user), tx.dialect)}`,
-    )
+    await updateEntry(tx, this.#users, keyOf(user), sets)
   }
 
   async delete(tx: SqlTransaction, user: User): Promise<void> {
-    const { table, id, values } = this.#users
-    for (const list of values) await deleteValues(tx, list, keyOf(user))
+    for (const { table, user: column } of this.#users.values.values()) {
+      await tx.run(sql`delete from ${tableId(table)} where ${equalTo(column, keyOf(user))}`)
+    }
     await this.#memberships?.leaveAll(tx, user)
-    await tx.run(
-      sql`delete from ${tableId(table)} where ${identifier(id.name)} = ${bound(id, keyOf(user), tx.dialect)}`,
-    )
+    await deleteEntry(tx, this.#users, keyOf(user))
   }
 
-  /** False if the user doesn't exist. */
-  async setPassword(tx: SqlTransaction, userID: string, column: Column, value: string): Promise<boolean> {
-    const { table, name, version, times } = this.#users
-    const sets = [
-      sql`${identifier(column.name)} = ${bound(column, value, tx.dialect)}`,
-      ...nextVersion(version, tx.dialect),
-      ...nextTime(times, tx.dialect),
-    ]
-    const found = await tx.run(
-      sql`update ${tableId(table)} set ${joinSql(sets)} where ${identifier(name.name)} = ${bound(name, acceptValue('userID', name, userID), tx.dialect)}`,
-    )
-    return found > 0
+  async setPassword(tx: SqlTransaction, user: User, { hash }: { readonly hash: string }): Promise<void> {
+    const { password: column } = this.#users
+    if (column === undefined) throw new GatewayError('NOT_SUPPORTED', 'there is no column for passwords')
+    if (column.maxLength !== undefined && column.maxLength < hash.length) {
+      throw new GatewayError(
+        'TARGET_FAILED',
+        `column "${column.name}" is too short for a hash of ${hash.length} characters`,
+      )
+    }
+    await updateEntry(tx, this.#users, keyOf(user), [equalTo(column, hash)])
   }
+}
+
+/** Throws BAD_REQUEST if the column needs a value. */
+export function setTo(column: Column, attribute: string, value: string | undefined): Sql {
+  if (value === undefined && column.required) refuse(attribute, 'must have a value')
+  return equalTo(column, value)
 }
 
 const keyOf = (user: User): string => user.id ?? user.userID
@@ -235,39 +216,33 @@ const keyOf = (user: User): string => user.id ?? user.userID
  */
 async function writeValues(
   tx: SqlTransaction,
-  layout: ValuesLayout,
+  values: ValuesTable<Column>,
   user: string,
   present: readonly string[],
   wanted: readonly string[],
 ): Promise<void> {
+  const ofUser = equalTo(values.user, user)
   const kept = present.filter((value) => wanted.includes(value))
-  const inOrder = layout.position === undefined || kept.every((value, i) => value === wanted[i])
+  const inOrder = values.position === undefined || kept.every((value, i) => value === wanted[i])
   if (!inOrder) {
-    await tx.run(sql`delete from ${tableId(layout.table)} where ${ofUser(tx, layout, user)}`)
-    return insertValues(tx, layout, user, wanted, 0)
+    await tx.run(sql`delete from ${tableId(values.table)} where ${ofUser}`)
+    return insertValues(tx, values, user, wanted, 0)
   }
   for (const value of present) {
     if (wanted.includes(value)) continue
-    const isValue = equalsExactly(layout.value, value, tx.dialect)
-    await tx.run(sql`delete from ${tableId(layout.table)} where ${ofUser(tx, layout, user)} and ${isValue}`)
+    const isValue = equalsExactly(values.value, value)
+    await tx.run(sql`delete from ${tableId(values.table)} where ${ofUser} and ${isValue}`)
   }
   const added = wanted.filter((value) => !kept.includes(value))
-  if (added.length > 0) await insertValues(tx, layout, user, added, await nextPosition(tx, layout, user))
+  if (added.length > 0) await insertValues(tx, values, user, added, await nextPosition(tx, values, ofUser))
 }
-
-async function deleteValues(tx: SqlTransaction, layout: ValuesLayout, user: string): Promise<void> {
-  await tx.run(sql`delete from ${tableId(layout.table)} where ${ofUser(tx, layout, user)}`)
-}
-
-const ofUser = (tx: SqlTransaction, { user: column }: ValuesLayout, user: string): Sql =>
-  sql`${identifier(column.name)} = ${bound(column, user, tx.dialect)}`
 
 /** Rows per statement. */
 const batch = 200
 
 async function insertValues(
   tx: SqlTransaction,
-  { table, user: userColumn, value: valueColumn, position }: ValuesLayout,
+  { table, user: userColumn, value: valueColumn, position }: ValuesTable<Column>,
   user: string,
   values: readonly string[],
   first: number,
@@ -275,7 +250,7 @@ async function insertValues(
   const columns = [userColumn, valueColumn, ...(position === undefined ? [] : [position])]
   const rows = values.map((value, i) => {
     const texts = [user, value, String(first + i)]
-    return sql`(${joinSql(columns.map((column, j) => bound(column, texts[j] ?? '', tx.dialect)))})`
+    return sql`(${joinSql(columns.map((column, j) => bound(column, texts[j] ?? '')))})`
   })
   const into = sql`${tableId(table)} (${joinSql(columns.map(({ name }) => identifier(name)))})`
   for (let done = 0; done < rows.length; done += batch) {
@@ -283,24 +258,24 @@ async function insertValues(
   }
 }
 
-async function nextPosition(tx: SqlTransaction, layout: ValuesLayout, user: string): Promise<number> {
-  if (layout.position === undefined) return 0
-  const last = sql`max(${identifier(layout.position.name)})`
-  const rows = await tx.query(
-    sql`select cast(${last} as text) as last from ${tableId(layout.table)} where ${ofUser(tx, layout, user)}`,
-  )
-  const number = rows[0]?.['last']
+async function nextPosition(
+  tx: SqlTransaction,
+  { table, position }: ValuesTable<Column>,
+  ofUser: Sql,
+): Promise<number> {
+  if (position === undefined) return 0
+  const last = sql`max(${identifier(position.name)})`
+  const [row] = await tx.query(sql`select cast(${last} as text) as last from ${tableId(table)} where ${ofUser}`)
+  const number = row?.['last']
   return typeof number === 'string' ? Number(number) + 1 : 0
 }
 
-type OwnGroups = NonNullable<GroupLayout['own']>
-
 /** Who is in which group. */
 class Memberships {
-  readonly #groups: GroupLayout
+  readonly #groups: GroupTables<Column>
   readonly #byLogin: boolean
 
-  constructor(groups: GroupLayout, { users }: Layout) {
+  constructor(groups: GroupTables<Column>, { users }: Layout) {
     this.#groups = groups
     this.#byLogin = groups.userRef === users.name
   }
@@ -312,12 +287,10 @@ class Memberships {
   async touch(tx: SqlTransaction, names: readonly string[]): Promise<void> {
     const { own } = this.#groups
     if (own === undefined) return
-    const sets = [...nextVersion(own.version, tx.dialect), ...nextTime(own.times, tx.dialect)]
+    const sets = [...nextVersion(own.version), ...nextTime(own.times)]
     if (sets.length === 0) return
     for (const name of [...new Set(names)].sort()) {
-      await tx.run(
-        sql`update ${tableId(own.table)} as g set ${joinSql(sets)} where ${equals('g', own.name, name, tx.dialect)}`,
-      )
+      await tx.run(sql`update ${tableId(own.table)} as g set ${joinSql(sets)} where ${equals('g', own.name, name)}`)
     }
   }
 
@@ -329,8 +302,8 @@ class Memberships {
       const group = own === undefined ? acceptValue('groups', members.group, name) : await this.#refOf(tx, own, name)
       await tx.run(
         insertInto(tableId(members.table), [
-          [members.user, bound(members.user, this.#userRef(user), tx.dialect)],
-          [members.group, bound(members.group, group, tx.dialect)],
+          [members.user, bound(members.user, this.#userRef(user))],
+          [members.group, bound(members.group, group)],
         ]),
       )
     }
@@ -341,48 +314,47 @@ class Memberships {
     for (const name of names.toSorted()) {
       const isGroup =
         own === undefined
-          ? sql`${identifier(members.group.name)} = ${bound(members.group, name, tx.dialect)}`
-          : sql`${identifier(members.group.name)} in (select ${identifier('g', own.ref.name)} from ${tableId(own.table)} as g where ${equals('g', own.name, name, tx.dialect)})`
-      await tx.run(sql`delete from ${tableId(members.table)} where ${this.#ofUser(tx, user)} and ${isGroup}`)
+          ? equalTo(members.group, name)
+          : sql`${identifier(members.group.name)} in (select ${identifier('g', own.ref.name)} from ${tableId(own.table)} as g where ${equals('g', own.name, name)})`
+      await tx.run(sql`delete from ${tableId(members.table)} where ${this.#ofUser(user)} and ${isGroup}`)
     }
   }
 
   async leaveAll(tx: SqlTransaction, user: User): Promise<void> {
     const { members, own } = this.#groups
-    const sets = nextVersion(own?.version, tx.dialect)
+    const sets = nextVersion(own?.version)
     if (own !== undefined && sets.length > 0) {
-      const held = sql`select ${identifier(members.group.name)} from ${tableId(members.table)} where ${this.#ofUser(tx, user)}`
+      const joined = sql`select ${identifier(members.group.name)} from ${tableId(members.table)} where ${this.#ofUser(user)}`
       await tx.run(
-        sql`update ${tableId(own.table)} as g set ${joinSql(sets)} where ${identifier('g', own.ref.name)} in (${held})`,
+        sql`update ${tableId(own.table)} as g set ${joinSql(sets)} where ${identifier('g', own.ref.name)} in (${joined})`,
       )
     }
-    await tx.run(sql`delete from ${tableId(this.#groups.members.table)} where ${this.#ofUser(tx, user)}`)
+    await tx.run(sql`delete from ${tableId(this.#groups.members.table)} where ${this.#ofUser(user)}`)
   }
 
   async isNamed(tx: SqlTransaction, group: NamedGroup): Promise<boolean | undefined> {
     const { own } = this.#groups
     if (own === undefined || own.id === own.name) return undefined
     const rows = await tx.query(
-      sql`select ${textIn('g', own.name, tx.dialect)} as name from ${tableId(own.table)} as g where ${equals('g', own.id, group.id, tx.dialect)}${shared(tx)}`,
+      sql`select ${textIn('g', own.name)} as name from ${tableId(own.table)} as g where ${equals('g', own.id, group.id)}${shared(tx)}`,
     )
     const name = rows[0]?.['name']
     return typeof name === 'string' && decode(own.name, name) === group.name
   }
 
   /** The value by which memberships refer to the group. The group can't be deleted until the transaction ends. */
-  async #refOf(tx: SqlTransaction, own: OwnGroups, name: string): Promise<string> {
+  async #refOf(tx: SqlTransaction, own: GroupTable<Column>, name: string): Promise<string> {
     const rows = await tx.query(
-      sql`select ${textIn('g', own.ref, tx.dialect)} as ref from ${tableId(own.table)} as g where ${equals('g', own.name, name, tx.dialect)}${shared(tx)}`,
+      sql`select ${textIn('g', own.ref)} as ref from ${tableId(own.table)} as g where ${equals('g', own.name, name)}${shared(tx)}`,
     )
     const ref = rows[0]?.['ref']
     if (typeof ref === 'string') return decode(own.ref, ref)
     if (!own.createMissing) refuse('groups', `names a group that is not there: "${name.slice(0, 100)}"`)
-    return insertGroup(tx, own, acceptValue('groups', own.name, name), [])
+    return insertEntry(tx, own, { named: acceptValue('groups', own.name, name), values: [], returning: own.ref })
   }
 
-  #ofUser(tx: SqlTransaction, user: User): Sql {
-    const { user: column } = this.#groups.members
-    return sql`${identifier(column.name)} = ${bound(column, this.#userRef(user), tx.dialect)}`
+  #ofUser(user: User): Sql {
+    return equalTo(this.#groups.members.user, this.#userRef(user))
   }
 
   #userRef = (user: User): string => (this.#byLogin ? user.userID : (user.id ?? user.userID))
@@ -390,22 +362,3 @@ class Memberships {
 
 /** Locks the read rows against deletion; SQLite has one writer at a time anyway. */
 const shared = (tx: SqlTransaction): Sql => (tx.dialect === 'postgres' ? sql` for key share` : sql``)
-
-/** The value by which memberships refer to the new group. */
-export async function insertGroup(
-  tx: SqlTransaction,
-  own: OwnGroups,
-  name: string,
-  values: Parameters<typeof insertInto>[1],
-): Promise<string> {
-  const id = own.id !== own.name && makesOwnKey(own.id) ? [[own.id, bound(own.id, newId(), tx.dialect)] as const] : []
-  const insert = insertInto(tableId(own.table), [
-    [own.name, bound(own.name, name, tx.dialect)],
-    ...id,
-    ...values,
-    ...firstVersion(own.version, tx.dialect),
-    ...firstTimes(own.times, tx.dialect),
-  ])
-  const [row] = await tx.query(sql`${insert} returning cast(${identifier(own.ref.name)} as text) as ref`)
-  return decode(own.ref, String(row?.['ref'] ?? ''))
-}

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '#kernel/clock.ts'
 import { type ErrorCode, GatewayError, type GatewayErrorOptions } from '#kernel/errors.ts'
 import type { JsonValue } from '#kernel/json.ts'
-import { readSmallFile } from '#kernel/small-file.ts'
+import { loadAuthority } from '#modules/shared/authority/authority.ts'
 import {
   AnswerTooLong,
   type HttpCall,
@@ -95,7 +95,7 @@ function signature(secret: string, { timestamp, method, path, body }: SignedRequ
  * made; if not, the failure is thrown. `certain`: the server rejected this change because of a conflict.
  */
 export async function settle(
-  change: () => Promise<void>,
+  change: () => Promise<unknown>,
   isDone: (certain: boolean) => Promise<boolean>,
 ): Promise<void> {
   try {
@@ -143,8 +143,7 @@ export class ApiCaller {
 
   static async open(config: ConnectionConfig, target: string, clock: Clock): Promise<ApiCaller> {
     const { authority, connections } = config
-    const ca = authority && ('pem' in authority ? authority.pem : await readSmallFile(authority.file))
-    const pool = openHttpPool(ca, { maxSockets: connections, maxFreeSockets: connections })
+    const pool = openHttpPool(await loadAuthority(authority), { maxSockets: connections, maxFreeSockets: connections })
     return new ApiCaller(config, pool, target, clock)
   }
 

@@ -8,10 +8,10 @@ import type { JsonPath } from '#kernel/json-path.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
 import type { ApiCaller, Call } from './api-caller.ts'
 import type { RequestTemplate, SingleValues } from './templates.ts'
-import type { EntryPaths, ListLimits, Operation, OperationName, WebhookConfig } from './webhook-config.ts'
+import type { EntryPaths, Operation, OperationName, WebhookConfig } from './webhook-config.ts'
 
 /** Reads users and groups from answers of the API. Throws TARGET_FAILED, by name, for an invalid answer. */
-export class EntryReader {
+class EntryReader {
   readonly #target: string
 
   constructor(target: string) {
@@ -110,45 +110,140 @@ export class EntryReader {
   }
 }
 
-interface List {
-  readonly operation: Operation
-  /** Replaces the operation's own template. */
-  readonly template?: RequestTemplate
-  readonly values: SingleValues
-  readonly request?: TargetRequest | undefined
-}
-
 /** The most pages that are read. */
 const maxPages = 10_000
 
-/** Reads lists to their end. Throws BAD_REQUEST, `tooMany`, for one that is too long. */
-export class ListReader {
+/** Narrows a list to the entries that have this value in an attribute. */
+export interface Narrowing {
+  readonly template: RequestTemplate
+  readonly value: string
+}
+
+/** The users and groups of the API, by the configured requests and answers. */
+export class WebhookApi {
+  readonly config: WebhookConfig
+  readonly #target: string
   readonly #caller: ApiCaller
   readonly #reader: EntryReader
-  readonly #limits: ListLimits
-  readonly #target: string
 
-  constructor(caller: ApiCaller, reader: EntryReader, limits: ListLimits, target: string) {
+  constructor(config: WebhookConfig, target: string, caller: ApiCaller) {
+    this.config = config
     this.#target = target
     this.#caller = caller
-    this.#reader = reader
-    this.#limits = limits
+    this.#reader = new EntryReader(target)
   }
 
-  /** An empty list for "not found". */
-  async readAll(list: List): Promise<JsonValue[]> {
-    const { operation, template = operation.request } = list
+  /** The user with this login, even if the answer contains others. */
+  findUser(userID: string, request?: TargetRequest): Promise<User | undefined> {
+    return this.#user('findUser', { userID }, (user) => user.userID, userID, request)
+  }
+
+  findUserById(id: string): Promise<User | undefined> {
+    return this.#user('findUserById', { id }, (user) => user.id, id)
+  }
+
+  async findGroup(group: string, request?: TargetRequest): Promise<Group | undefined> {
+    return matching(await this.#groups('findGroup', { group }, request), ({ name }) => name, group)
+  }
+
+  async findGroupById(groupId: string): Promise<Group | undefined> {
+    return matching(await this.#groups('findGroupById', { groupId }), ({ id }) => id, groupId)
+  }
+
+  /** Without groups that need a request of their own. */
+  async listUsers(narrowing?: Narrowing): Promise<User[]> {
+    const items = await this.#list(this.#operation('searchUsers'), { value: narrowing?.value }, narrowing?.template)
+    return items.map((item) => this.#reader.user(item, this.config.user))
+  }
+
+  async listGroups(narrowing?: Narrowing): Promise<Group[]> {
+    const items = await this.#list(this.#operation('searchGroups'), { value: narrowing?.value }, narrowing?.template)
+    return items.map((item) => this.#reader.group(item, this.config.group))
+  }
+
+  async withGroups(user: User, request?: TargetRequest): Promise<User> {
+    const { userGroups } = this.config.operations
+    if (userGroups === undefined) return user
+    const items = await this.#list(userGroups, { userID: user.userID, id: user.id }, undefined, request)
+    return { ...user, groups: items.flatMap((item) => this.#reader.texts(item, itself, 'groups')) }
+  }
+
+  async withMembers(group: Group): Promise<Group> {
+    const { groupMembers } = this.config.operations
+    if (groupMembers === undefined) return group
+    const items = await this.#list(groupMembers, { group: group.name, groupId: group.id })
+    return { ...group, members: items.flatMap((item) => this.#reader.texts(item, itself, 'members')) }
+  }
+
+  /** False if the API answers "not found". */
+  async write(name: OperationName, places: Places, call: Pick<Call, 'body' | 'request'>): Promise<boolean> {
+    const operation = this.#operation(name)
+    return (await this.#caller.call({ operation, values: valuesOf(places), ...call })) !== undefined
+  }
+
+  close(): void {
+    this.#caller.close()
+  }
+
+  #operation(name: OperationName): Operation {
+    const operation = this.config.operations[name]
+    if (operation === undefined) throw new GatewayError('NOT_SUPPORTED', `the target has no request "${name}"`)
+    return operation
+  }
+
+  async #user(
+    name: OperationName,
+    places: Places,
+    key: (user: User) => string | undefined,
+    wanted: string,
+    request?: TargetRequest,
+  ): Promise<User | undefined> {
+    const items = await this.#find(name, places, request)
+    const users = items.map((item) => this.#reader.user(item, this.config.user))
+    const found = matching(users, key, wanted)
+    return found && this.withGroups(found, request)
+  }
+
+  async #groups(name: OperationName, places: Places, request?: TargetRequest): Promise<Group[]> {
+    const items = await this.#find(name, places, request)
+    return items.map((item) => this.#reader.group(item, this.config.group))
+  }
+
+  async #find(name: OperationName, places: Places, request: TargetRequest | undefined): Promise<JsonValue[]> {
+    const operation = this.#operation(name)
+    const answer = await this.#caller.call({ operation, values: valuesOf(places), request })
+    return answer === undefined ? [] : this.#reader.items(answer.json(), operation.items)
+  }
+
+  /**
+   * Reads a list to its end; an empty one for "not found". `template` replaces that of the operation. Throws
+   * BAD_REQUEST, `tooMany`, for a list that is too long.
+   */
+  async #list(
+    operation: Operation,
+    places: Places,
+    template = operation.request,
+    request?: TargetRequest,
+  ): Promise<JsonValue[]> {
+    const { pageSize, firstPage, maxEntries } = this.config.limits
     const paged = template.places.includes('offset') || template.places.includes('page')
     const byCursor = template.places.includes('cursor')
     const items: JsonValue[] = []
     const cursors = new Set<string>()
     let cursor: string | undefined
     for (let page = 0; page < maxPages; page++) {
-      const answer = await this.#page(list, { offset: items.length, page, cursor })
+      const position = {
+        offset: String(items.length),
+        limit: String(pageSize),
+        page: String(page + firstPage),
+        cursor,
+      }
+      const values = valuesOf({ ...places, ...position })
+      const answer = (await this.#caller.call({ operation, template, values, request }))?.json()
       if (answer === undefined) return items
       const found = this.#reader.items(answer, operation.items)
       items.push(...found)
-      if (items.length > this.#limits.maxEntries) throw this.#tooMany(operation)
+      if (items.length > maxEntries) throw this.#tooMany(operation)
       if (byCursor) {
         cursor = this.#text(answer, operation, 'next')
         if (cursor === undefined || cursor === '') return items
@@ -159,25 +254,6 @@ export class ListReader {
       }
     }
     throw this.#tooMany(operation)
-  }
-
-  async #page(
-    { operation, template, values, request }: List,
-    at: { readonly offset: number; readonly page: number; readonly cursor: string | undefined },
-  ): Promise<JsonValue | undefined> {
-    const places: Readonly<Record<string, string | undefined>> = {
-      offset: String(at.offset),
-      limit: String(this.#limits.pageSize),
-      page: String(at.page + this.#limits.firstPage),
-      cursor: at.cursor,
-    }
-    const answer = await this.#caller.call({
-      operation,
-      ...(template === undefined ? {} : { template }),
-      values: (name) => (Object.hasOwn(places, name) ? places[name] : values(name)),
-      request,
-    })
-    return answer?.json()
   }
 
   /** Without a total, only an empty page is the end: the server may return less than a full page. */
@@ -200,134 +276,12 @@ export class ListReader {
   #tooMany({ name }: Operation): GatewayError {
     return new GatewayError(
       'BAD_REQUEST',
-      `${name} of target "${this.#target}" gives more than ${this.#limits.maxEntries} entries`,
+      `${name} of target "${this.#target}" gives more than ${this.config.limits.maxEntries} entries`,
       {
         publicText: 'Too many entries would have to be read; narrow the filter.',
         keyword: 'tooMany',
       },
     )
-  }
-}
-
-/** Narrows a list to the entries that have this value in an attribute. */
-export interface Narrowing {
-  readonly template: RequestTemplate
-  readonly value: string
-}
-
-/** The users and groups of the API, by the configured requests and answers. */
-export class WebhookApi {
-  readonly config: WebhookConfig
-  readonly #caller: ApiCaller
-  readonly #reader: EntryReader
-  readonly #lists: ListReader
-
-  constructor(config: WebhookConfig, caller: ApiCaller, reader: EntryReader, lists: ListReader) {
-    this.config = config
-    this.#caller = caller
-    this.#reader = reader
-    this.#lists = lists
-  }
-
-  /** The user with this login, even if the answer contains others. */
-  findUser(userID: string, request?: TargetRequest): Promise<User | undefined> {
-    return this.#user('findUser', { userID }, (user) => user.userID, userID, request)
-  }
-
-  findUserById(id: string): Promise<User | undefined> {
-    return this.#user('findUserById', { id }, (user) => user.id, id)
-  }
-
-  findGroup(group: string, request?: TargetRequest): Promise<Group | undefined> {
-    return this.#group('findGroup', { group }, ({ name }) => name, group, request)
-  }
-
-  findGroupById(groupId: string): Promise<Group | undefined> {
-    return this.#group('findGroupById', { groupId }, ({ id }) => id, groupId)
-  }
-
-  /** Without groups that need a request of their own. */
-  async listUsers(narrowing?: Narrowing): Promise<User[]> {
-    const items = await this.#list('searchUsers', narrowing)
-    return items.map((item) => this.#reader.user(item, this.config.user))
-  }
-
-  async listGroups(narrowing?: Narrowing): Promise<Group[]> {
-    const items = await this.#list('searchGroups', narrowing)
-    return items.map((item) => this.#reader.group(item, this.config.group))
-  }
-
-  async withGroups(user: User, request?: TargetRequest): Promise<User> {
-    const { userGroups: operation } = this.config.operations
-    if (operation === undefined) return user
-    const items = await this.#lists.readAll({
-      operation,
-      values: valuesOf({ userID: user.userID, id: user.id }),
-      request,
-    })
-    return { ...user, groups: items.flatMap((item) => this.#reader.texts(item, itself, 'groups')) }
-  }
-
-  async withMembers(group: Group): Promise<Group> {
-    const { groupMembers: operation } = this.config.operations
-    if (operation === undefined) return group
-    const values = valuesOf({ group: group.name, groupId: group.id })
-    const items = await this.#lists.readAll({ operation, values })
-    return { ...group, members: items.flatMap((item) => this.#reader.texts(item, itself, 'members')) }
-  }
-
-  /** False if the API answers "not found". */
-  async write(name: OperationName, places: Places, call: Pick<Call, 'body' | 'request'>): Promise<boolean> {
-    const operation = this.config.operations[name]
-    if (operation === undefined) throw new GatewayError('NOT_SUPPORTED', `the target has no request "${name}"`)
-    return (await this.#caller.call({ operation, values: valuesOf(places), ...call })) !== undefined
-  }
-
-  close(): void {
-    this.#caller.close()
-  }
-
-  async #user(
-    name: OperationName,
-    places: Places,
-    key: (user: User) => string | undefined,
-    wanted: string,
-    request?: TargetRequest,
-  ): Promise<User | undefined> {
-    const items = await this.#find(name, places, request)
-    const users = items.map((item) => this.#reader.user(item, this.config.user))
-    const found = matching(users, key, wanted)
-    return found && this.withGroups(found, request)
-  }
-
-  async #group(
-    name: OperationName,
-    places: Places,
-    key: (group: Group) => string,
-    wanted: string,
-    request?: TargetRequest,
-  ): Promise<Group | undefined> {
-    const items = await this.#find(name, places, request)
-    return matching(
-      items.map((item) => this.#reader.group(item, this.config.group)),
-      key,
-      wanted,
-    )
-  }
-
-  async #find(name: OperationName, places: Places, request: TargetRequest | undefined) {
-    const operation = this.config.operations[name]
-    if (operation === undefined) throw new GatewayError('NOT_SUPPORTED', `the target has no request "${name}"`)
-    const answer = await this.#caller.call({ operation, values: valuesOf(places), request })
-    return answer === undefined ? [] : this.#reader.items(answer.json(), operation.items)
-  }
-
-  async #list(name: 'searchUsers' | 'searchGroups', narrowing: Narrowing | undefined) {
-    const operation = this.config.operations[name]
-    if (operation === undefined) throw new GatewayError('NOT_SUPPORTED', `the target has no request "${name}"`)
-    if (narrowing === undefined) return this.#lists.readAll({ operation, values: valuesOf({}) })
-    const { template, value } = narrowing
-    return this.#lists.readAll({ operation, template, values: valuesOf({ value }) })
   }
 }
 

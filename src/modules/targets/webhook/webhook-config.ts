@@ -1,5 +1,5 @@
 import type { JsonPath } from '#kernel/json-path.ts'
-import type { Params } from '#sdk/module/params.ts'
+import type { Authority } from '#modules/shared/authority/authority.ts'
 import type { BodyTemplate, HeaderTemplate, RequestTemplate } from './templates.ts'
 
 const paging = ['offset', 'limit', 'page', 'cursor'] as const
@@ -134,10 +134,6 @@ export const hasPlace = ({ request, headers, body }: Operation, name: string): b
   headers.some(({ places }) => places.includes(name)) ||
   (body?.places.some((place) => place.name === name) ?? false)
 
-/** Whether the request is configured, valid or not. */
-export const isWritten = (params: Params, name: OperationName): boolean =>
-  params.values(name).some((value) => value !== '')
-
 /** Where an answer of the API has the parts of a user or group. */
 export interface EntryPaths {
   /** The login of a user, the name of a group. */
@@ -152,8 +148,6 @@ export interface EntryPaths {
   /** Attributes, in lower case, that are another name of the login or of the group's name. */
   readonly aliases: ReadonlySet<string>
 }
-
-export type Authority = { readonly file: string } | { readonly pem: string } | undefined
 
 interface Signing {
   readonly secret: string
@@ -174,7 +168,7 @@ export interface ConnectionConfig {
   readonly maxAnswerBytes: number
 }
 
-export interface ListLimits {
+interface ListLimits {
   readonly pageSize: number
   readonly firstPage: number
   readonly maxEntries: number

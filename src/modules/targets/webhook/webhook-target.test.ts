@@ -45,7 +45,7 @@ async function open(given: ParamValues = {}, base: ParamValues = peopleParams.wh
   return target as LookupTarget
 }
 
-const told = () => changes.map(({ subject, action, value }) => `${action} ${subject} ${value}`)
+const reported = () => changes.map(({ subject, action, value }) => `${action} ${subject} ${value}`)
 const made = (method: string) => api.calls.filter((call) => call.method === method)
 
 /** Interferes with the first requests of the method, this many times. */
@@ -157,7 +157,7 @@ describe('changes with an unknown outcome', () => {
     await target.createUser(userOf('ada', { displayName: ['Ada'] }, ['group1']), attributes, request())
     expect(api.people.size).toBe(1)
     expect(made('POST')).toHaveLength(1)
-    expect(told()).toEqual(['add entry ada', 'add attribute Ada', 'add group group1'])
+    expect(reported()).toEqual(['add entry ada', 'add attribute Ada', 'add group group1'])
   })
 
   test('a change that was not made is not reported, and not made twice', async () => {
@@ -180,7 +180,7 @@ describe('changes with an unknown outcome', () => {
     await target.syncUser(userOf('ada', { displayName: ['Zoe'] }), syncOptions(attributes), request())
     api.after = first(1, 'DELETE', cut)
     await target.deleteUser(ada, request())
-    expect(told()).toEqual(['replace attribute Zoe', 'delete entry ada'])
+    expect(reported()).toEqual(['replace attribute Zoe', 'delete entry ada'])
     await target.createUser(ada, attributes, request())
     api.before = first(9, 'DELETE', answer(500))
     await expect(target.deleteUser(ada, request())).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
@@ -193,10 +193,10 @@ describe('changes with an unknown outcome', () => {
     api.before = (incoming, response, body) =>
       incoming.url?.includes('group2/who') === true && answer(500)(incoming, response, body)
     await expect(target.createUser(user, attributes, request())).rejects.toMatchObject({ code: 'TARGET_UNREACHABLE' })
-    expect(told()).toEqual(['add entry ada', 'add attribute Ada', 'add group group1'])
+    expect(reported()).toEqual(['add entry ada', 'add attribute Ada', 'add group group1'])
     api.before = () => false
     await target.syncUser(user, syncOptions(attributes), request())
-    expect(told().at(-1)).toBe('add group group2')
+    expect(reported().at(-1)).toBe('add group group2')
     expect((await target.findUser('ada', attributes, request()))?.groups).toEqual(['group1', 'group2'])
   })
 
@@ -231,7 +231,7 @@ describe('retries', () => {
     changes = []
     api.after = first(1, 'DELETE', hangUp)
     await target.deleteUser(ada, request())
-    expect(told()).toEqual(['delete entry ada'])
+    expect(reported()).toEqual(['delete entry ada'])
   })
 
   test('Retry-After is respected, and passed on if there is no time for it', async () => {

@@ -24,16 +24,14 @@ import type {
 } from '#sdk/target/target.ts'
 import { ApiCaller, settle } from './api-caller.ts'
 import { type BodyValues, refusedValue } from './templates.ts'
-import { EntryReader, ListReader, type Narrowing, WebhookApi } from './webhook-api.ts'
+import { type Narrowing, WebhookApi } from './webhook-api.ts'
 import type { EntryPaths, Narrowings, Operation, WebhookConfig } from './webhook-config.ts'
 import { webhookUsers } from './webhook-users.ts'
 
 /** Makes no request before the first call. */
 export async function openWebhookTarget(config: WebhookConfig, host: ModuleHost): Promise<Target> {
-  const { can, limits, operations } = config
-  const caller = await ApiCaller.open(config.connection, host.name, host.clock)
-  const reader = new EntryReader(host.name)
-  const api = new WebhookApi(config, caller, reader, new ListReader(caller, reader, limits, host.name))
+  const { can, operations } = config
+  const api = new WebhookApi(config, host.name, await ApiCaller.open(config.connection, host.name, host.clock))
   const storable: StorableAttributes = {
     users: written(config.user, operations.createUser, operations.updateUser),
     groups: written(config.group, operations.createGroup, operations.updateGroup),
@@ -171,9 +169,7 @@ function webhookGroups(api: WebhookApi): Omit<GroupTarget, keyof Target> {
     create: async (name, attributes, { changes, request, isDone }) => {
       requirePlaces('createGroup', attributes.names())
       const body = { values: valuesOf({ id: '', name, members: [], attributes }) }
-      await settle(async () => {
-        await api.write('createGroup', { group: name }, { body, request })
-      }, isDone)
+      await settle(() => api.write('createGroup', { group: name }, { body, request }), isDone)
       return changes
     },
     write: async ({ group: before }, { newName, attributes, changes, request }) => {
@@ -197,9 +193,7 @@ function webhookGroups(api: WebhookApi): Omit<GroupTarget, keyof Target> {
     },
     delete: async ({ group }, { changes, expectedVersion, request }) => {
       await settle(
-        async () => {
-          await api.write('deleteGroup', { ...placesOf(group), version: expectedVersion }, { request })
-        },
+        () => api.write('deleteGroup', { ...placesOf(group), version: expectedVersion }, { request }),
         async () => (await api.findGroup(group.name, request)) === undefined,
       )
       return changes

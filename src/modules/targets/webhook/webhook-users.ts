@@ -56,9 +56,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
     this.#requirePlaces(user, attributes, this.#api.config.operations.createUser)
     const join = await this.#prepareMemberships(user.groups, [], request)
     await settle(
-      async () => {
-        await this.#api.write('createUser', { userID }, { body: { values: valuesOf(user) }, request })
-      },
+      () => this.#api.write('createUser', { userID }, { body: { values: valuesOf(user) }, request }),
       async (certain) => {
         if (certain && mustBeNew) return false
         const rest = await remaining()
@@ -91,9 +89,7 @@ class WebhookUserStore implements UserStore<StoredUser> {
   async delete({ user }: StoredUser, call: Parameters<UserStore<StoredUser>['delete']>[1]) {
     const { changes, expectedVersion, request } = call
     await settle(
-      async () => {
-        await this.#api.write('deleteUser', { ...placesOf(user), version: expectedVersion }, { request })
-      },
+      () => this.#api.write('deleteUser', { ...placesOf(user), version: expectedVersion }, { request }),
       async () => (await this.#api.findUser(user.userID, request)) === undefined,
     )
     return changes

@@ -1,11 +1,17 @@
-import { resolve } from 'node:path'
 import { parseTrustedUrl } from '#kernel/address.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { compileJsonPath, type JsonPath } from '#kernel/json-path.ts'
 import { suggestion } from '#kernel/suggest.ts'
+import { authorityParameters, readAuthority } from '#modules/shared/authority/authority.ts'
 import type { Parameter, ParameterOptions } from '#sdk/module/parameter-types.ts'
 import { flag, parsed, parsedList, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { type ParameterTable, type ParsedParameters, readParameters } from '#sdk/module/parameters.ts'
+import {
+  type ParameterReport,
+  type ParameterTable,
+  type ParsedParameters,
+  parameterReport,
+  readParameters,
+} from '#sdk/module/parameters.ts'
 import type { Params } from '#sdk/module/params.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 import { defineTarget } from '#sdk/target/target-module.ts'
@@ -19,12 +25,10 @@ import {
   type RequestTemplate,
 } from './templates.ts'
 import {
-  type Authority,
   type Capabilities,
   type EntryPaths,
   hasPlace,
   isOperation,
-  isWritten,
   kindOf,
   type Narrowings,
   type Operation,
@@ -102,11 +106,7 @@ const parameters = {
     'The header of the time that is signed along, in seconds since 1970.',
     'X-Signature-Timestamp',
   ),
-  caFile: text({
-    about:
-      'A PEM file with the certificate authority of the API, relative to the configuration folder; the system’s own when absent.',
-  }),
-  certificate: text({ about: 'The certificate authority itself, as PEM text.' }),
+  ...authorityParameters,
   timeoutMillis: wholeNumber({
     about: 'How long a call may take, attempts and waits included.',
     fallback: 10_000,
@@ -176,14 +176,15 @@ function parseBaseUrl(written: string): URL {
 
 export function parseWebhook(params: Params, issues: Issues, context: ParseContext): WebhookConfig {
   const given = readParameters(parameters, params, issues, context)
-  const operations = readOperations(given, params, issues)
-  const can = checkOperations(operations, given, params, issues)
+  const report = parameterReport(params, issues)
+  const operations = readOperations(given, report)
+  const can = checkOperations(operations, given, report)
   const { signingSecret, signatureHeader, timestampHeader } = given
   return {
     connection: {
       url: given.url ?? new URL('https://localhost'),
       authority: readAuthority(given, params, issues, context),
-      headers: [...readCredentials(given, params, issues), ...readHeaders(given, params, issues)],
+      headers: [...readCredentials(given, report), ...readHeaders(given, report)],
       signing: signingSecret === undefined ? undefined : { secret: signingSecret, signatureHeader, timestampHeader },
       connections: given.connections,
       timeoutMillis: given.timeoutMillis,
@@ -196,8 +197,8 @@ export function parseWebhook(params: Params, issues: Issues, context: ParseConte
     group: readPaths('group', given),
     membersAreIds: given.membersAreIds,
     operations,
-    usersBy: readNarrowings('searchUsers', given, params, issues),
-    groupsBy: readNarrowings('searchGroups', given, params, issues),
+    usersBy: readNarrowings('searchUsers', given, report),
+    groupsBy: readNarrowings('searchGroups', given, report),
     can,
   }
 }
@@ -223,32 +224,23 @@ function readPaths(entry: 'user' | 'group', given: Given): EntryPaths {
   }
 }
 
-function readAuthority(given: Given, params: Params, issues: Issues, { folder }: ParseContext): Authority {
-  const { caFile, certificate } = given
-  if (caFile !== undefined && certificate !== undefined) {
-    issues.error(params.pathOf('certificate'), '"certificate" cannot be given beside "caFile"')
-  }
-  if (caFile !== undefined) return { file: resolve(folder, caFile) }
-  return certificate === undefined ? undefined : { pem: certificate }
-}
-
 const tokenForm = /^[\x21-\x7e]+$/
 
 /** One kind of credentials, or none if requests are signed. */
-function readCredentials(given: Given, params: Params, issues: Issues): (readonly [string, string])[] {
+function readCredentials(given: Given, report: ParameterReport): (readonly [string, string])[] {
   const { bearerToken, basicUser, basicPassword, apiKey, apiKeyHeader } = given
   const ways = (['bearerToken', 'basicUser', 'apiKey'] as const).filter((name) => given[name] !== undefined)
   const [first, second] = ways
-  if (second !== undefined) issues.error(params.pathOf(second), `"${second}" cannot be given beside "${first}"`)
+  if (second !== undefined) report.error(second, `"${second}" cannot be given beside "${first}"`)
   if ((basicUser === undefined) !== (basicPassword === undefined)) {
     const missing = basicUser === undefined ? 'basicUser' : 'basicPassword'
-    issues.error(params.pathOf(missing), '"basicUser" and "basicPassword" are required together')
+    report.error(missing, '"basicUser" and "basicPassword" are required together')
   }
-  if (basicUser?.includes(':')) issues.error(params.pathOf('basicUser'), '"basicUser" must not hold a colon')
+  if (basicUser?.includes(':')) report.error('basicUser', '"basicUser" must not hold a colon')
   for (const name of ['bearerToken', 'apiKey'] as const) {
     const value = given[name]
     if (value !== undefined && !tokenForm.test(value)) {
-      issues.error(params.pathOf(name), `"${name}": the secret holds characters that no header can`)
+      report.error(name, `"${name}": the secret holds characters that no header can`)
     }
   }
   if (bearerToken !== undefined) return [['Authorization', `Bearer ${bearerToken}`]]
@@ -258,14 +250,11 @@ function readCredentials(given: Given, params: Params, issues: Issues): (readonl
   return [['Authorization', `Basic ${pair}`]]
 }
 
-function readHeaders({ headers }: Given, params: Params, issues: Issues): (readonly [string, string])[] {
+function readHeaders({ headers }: Given, report: ParameterReport): (readonly [string, string])[] {
   return headers.flatMap((header) => {
     const [place] = header.places
     if (place !== undefined) {
-      issues.error(
-        params.pathOf('headers'),
-        `"headers": there is no {${place}} here; they are the same for all requests`,
-      )
+      report.error('headers', `"headers": there is no {${place}} here; they are the same for all requests`)
     }
     const value = header.render(() => undefined)
     return value === undefined ? [] : [[header.name, value] as const]
@@ -279,31 +268,31 @@ const listOnly: ReadonlySet<string> = new Set(['total', 'next'])
 const usuallyNotFound = [404, 410]
 
 /** The requests with their details. Reports the position of details that don't fit. */
-function readOperations(given: Given, params: Params, issues: Issues): Operations {
+function readOperations(given: Given, report: ParameterReport): Operations {
   for (const detail of details) {
-    for (const name of given[`<operation>.${detail}`].keys()) reportMisplaced(name, detail, given, params, issues)
+    for (const name of given[`<operation>.${detail}`].keys()) reportMisplaced(name, detail, given, report)
   }
   const found: Partial<Record<OperationName, Operation>> = {}
   for (const name of operationNames) {
     const request = given[name]
-    if (request !== undefined) found[name] = readOperation(name, request, given, params, issues)
+    if (request !== undefined) found[name] = readOperation(name, request, given, report)
   }
   return found
 }
 
-function reportMisplaced(name: string, detail: string, given: Given, params: Params, issues: Issues): void {
-  const at = params.pathOf(`${name}.${detail}`)
+function reportMisplaced(name: string, detail: string, given: Given, report: ParameterReport): void {
+  const at = `${name}.${detail}`
   if (!isOperation(name)) {
-    issues.error(
+    report.error(
       at,
       `unknown parameter "${name}.${detail}": no request is called "${name}"${suggestion(name, operationNames)}`,
     )
-  } else if (given[name] === undefined && !isWritten(params, name)) {
-    issues.error(at, `"${name}.${detail}" belongs to "${name}", which is not there`)
+  } else if (given[name] === undefined && !report.isSet(name)) {
+    report.error(at, `"${name}.${detail}" belongs to "${name}", which is not there`)
   } else if (listOnly.has(detail) && kindOf(name).answer !== 'list') {
-    issues.error(at, `"${name}.${detail}": only a list has a ${detail}`)
+    report.error(at, `"${name}.${detail}": only a list has a ${detail}`)
   } else if (detail === 'items' && kindOf(name).answer === undefined) {
-    issues.error(at, `"${name}.items": nothing is read from the answer`)
+    report.error(at, `"${name}.items": nothing is read from the answer`)
   }
 }
 
@@ -311,8 +300,7 @@ function readOperation(
   name: OperationName,
   request: RequestTemplate,
   given: Given,
-  params: Params,
-  issues: Issues,
+  report: ParameterReport,
 ): Operation {
   const kind = kindOf(name)
   const body = given['<operation>.body'].get(name)
@@ -322,8 +310,8 @@ function readOperation(
   const known: readonly string[] = kind.places
   const check = (place: string, parameter: string): void => {
     if (known.includes(place)) return
-    issues.error(
-      params.pathOf(parameter),
+    report.error(
+      parameter,
       `"${parameter}": there is no {${place}} here${suggestion(place, known)}; there is ${known.map((p) => `{${p}}`).join(', ')}`,
     )
   }
@@ -333,12 +321,12 @@ function readOperation(
     for (const place of new Set(body.places.map((p) => p.name))) check(place, `${name}.body`)
   }
   if (body !== undefined && request.method === 'GET') {
-    issues.error(params.pathOf(`${name}.body`), `"${name}.body": a GET request has no body`)
+    report.error(`${name}.body`, `"${name}.body": a GET request has no body`)
   }
   if (kind.answer === undefined && request.method === 'GET') {
-    issues.error(params.pathOf(name), `"${name}": GET changes nothing; it must be POST, PUT, PATCH or DELETE`)
+    report.error(name, `"${name}": GET changes nothing; it must be POST, PUT, PATCH or DELETE`)
   }
-  if (name === 'setPassword') reportPassword(request, headers, body, params, issues)
+  if (name === 'setPassword') reportPassword(request, headers, body, report)
   const written = given['<operation>.items'].get(name)
   return {
     name,
@@ -358,35 +346,29 @@ function reportPassword(
   request: RequestTemplate,
   headers: readonly HeaderTemplate[],
   body: BodyTemplate | undefined,
-  params: Params,
-  issues: Issues,
+  report: ParameterReport,
 ): void {
   if ([request, ...headers].some(({ places }) => places.includes('password'))) {
-    issues.error(params.pathOf('setPassword'), '"setPassword": {password} is allowed in the body only')
+    report.error('setPassword', '"setPassword": {password} is allowed in the body only')
   }
   if (!body?.places.some(({ name }) => name === 'password')) {
-    issues.error(params.pathOf('setPassword'), '"setPassword.body" with a place for {password} is required')
+    report.error('setPassword', '"setPassword.body" with a place for {password} is required')
   }
 }
 
 /** The requests that narrow a search; each has `{value}` and the placeholders of pages. */
-function readNarrowings(
-  search: 'searchUsers' | 'searchGroups',
-  given: Given,
-  params: Params,
-  issues: Issues,
-): Narrowings {
+function readNarrowings(search: 'searchUsers' | 'searchGroups', given: Given, report: ParameterReport): Narrowings {
   const narrowings = new Map<string, RequestTemplate>()
   for (const [attribute, request] of given[`${search}.by.<attribute>`]) {
     const parameter = `${search}.by.${attribute}`
     if (request === undefined) continue
-    const at = params.pathOf(parameter)
     const known = ['value', ...kindOf(search).places]
     for (const place of request.places.filter((name) => !known.includes(name))) {
-      issues.error(at, `"${parameter}": there is no {${place}} here${suggestion(place, known)}`)
+      report.error(parameter, `"${parameter}": there is no {${place}} here${suggestion(place, known)}`)
     }
-    if (!request.places.includes('value')) issues.error(at, `"${parameter}" needs a place for {value}`)
-    if (given[search] === undefined) issues.error(at, `"${parameter}" belongs to "${search}", which is not there`)
+    if (!request.places.includes('value')) report.error(parameter, `"${parameter}" needs a place for {value}`)
+    if (given[search] === undefined)
+      report.error(parameter, `"${parameter}" belongs to "${search}", which is not there`)
     narrowings.set(attribute.toLowerCase(), request)
   }
   return narrowings
@@ -399,48 +381,48 @@ const pathOfPlace = {
 } as const
 
 /** Reports requests that lack another request or a path. Returns the capabilities of the requests together. */
-function checkOperations(operations: Operations, given: Given, params: Params, issues: Issues): Capabilities {
-  for (const operation of Object.values(operations)) checkPlaces(operation, operations, given, params, issues)
+function checkOperations(operations: Operations, given: Given, report: ParameterReport): Capabilities {
+  for (const operation of Object.values(operations)) checkPlaces(operation, operations, given, report)
   return {
-    lookups: checkLookups(operations, given, params, issues),
-    groups: checkGroups(operations, given, params, issues),
-    memberships: checkMemberships(operations, given, params, issues),
+    lookups: checkLookups(operations, given, report),
+    groups: checkGroups(operations, given, report),
+    memberships: checkMemberships(operations, given, report),
     renames: renames(operations),
     versions: keepsVersions(operations),
   }
 }
 
-function checkPlaces(operation: Operation, operations: Operations, given: Given, params: Params, issues: Issues): void {
+function checkPlaces(operation: Operation, operations: Operations, given: Given, report: ParameterReport): void {
   const { name, body } = operation
   const kind = kindOf(name)
   for (const [place, parameter] of Object.entries(pathOfPlace)) {
     if (hasPlace(operation, place) && given[parameter as 'user.id'] === undefined) {
-      issues.error(params.pathOf(name), `"${name}" uses {${place}}, so "${parameter}" is required`)
+      report.error(name, `"${name}" uses {${place}}, so "${parameter}" is required`)
     }
   }
   const versionPath = name.includes('Group') ? 'group.version' : 'user.version'
   if (hasPlace(operation, 'version') && given[versionPath] === undefined) {
-    issues.error(params.pathOf(name), `"${name}" uses {version}, so "${versionPath}" is required`)
+    report.error(name, `"${name}" uses {version}, so "${versionPath}" is required`)
   }
   const namesGroup = hasPlace(operation, 'group') || hasPlace(operation, 'groupId')
   if (namesGroup && name !== 'createGroup' && name !== 'addMember' && name !== 'removeMember') {
-    if (given['group.name'] === undefined) issues.error(params.pathOf(name), `"${name}" needs "group.name"`)
+    if (given['group.name'] === undefined) report.error(name, `"${name}" needs "group.name"`)
   }
   if (hasPlace(operation, 'groupId') && name.endsWith('Member') && operations.findGroup === undefined) {
-    issues.error(params.pathOf(name), `"${name}" uses {groupId}, so "findGroup" is required to find it`)
+    report.error(name, `"${name}" uses {groupId}, so "findGroup" is required to find it`)
   }
   const { next, total, request } = operation
   const { places } = request
   const pages = ['offset', 'page', 'cursor'].filter((place) => places.includes(place))
-  if (pages.length > 1) issues.error(params.pathOf(name), `"${name}": pages go by one of {${pages.join('}, {')}}`)
+  if (pages.length > 1) report.error(name, `"${name}": pages go by one of {${pages.join('}, {')}}`)
   if (places.includes('cursor') && next === undefined) {
-    issues.error(params.pathOf(name), `"${name}" uses {cursor}, so "${name}.next" is required`)
+    report.error(name, `"${name}" uses {cursor}, so "${name}.next" is required`)
   }
   if (next !== undefined && !places.includes('cursor')) {
-    issues.error(params.pathOf(`${name}.next`), `"${name}.next" is of no use without {cursor} in "${name}"`)
+    report.error(`${name}.next`, `"${name}.next" is of no use without {cursor} in "${name}"`)
   }
   if (total !== undefined && pages.length === 0) {
-    issues.error(params.pathOf(`${name}.total`), `"${name}.total" is of no use without pages in "${name}"`)
+    report.error(`${name}.total`, `"${name}.total" is of no use without pages in "${name}"`)
   }
   if (kind.attributes === undefined) return
   const attributes = [...given[`${kind.attributes}.attribute.<name>`].keys()]
@@ -448,14 +430,14 @@ function checkPlaces(operation: Operation, operations: Operations, given: Given,
   const own: readonly string[] = kind.attributes === 'user' ? [...kind.places, 'groups'] : kind.places
   for (const place of new Set(body?.places.map((each) => each.name) ?? [])) {
     if (own.includes(place) || known.has(place.toLowerCase())) continue
-    issues.error(
-      params.pathOf(`${name}.body`),
+    report.error(
+      `${name}.body`,
       `"${name}.body" writes {${place}}${suggestion(place, [...own, ...attributes])}, so "${kind.attributes}.attribute.${place}" is required: what is written must be read as well`,
     )
   }
 }
 
-function checkLookups(operations: Operations, given: Given, params: Params, issues: Issues): boolean {
+function checkLookups(operations: Operations, given: Given, report: ParameterReport): boolean {
   const optional: OperationName[] = ['searchUsers', 'searchGroups']
   const byId: OperationName[] = ['findUserById', 'findGroupById']
   const [first] = [...optional, ...byId].filter((name) => operations[name] !== undefined)
@@ -466,52 +448,51 @@ function checkLookups(operations: Operations, given: Given, params: Params, issu
     ...(given['user.id'] === undefined ? [] : (['findUserById'] as const)),
     ...(given['group.id'] === undefined ? [] : (['findGroupById'] as const)),
   ]
-  const missing = needed.filter((name) => operations[name] === undefined && !isWritten(params, name))
+  const missing = needed.filter((name) => operations[name] === undefined && !report.isSet(name))
   for (const name of missing) {
-    issues.error(params.pathOf(first), `look-ups need all of their requests: "${name}" is missing beside "${first}"`)
+    report.error(first, `look-ups need all of their requests: "${name}" is missing beside "${first}"`)
   }
-  if (given['group.name'] === undefined) issues.error(params.pathOf(first), 'look-ups need "group.name"')
+  if (given['group.name'] === undefined) report.error(first, 'look-ups need "group.name"')
   if (operations.findUserById !== undefined && given['user.id'] === undefined) {
-    issues.error(params.pathOf('findUserById'), '"findUserById" is of no use without "user.id"')
+    report.error('findUserById', '"findUserById" is of no use without "user.id"')
   }
   if (operations.findGroupById !== undefined && given['group.id'] === undefined) {
-    issues.error(params.pathOf('findGroupById'), '"findGroupById" is of no use without "group.id"')
+    report.error('findGroupById', '"findGroupById" is of no use without "group.id"')
   }
   return missing.length === 0
 }
 
-function checkGroups(operations: Operations, given: Given, params: Params, issues: Issues): boolean {
+function checkGroups(operations: Operations, given: Given, report: ParameterReport): boolean {
   const names: OperationName[] = ['createGroup', 'deleteGroup', 'updateGroup']
   const [first] = names.filter((name) => operations[name] !== undefined)
   if (first === undefined) return false
   const missing = (['createGroup', 'deleteGroup', 'findGroup'] as const).filter(
     (name) => operations[name] === undefined,
   )
-  for (const name of missing.filter((each) => !isWritten(params, each))) {
-    issues.error(params.pathOf(first), `groups need "createGroup", "deleteGroup" and "findGroup": "${name}" is missing`)
+  for (const name of missing.filter((each) => !report.isSet(each))) {
+    report.error(first, `groups need "createGroup", "deleteGroup" and "findGroup": "${name}" is missing`)
   }
-  if (given['group.name'] === undefined) issues.error(params.pathOf(first), `"${first}" needs "group.name"`)
+  if (given['group.name'] === undefined) report.error(first, `"${first}" needs "group.name"`)
   return missing.length === 0
 }
 
 function checkMemberships(
   { createUser, updateUser, addMember, removeMember, userGroups }: Operations,
   given: Given,
-  params: Params,
-  issues: Issues,
+  report: ParameterReport,
 ): Capabilities['memberships'] {
   const inBodies = [createUser, updateUser].filter((operation) => operation && hasPlace(operation, 'groups'))
   const calls = [addMember, removeMember].filter((operation) => operation !== undefined)
   if (inBodies.length === 0 && calls.length === 0) return 'none'
-  const at = params.pathOf(inBodies[0] === undefined ? (calls[0]?.name ?? 'addMember') : `${inBodies[0].name}.body`)
+  const at = inBodies[0] === undefined ? (calls[0]?.name ?? 'addMember') : `${inBodies[0].name}.body`
   if (inBodies.length === 1)
-    issues.error(at, 'memberships that go with the user need {groups*} in both createUser.body and updateUser.body')
-  if (calls.length === 1) issues.error(at, '"addMember" and "removeMember" are required together')
+    report.error(at, 'memberships that go with the user need {groups*} in both createUser.body and updateUser.body')
+  if (calls.length === 1) report.error(at, '"addMember" and "removeMember" are required together')
   if (inBodies.length > 0 && calls.length > 0) {
-    issues.error(at, 'memberships go with the user ({groups*}) or by "addMember" and "removeMember", not both')
+    report.error(at, 'memberships go with the user ({groups*}) or by "addMember" and "removeMember", not both')
   }
   if (given['user.groups'] === undefined && userGroups === undefined) {
-    issues.error(
+    report.error(
       at,
       'memberships can be changed only where they can be read: "user.groups" or "userGroups" is required',
     )

@@ -4,7 +4,7 @@ import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
 import { notInSource } from '#sdk/mapper/mapper.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 import { text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
+import { type readParameters, withParameters } from '#sdk/module/parameters.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 
 const place = 'search'
@@ -36,8 +36,7 @@ type Config = ReturnType<typeof readParameters<typeof parameters>>
 export default defineValueSource({
   className: 'sources.Database',
   aliases: ['com.tremolosecurity.scalejs.register.dynamicSource.LoadFromDatabaseTarget'],
-  parameters,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  ...withParameters(parameters),
   create: (config, host) => openDatabaseSource(config, host),
 })
 

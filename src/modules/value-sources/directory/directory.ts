@@ -5,7 +5,7 @@ import type { SourceItem, ValueSource } from '#sdk/mapper/mapper.ts'
 import { notInSource } from '#sdk/mapper/mapper.ts'
 import { defineValueSource } from '#sdk/mapper/mapper-module.ts'
 import { flag, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
-import { readParameters } from '#sdk/module/parameters.ts'
+import { type readParameters, withParameters } from '#sdk/module/parameters.ts'
 import type { LookupHost } from '#sdk/target/target.ts'
 
 const parameters = {
@@ -28,8 +28,7 @@ type Config = ReturnType<typeof readParameters<typeof parameters>>
 export default defineValueSource({
   className: 'sources.Directory',
   aliases: ['com.tremolosecurity.scalejs.register.dynamicSource.LoadFromLDAP'],
-  parameters,
-  parse: (params, issues, context) => readParameters(parameters, params, issues, context),
+  ...withParameters(parameters),
   create: (config, host) => openDirectorySource(config, host),
 })
 

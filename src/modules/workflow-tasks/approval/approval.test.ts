@@ -94,6 +94,12 @@ describe('parsing', () => {
     expect(tasks[0]?.flow.reads.map(({ attribute }) => attribute)).toEqual(['cn', 'cn'])
     expect(tasks[0]?.flow.produces.map(({ attribute }) => attribute)).toEqual(['reason'])
   })
+
+  test('names the groups of its approvers that have no placeholders', () => {
+    const templated = rule('group', 'cn=$namespace$,ou=groups,ou=people,o=Tremolo')
+    const { tasks } = parseTasks([approval({ approvers: [managers, templated, rule('filter', '(uid=boss)')] })])
+    expect(tasks[0]?.flow.approverGroups).toEqual(['managers'])
+  })
 })
 
 describe('the first run', () => {
@@ -189,7 +195,7 @@ describe('after the decision', () => {
       requestor: 'asker',
       host: fakeModuleHost({ entries: people }),
     })
-    expect(outcome).toEqual({ kind: 'branch', branch: 'onFailure', last: true })
+    expect(outcome).toEqual({ kind: 'branch', branch: 'onFailure', end: 'denied' })
     expect(request.get('APPROVAL_RESULT')).toBe(false)
     expect(user.attributes.values('reason')).toEqual(['not ${cn} $namespace$'])
     expect(mails).toEqual([{ recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$' }])
@@ -203,6 +209,25 @@ describe('after the decision', () => {
     }
     expect(await denied('svc')).toEqual(['Because: no\n\nThe request was submitted in your name by svc.\n'])
     expect(await denied('ASKER')).toEqual(['Because: no'])
+  })
+
+  test('the mail to a requester has the comment, even if the template does not', async () => {
+    const denied = async (comment?: string) => {
+      const host = fakeModuleHost({ entries: people })
+      const options = { signal: signal(false, comment), requestor: 'asker', host }
+      const { mails } = await runTask(approval({ failureEmailMsg: 'No.' }), options)
+      return mails.map(({ text }) => text)
+    }
+    expect(await denied('Ask <me> later')).toEqual(['No.\n\nComment of the approver: Ask <me> later\n'])
+    expect(await denied()).toEqual(['No.'])
+  })
+
+  test('a channel is named in the request, and must be a Notifier', async () => {
+    const request = await asked(approval({ channelNotifier: 'slack' }))
+    expect(request.mail).toMatchObject({ channel: 'slack' })
+    expect((await asked(approval())).mail).not.toHaveProperty('channel')
+    const { referred } = parseTasks([approval({ channelNotifier: 'slack' })])
+    expect(referred).toContainEqual({ kind: 'notifier', name: 'slack', path: [0, 'channelNotifier'] })
   })
 
   test('a requester who is the subject gets the mail at the address of the request', async () => {

@@ -16,7 +16,7 @@ import { type Rule, ruleScopes } from '#sdk/auth/rule.ts'
 import { anything, flag, text } from '#sdk/module/parameter-types.ts'
 import { isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { referNotifier } from '#sdk/notifier/notifier.ts'
-import type { ApprovalDecision, ApprovalRequest } from '#sdk/workflow/approval.ts'
+import type { ApprovalRequest, ApprovalSignal, ApproverMail } from '#sdk/workflow/approval.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { onDirectory } from '#sdk/workflow/preview.ts'
 import type { TaskContext, TaskOutcome, TaskParseContext } from '#sdk/workflow/workflow-task.ts'
@@ -44,8 +44,16 @@ const fields = {
   allowSelfApproval: flag({
     about: '`true` lets the requester and the subject decide, if they are approvers; `false` when absent.',
   }),
+  commentRequired: flag({
+    about: '`true` refuses a decision without a comment; `false` when absent.',
+  }),
   notifier: text({
     about: 'The [Notifier](../kinds/Notifier.md) that sends these mails; the default one when absent.',
+    fallback: '',
+  }),
+  channelNotifier: text({
+    about:
+      'A Notifier of the class [notifiers.Webhook](../notifiers/notifiers.Webhook.md) whose channel also gets the text of the mail to approvers, with links that require a login.',
     fallback: '',
   }),
 }
@@ -59,7 +67,9 @@ interface Config {
   readonly approvers: readonly RuleTemplate[]
   readonly policy: EscalationPolicy
   readonly allowSelf: boolean
+  readonly commentRequired: boolean
   readonly notifier: Pick<MailText, 'notifier'>
+  readonly channel: Pick<ApproverMail, 'channel'>
 }
 
 const never: Rule = { scope: 'filter', constraint: '(|)', filter: { kind: 'or', filters: [] } }
@@ -73,7 +83,7 @@ export default defineTask({
   fields,
   branches: true,
   prepare: (given, { path, issues, context, pathOf }) => {
-    const { approvers, escalationPolicy: policy, notifier } = given
+    const { approvers, escalationPolicy: policy, notifier, channelNotifier: channel } = given
     const parts = new ApprovalFields(issues, context)
     const config: Config = {
       ...given,
@@ -84,13 +94,20 @@ export default defineTask({
           : parts.policy(policy, pathOf('escalationPolicy')),
       allowSelf: given.allowSelfApproval,
       notifier: notifier === '' ? {} : { notifier },
+      channel: channel === '' ? {} : { channel },
     }
+    if (channel !== '') referNotifier(channel, pathOf('channelNotifier'), context)
     referNotifier(notifier, notifier === '' ? path : pathOf('notifier'), context)
     const reads = texts.flatMap((name) =>
       templateReads(config[name], pathOf(name)).filter(({ attribute }) => attribute !== reasonAttribute),
     )
     return {
-      flow: { ...noFlow, reads, produces: [{ attribute: reasonAttribute, path: pathOf('failureEmailMsg') }] },
+      flow: {
+        ...noFlow,
+        reads,
+        produces: [{ attribute: reasonAttribute, path: pathOf('failureEmailMsg') }],
+        approverGroups: config.approvers.flatMap(({ group }) => group ?? []),
+      },
       create: async ({ directory }) =>
         onDirectory(directory, (people, task) =>
           task.signal?.kind === 'approval'
@@ -109,6 +126,7 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
     label,
     approvers: bindAll(config.approvers, values, context),
     allowSelf: config.allowSelf,
+    ...(config.commentRequired ? { commentRequired: true } : {}),
     escalations: escalations.map(({ after, approvers, onlyIf }) => ({
       after,
       approvers: bindAll(approvers, values, context),
@@ -121,6 +139,7 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
       text: renderTask(config.emailTemplate, context),
       address: config.mailAttr,
       ...config.notifier,
+      ...config.channel,
     },
   }
 }
@@ -147,7 +166,7 @@ function ruleValues({ request: map, user }: TaskContext): RuleValues {
 
 async function decided(
   config: Config,
-  { approval: id, approved, comment }: ApprovalDecision,
+  { approval: id, approved, comment }: ApprovalSignal,
   context: TaskContext,
   directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<TaskOutcome> {
@@ -157,12 +176,16 @@ async function decided(
   if (approved) return { kind: 'branch', branch: 'onSuccess' }
   user.attributes.set(reasonAttribute, comment === undefined ? [] : [comment])
   const subject = oneLine(renderTask(config.failureEmailSubject, context), 300)
-  const text = withCaller(renderTask(config.failureEmailMsg, context), context)
+  const text = withCaller(withComment(renderTask(config.failureEmailMsg, context), comment), context)
   const recipients = await requesterAddresses(config.mailAttr, context, directory)
   if (recipients.length === 0) log.info('the requester has no mail address, so no denial was sent', { approval: id })
   for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier })
-  return { kind: 'branch', branch: 'onFailure', last: true }
+  return { kind: 'branch', branch: 'onFailure', end: 'denied' }
 }
+
+/** Adds the comment of the approver, if the template does not have it. */
+const withComment = (text: string, comment = ''): string =>
+  comment === '' || text.includes(comment) ? text : `${text.trimEnd()}\n\nComment of the approver: ${comment}\n`
 
 /** Adds who submitted the request, if that was not the requester. */
 const withCaller = (text: string, { requestor, caller }: TaskContext): string =>

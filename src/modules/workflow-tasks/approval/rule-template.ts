@@ -23,6 +23,8 @@ export interface RuleTemplate {
   readonly constraint: string
   /** The attributes that it reads. */
   readonly attributes: readonly string[]
+  /** The name of the group whose members pass, if the rule names one without placeholders. */
+  readonly group?: string
   /** Undefined, so that no user passes, if a value is missing, empty, too long or ambiguous. */
   bind(values: RuleValues): Rule | undefined
 }
@@ -78,9 +80,13 @@ function nameRule(scope: 'dn' | 'group' | 'dynamicGroup', constraint: string): R
   const rdns = Dn.parse(constraint).rdns.map((rdn) =>
     rdn.map(({ type, value }) => ({ type, value: templateOf(value) })),
   )
+  const attributes = rdns.flatMap((rdn) => rdn.flatMap(({ value }) => value.attributes))
+  const isConstant = rdns.every((rdn) => rdn.every(({ value }) => value.keys.length + value.attributes.length === 0))
+  const group = scope !== 'dn' && isConstant ? rdns[0]?.[0]?.value.text : undefined
   return {
     constraint,
-    attributes: rdns.flatMap((rdn) => rdn.flatMap(({ value }) => value.attributes)),
+    attributes,
+    ...(group === undefined ? {} : { group }),
     bind: (values) => {
       const missing = new Set<string>()
       const bound = new Dn(

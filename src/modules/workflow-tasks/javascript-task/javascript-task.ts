@@ -1,18 +1,12 @@
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import { type LegacySignatures, parameter } from '#legacy-script/legacy-signatures.ts'
 import { PluginAnswerReader } from '#modules/shared/plugin/plugin-answer.ts'
-import {
-  loadPluginCode,
-  type PluginCode,
-  parsePluginCode,
-  pluginParameters,
-} from '#modules/shared/plugin/plugin-code.ts'
-import { PluginHost } from '#protocols/plugin/plugin-host.ts'
+import { openPlugin, type PluginCode, parsePluginCode, pluginParameters } from '#modules/shared/plugin/plugin-code.ts'
 import type { ModuleHost } from '#sdk/module/host.ts'
 import { noFlow } from '#sdk/workflow/flow.ts'
 import { isEngineKey } from '#sdk/workflow/workflow.ts'
 import {
-  defineCustomTask,
+  type CustomTaskModule,
   next,
   type RequestMap,
   stop,
@@ -34,36 +28,32 @@ const legacySignatures: LegacySignatures = {
 }
 
 /** A workflow task written in JavaScript: it may change the user and the request, and stop the workflow. */
-export default defineCustomTask<PluginCode>({
+const javaScriptTask: CustomTaskModule = {
   className,
   aliases: ['com.tremolosecurity.provisioning.customTasks.JavaScriptTask'],
   parameters: pluginParameters,
-  parse: parsePluginCode(legacySignatures),
-  flow: () => ({ ...noFlow, opaque: true, runsCode: true }),
-  create: openJavaScriptTask,
-})
+  prepare: (params, issues, context) => {
+    const code = parsePluginCode(legacySignatures)(params, issues, context)
+    return {
+      flow: { ...noFlow, opaque: true, runsCode: true },
+      create: (host) => openJavaScriptTask(code, host),
+    }
+  },
+}
+export default javaScriptTask
 
 /** Loads the code and runs `init`; rejects with the reason if either fails. */
 export async function openJavaScriptTask(code: PluginCode, host: ModuleHost): Promise<WorkflowTask> {
   const task = { name: host.name }
-  const plugin = await PluginHost.open({
-    ...(await loadPluginCode(code, host)),
+  const plugin = await openPlugin(code, host, {
     name: `a JavaScript task of "${host.name}"`,
     functions: ['init', 'reInit', 'doTask', 'shutdown'],
+    required: ['doTask'],
     globals: { name: host.name, task },
-    timeoutMillis: code.timeoutMillis,
-    memoryMegabytes: code.memoryMegabytes,
-    log: host.log,
+    init: [task, code.config],
+    reInit: [task],
     idleMillis,
-    start: (restarted) => [
-      { function: 'init', args: [task, code.config] },
-      ...(restarted ? [{ function: 'reInit', args: [task] }] : []),
-    ],
   })
-  if (!plugin.has('doTask')) {
-    await plugin.close()
-    throw new Error("the task's code has no function doTask")
-  }
   return {
     async run(context) {
       const { workflow, requestor, log } = context
@@ -77,9 +67,9 @@ export async function openJavaScriptTask(code: PluginCode, host: ModuleHost): Pr
         log,
         onAudit: (entry) => context.forTarget(className).audit(reader.change(entry)),
       })
-      const goOn = reader.flag(value)
+      const continues = reader.flag(value)
       applyTaskChanges(context, state, args, reader)
-      return goOn ? next : stop
+      return continues ? next : stop
     },
     close: () => plugin.close(),
   }

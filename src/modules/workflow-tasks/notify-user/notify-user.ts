@@ -36,7 +36,6 @@ const sendToSubject = 'unison.sendToSubject'
 export default defineTask({
   taskType: 'notifyUser',
   fields,
-  branches: false,
   prepare: ({ mailAttrib: mailAttribute, notifier, ...given }, { path, issues, context, pathOf }) => {
     const mailTemplate = readMailTemplate(given, pathOf, issues)
     referNotifier(notifier, notifier === '' ? path : pathOf('notifier'), context)

@@ -66,7 +66,6 @@ interface Config {
 export default defineTask({
   taskType: 'provision',
   fields,
-  branches: false,
   prepare: (given, places) => {
     const config: Config = { ...given, expiry: readTaskExpiry(given, places) }
     const attributes = config.attributes.map((attribute, index) => ({

@@ -4,7 +4,7 @@ import { readAttribute } from '#protocols/scim/resource.ts'
 import type { AttributePath, AttributeRef } from '#protocols/scim/resource-schema.ts'
 import { dateTimeMillis, type SchemaAttribute } from '#protocols/scim/schema.ts'
 
-export type FilterTest = (object: JsonObject) => boolean
+type FilterTest = (object: JsonObject) => boolean
 
 const compiled = new WeakMap<ScimFilter, FilterTest>()
 

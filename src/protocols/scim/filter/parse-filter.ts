@@ -8,7 +8,7 @@ import {
 } from '#protocols/scim/schema.ts'
 import { quoted, redacted, type ScimErrorType, scimError } from '#protocols/scim/scim-error.ts'
 
-export const maxFilterLength = 4096
+const maxFilterLength = 4096
 export const maxFilterDepth = 50
 
 const operators: ReadonlySet<string> = new Set(['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'])
@@ -63,7 +63,7 @@ export function parseElementFilter(
   return new FilterParser(tokens, schema, strict).whole(elementScope(schema, of))
 }
 
-export function elementScope(schema: ResourceSchema, of: AttributeRef): Scope {
+function elementScope(schema: ResourceSchema, of: AttributeRef): Scope {
   return (name) => {
     const attribute = schema.elementAttribute(of.attribute, name)
     return attribute === undefined ? undefined : { attribute }
@@ -204,7 +204,7 @@ class FilterParser {
   }
 }
 
-export type Token =
+type Token =
   | { readonly kind: '(' | ')' | '[' | ']' }
   | { readonly kind: 'word'; readonly text: string }
   | { readonly kind: 'string'; readonly value: string }
@@ -261,7 +261,7 @@ const ordering: ReadonlySet<CompareOperator> = new Set(['gt', 'ge', 'lt', 'le'])
 const textual: ReadonlySet<CompareOperator> = new Set(['co', 'sw', 'ew'])
 
 /** The value in the attribute's type, or why it can't be compared. With `strict`, a value in quotes is a text. */
-export function readCompareValue(
+function readCompareValue(
   attribute: SchemaAttribute,
   operator: CompareOperator,
   value: CompareValue,

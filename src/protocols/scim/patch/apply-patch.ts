@@ -10,12 +10,6 @@ import type { AttributeRef, ResourceSchema } from '#protocols/scim/resource-sche
 import { defaultSubAttribute, type SchemaAttribute } from '#protocols/scim/schema.ts'
 import { scimError } from '#protocols/scim/scim-error.ts'
 
-export interface PatchResult {
-  readonly resource: ScimResource
-  /** Top-level attributes whose value changed. */
-  readonly changed: readonly AttributeRef[]
-}
-
 /** The most values that all operations together may visit; each visits every value of its attribute. */
 const maxVisits = 2_000_000
 
@@ -28,7 +22,7 @@ export function applyPatch(
   before: JsonObject,
   operations: readonly PatchOperation[],
   options: ApplyOptions = {},
-): PatchResult {
+): ScimResource {
   const resource: ScimResource = { ...before }
   let visits = 0
   for (const operation of operations) {
@@ -38,9 +32,10 @@ export function applyPatch(
   }
   requireImmutable(schema, before, resource)
   requireKept(schema, before, resource)
-  return { resource, changed: changedAttributes(schema, before, resource) }
+  return resource
 }
 
+/** The top-level attributes whose value differs. */
 export function changedAttributes(schema: ResourceSchema, before: JsonObject, after: JsonObject): AttributeRef[] {
   return Array.from(schema.attributes()).filter(
     (ref) => !sameValue(readAttribute(before, ref), readAttribute(after, ref)),
@@ -82,7 +77,7 @@ function without(value: JsonValue | undefined, sub: SchemaAttribute): JsonObject
   return rest
 }
 
-export interface ApplyOptions {
+interface ApplyOptions {
   /** The most values of a multi-valued attribute. */
   readonly maxValues?: number
   /** A replace whose filter matches nothing fails even with a sub-attribute (RFC 7644 3.5.2.3). */
@@ -90,7 +85,7 @@ export interface ApplyOptions {
 }
 
 /** The elements of a multi-valued attribute after one operation. */
-export function applyToElements(
+function applyToElements(
   operation: PatchOperation,
   elements: readonly JsonValue[],
   options: ApplyOptions = {},
@@ -225,7 +220,7 @@ const picker =
  * The element that a filter describes: `type eq "work" and primary eq true` is `{type: "work", primary: true}`.
  * Undefined if it does not describe exactly one, as with `or` or `co`, or one that clients can't create.
  */
-export function elementFromFilter(filter: ScimFilter): Record<string, JsonValue> | undefined {
+function elementFromFilter(filter: ScimFilter): Record<string, JsonValue> | undefined {
   const element: Record<string, JsonValue> = {}
   for (const part of conjuncts(filter)) {
     if (part.kind !== 'compare' || part.operator !== 'eq' || part.value === null) return undefined
@@ -241,7 +236,7 @@ export function elementFromFilter(filter: ScimFilter): Record<string, JsonValue>
  * A complex value with some of its parts replaced. If its `value` changes, readOnly parts and the address of the old one
  * are dropped. Throws mutability if an immutable part would change.
  */
-export function mergeParts(attribute: SchemaAttribute, before: JsonObject, parts: JsonObject): JsonObject {
+function mergeParts(attribute: SchemaAttribute, before: JsonObject, parts: JsonObject): JsonObject {
   const value = defaultSubAttribute(attribute)?.name
   const isOther = value !== undefined && parts[value] !== undefined && !sameValue(before[value], parts[value])
   const merged: Record<string, JsonValue> = {}

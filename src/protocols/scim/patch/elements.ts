@@ -16,8 +16,7 @@ export function identityOf(attribute: SchemaAttribute, element: JsonValue): stri
 }
 
 /** A value that cannot change identifies the element. */
-export const isReference = (attribute: SchemaAttribute): boolean =>
-  defaultSubAttribute(attribute)?.mutability === 'immutable'
+const isReference = (attribute: SchemaAttribute): boolean => defaultSubAttribute(attribute)?.mutability === 'immutable'
 
 const keyOf = (leaf: SchemaAttribute, value: JsonValue): string =>
   typeof value === 'string' ? `"${foldBySchema(leaf, value)}` : JSON.stringify(value)
@@ -60,7 +59,7 @@ function requireFewKeys(attribute: SchemaAttribute, keys: number): void {
 }
 
 /** The positions of elements by their identity. */
-export class ElementIndex {
+class ElementIndex {
   readonly #attribute: SchemaAttribute
   readonly #elements: readonly JsonValue[]
   readonly #byIdentity = new Map<string, number>()
@@ -152,7 +151,7 @@ export function elementMatcher(
       : plain.has(keyOf(attribute, element))
 }
 
-export interface Joined {
+interface Joined {
   readonly elements: JsonValue[]
   /** The elements that are new or changed. */
   readonly touched: ReadonlySet<JsonValue>

@@ -114,7 +114,7 @@ const elementsOf = ({ value }: { readonly value: JsonValue }): readonly JsonValu
   Array.isArray(value) ? value : [value]
 
 /** Throws invalidValue if the element has no value, or if its type and address contradict each other. */
-export function readReference(element: JsonValue): MemberReference {
+function readReference(element: JsonValue): MemberReference {
   const { value, type, $ref } = isJsonObject(element) ? element : {}
   if (typeof value !== 'string' || value === '')
     throw scimError('invalidValue', 'members: each member needs a value, the id of a user or group.')

@@ -171,9 +171,9 @@ function refuseReadOnly(target: PatchTarget): void {
   throw scimError('mutability', `${(target.sub ?? target.attribute).name} is readOnly. Leave it out.`)
 }
 
-export const maxPathLength = 4096
+const maxPathLength = 4096
 
-export type PatchPath =
+type PatchPath =
   | { readonly kind: 'schema'; readonly schema: Schema; readonly extension?: string }
   | ({ readonly kind: 'attribute' } & PatchTarget)
 
@@ -181,7 +181,7 @@ export type PatchPath =
  * `attr`, `attr.sub`, `attr[filter]`, `attr[filter].sub`, each with or without a schema's URN, or the URN alone.
  * Undefined if the schemas have no such attribute. Throws invalidPath or invalidFilter if it is malformed.
  */
-export function parsePath(text: string, schema: ResourceSchema, options: FilterOptions = {}): PatchPath | undefined {
+function parsePath(text: string, schema: ResourceSchema, options: FilterOptions = {}): PatchPath | undefined {
   if (text.length > maxPathLength)
     throw scimError('invalidPath', `path must not be longer than ${maxPathLength} characters.`)
   const resolved = schema.resolve(/^[^\s()[\]"]*/.exec(text)?.[0] ?? '', options.strict)

@@ -35,7 +35,7 @@ const members = (count: number, from = 0): JsonObject[] =>
   Array.from({ length: count }, (_, i) => ({ value: `user-${i + from}`, display: `User ${i + from}` }))
 
 const patch = (schema: ResourceSchema, before: JsonObject, Operations: JsonValue) => () =>
-  applyPatch(schema, before, parsePatch(schema, { Operations }, many), many).resource
+  applyPatch(schema, before, parsePatch(schema, { Operations }, many), many)
 
 describe('the cost of long lists is linear', () => {
   const crowd = { displayName: 'G', members: members(large) }
@@ -134,9 +134,7 @@ describe('the cost of long lists is linear', () => {
       path: `emails[type eq "t${i % 400}"].value`,
       value: `v${i}`,
     }))
-    const after = timed(
-      () => applyPatch(user, { userName: 'b' }, parsePatch(user, { Operations: operations })).resource,
-    )
+    const after = timed(() => applyPatch(user, { userName: 'b' }, parsePatch(user, { Operations: operations })))
     expect(after).toMatchObject({ emails: { length: 400 } })
   })
 })

@@ -80,7 +80,7 @@ function run(schema: ResourceSchema, before: JsonObject, operations: JsonValue, 
   const options = { ...clientValues, strict }
   try {
     const body = { schemas: [patchSchema], Operations: operations }
-    return applyPatch(schema, before, parsePatch(schema, body, options), options).resource
+    return applyPatch(schema, before, parsePatch(schema, body, options), options)
   } catch (error) {
     if (error instanceof GatewayError && error.status === 400) return error.keyword ?? 'no keyword'
     throw error

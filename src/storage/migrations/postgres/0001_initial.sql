@@ -286,7 +286,7 @@ create table runs (
   id text collate "C" not null unique,
   name text collate "C" not null,
   definition text collate "C" not null,
-  state text collate "C" not null check (state in ('ready', 'running', 'waiting', 'incident', 'completed', 'failed', 'cancelled')),
+  state text collate "C" not null check (state in ('ready', 'running', 'waiting', 'incident', 'completed', 'denied', 'expired', 'failed', 'cancelled')),
   subject text collate "C" not null,
   subject_key text collate "C" not null,
   subject_identity text collate "C",
@@ -320,7 +320,10 @@ create index runs_queued on runs (subject_key, seq) where state = 'ready';
 create index runs_by_subject on runs (subject_key, seq);
 create index runs_by_requestor on runs (requestor_key, seq);
 create index runs_by_state on runs (state, seq);
+create index runs_by_name on runs (name, state, seq);
 create index runs_ended on runs (ended) where ended is not null;
+-- What changed lately, for portals that are open.
+create index runs_by_update on runs (updated);
 -- Workers execute one run of a subject at a time. A run within its call delays no other.
 create unique index runs_running on runs (subject_key) where state = 'running' and worker is not null;
 -- Statistics read this index alone.
@@ -360,6 +363,7 @@ create table approvals (
   on_behalf_of text collate "C",
   comment text collate "C",
   allow_self bigint not null,
+  comment_required bigint not null default 0,
   access_ends bigint,
   new_account bigint not null default 0,
   rules text collate "C" not null,
@@ -369,6 +373,7 @@ create table approvals (
 );
 create index approvals_of_run on approvals (run, id);
 create index approvals_by_state on approvals (state, id);
+create index approvals_by_decider on approvals (decided_identity, decided, id) where decided_identity is not null;
 -- Statistics read these indexes alone.
 create index approvals_by_opening on approvals (opened, escalation);
 create index approvals_by_decision on approvals (decided, state, opened) where decided is not null;
@@ -383,6 +388,18 @@ create table approval_approvers (
   primary key (approval, approver_key)
 );
 create index approval_approvers_open on approval_approvers (approver_key, open, approval);
+
+-- Questions of approvers to the requester of a run, and the answers. Ids sort by time.
+create table request_messages (
+  run text collate "C" not null references runs (id) on delete cascade,
+  id text collate "C" not null,
+  kind text collate "C" not null check (kind in ('question', 'answer')),
+  author text collate "C" not null,
+  author_identity text collate "C" not null,
+  at bigint not null,
+  body text collate "C" not null,
+  primary key (run, id)
+);
 
 -- Something to do at a time, for a run, an approval or the gateway. `data` is JSON.
 create table timers (
@@ -399,8 +416,8 @@ create index timers_due on timers (due, id);
 create index timers_of_run on timers (run);
 create index timers_of_approval on timers (approval);
 
--- A mail to send, or the fact that it was sent: its text is removed then. No `notifier` means the default one. With a
--- time in `handed_over` and without a worker, a queued mail may have arrived or not.
+-- A mail to send, or the fact that it was sent: its text is removed then. `links` is JSON. No `notifier` means the default
+-- one. With a time in `handed_over` and without a worker, a queued mail may have arrived or not.
 create table mails (
   id text collate "C" primary key,
   run text collate "C",
@@ -410,6 +427,7 @@ create table mails (
   subject text collate "C" not null,
   body text collate "C" not null,
   html text collate "C",
+  links text collate "C",
   state text collate "C" not null check (state in ('queued', 'sent', 'failed')),
   attempt bigint not null,
   due bigint not null,
@@ -423,7 +441,7 @@ create index mails_due on mails (state, due, id);
 create index mails_ended on mails (updated) where state <> 'queued';
 create index mails_handed_over on mails (lease_until) where handed_over is not null and state = 'queued';
 
--- Access that expires.
+-- Access that expires. `ended` is when it was revoked, and `removal` the run that removes it then.
 create table grants (
   id text collate "C" primary key,
   target text collate "C" not null,
@@ -435,7 +453,9 @@ create table grants (
   granted bigint not null,
   expires bigint not null,
   run text collate "C",
-  state text collate "C" not null check (state in ('active', 'revoked'))
+  state text collate "C" not null check (state in ('active', 'revoked')),
+  ended bigint,
+  removal text collate "C"
 );
 create unique index grants_active on grants (target, subject_key, kind, name_key) where state = 'active';
 create index grants_due on grants (expires, id) where state = 'active';
@@ -469,6 +489,15 @@ create table job_runs (
 );
 create index job_runs_leased on job_runs (lease_until) where state = 'running';
 create index job_runs_ended on job_runs (ended) where ended is not null;
+
+-- The gateway processes that use the database, and when each was last seen. SQLite has one gateway, which isn't listed.
+create table replicas (
+  name text collate "C" primary key,
+  version text collate "C" not null,
+  started bigint not null,
+  seen bigint not null
+);
+create index replicas_by_time on replicas (seen);
 
 -- A call whose retry gets the answer of the first. `lease_until` is null once that is final.
 create table idempotency (
@@ -534,7 +563,8 @@ create table audit (
   context text collate "C"
 );
 create index audit_by_subject on audit (subject_key, seq);
-create index audit_by_time on audit (time);
+create index audit_by_time on audit (time, seq);
+create index audit_by_target on audit (target, time, seq);
 create unique index audit_in_chain on audit (chain, chain_seq);
 -- Decisions about tokens. All changes of such a record have one kind and action. PostgreSQL reads no expression from
 -- an index, so it has none.
@@ -543,6 +573,7 @@ create index audit_tokens on audit (
 ) where changes::jsonb -> 0 ->> 1 = 'token';
 create index audit_by_requestor on audit (requestor_key, seq) where requestor_key <> '';
 create index audit_by_workflow on audit (workflow_id, seq) where workflow_id <> '';
+create index audit_by_request on audit (request_id, seq) where request_id is not null;
 
 -- What many token records of a day share: the subject, and the start of the reason. `id` is a hash of all of it.
 create table audit_contexts (
@@ -569,7 +600,7 @@ select a.seq, a.id, a.time,
   case when a.context is null then a.reason else c.shared || a.reason end as reason,
   a.chain, a.chain_seq, a.hash,
   a.context, a.requestor_key as stored_requestor_key, a.subject_key as stored_subject_key,
-  a.workflow_id as stored_workflow_id
+  a.workflow_id as stored_workflow_id, a.request_id as stored_request_id
 from audit a left join audit_contexts c on c.id = a.context;
 
 -- A chain: number and hash of its last record, and of the last one that was pruned (`base_…`). `mac` authenticates both

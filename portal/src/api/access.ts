@@ -1,0 +1,13 @@
+import { queryOptions } from '@tanstack/react-query'
+import { mainPaths } from '#contract/constants.ts'
+import type { GivenBackAccess, OwnAccess } from '#contract/main-access.ts'
+import { call } from './call.ts'
+import { mainAddress } from './main.ts'
+
+export const accessQuery = queryOptions({
+  queryKey: ['access'],
+  queryFn: ({ signal }) => call<OwnAccess>(mainAddress([mainPaths.access]), { signal }),
+})
+
+export const giveBack = (id: string): Promise<GivenBackAccess> =>
+  call<GivenBackAccess>(mainAddress([mainPaths.access, id, 'return']), { method: 'POST' })

@@ -1,0 +1,16 @@
+import { queryOptions } from '@tanstack/react-query'
+import type { ConsoleReassigned, ConsoleReassignment } from '#contract/console-approvals.ts'
+import type { ConsoleDefinition } from '#contract/console-workflows.ts'
+import { call } from './call.ts'
+import { consoleAddress } from './console.ts'
+
+/** The tasks of a workflow: of the configuration, or of the definition that a run follows. */
+export const definitionQuery = (name: string, definition?: string) =>
+  queryOptions({
+    queryKey: ['admin', 'workflow', name, definition ?? ''],
+    queryFn: ({ signal }) =>
+      call<ConsoleDefinition>(consoleAddress(`workflows/${encodeURIComponent(name)}`, { definition }), { signal }),
+  })
+
+export const reassign = (id: string, body: ConsoleReassignment): Promise<ConsoleReassigned> =>
+  call<ConsoleReassigned>(consoleAddress(`approvals/${encodeURIComponent(id)}/reassign`), { method: 'POST', body })

@@ -1,0 +1,41 @@
+import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
+import { mainPaths } from '#contract/constants.ts'
+import type { NotificationList, ReadNotifications } from '#contract/main-notifications.ts'
+import { call } from './call.ts'
+import { mainAddress } from './main.ts'
+
+/** The number of unread notifications, for the header. */
+export const unreadQuery = queryOptions({
+  queryKey: ['notifications', 'unread'],
+  queryFn: async ({ signal }) =>
+    (await call<NotificationList>(mainAddress([mainPaths.notifications], { limit: '0' }), { signal })).unread,
+})
+
+export const notificationsQuery = queryOptions({
+  queryKey: ['notifications', 'list'],
+  queryFn: async ({ signal, client }) => {
+    const list = await call<NotificationList>(mainAddress([mainPaths.notifications]), { signal })
+    noteUnread(client, list)
+    return list
+  },
+})
+
+const noteUnread = (client: QueryClient, { unread }: NotificationList): void => {
+  client.setQueryData(unreadQuery.queryKey, unread)
+}
+
+/** Marks notifications as read. */
+export function useMarkRead() {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: (ids: readonly string[]) =>
+      call<NotificationList>(mainAddress([mainPaths.notifications, 'read']), {
+        method: 'PUT',
+        body: { ids } satisfies ReadNotifications,
+      }),
+    onSuccess: (list) => {
+      client.setQueryData(notificationsQuery.queryKey, list)
+      noteUnread(client, list)
+    },
+  })
+}

@@ -1,0 +1,58 @@
+import { Button, Group } from '@mantine/core'
+import { type ReactNode, useState } from 'react'
+import type { AdminAction, AdminRun } from '#contract/main-admin.ts'
+import { useConfig } from '../app/config.tsx'
+import { useTranslation } from '../app/i18n.tsx'
+import type { MessageKey } from '../app/messages.ts'
+import { Icon, type IconName } from './icon.tsx'
+import { InterventionDialog } from './intervention-dialog.tsx'
+
+interface RunAction {
+  readonly action: AdminAction
+  readonly label: MessageKey
+  readonly icon: IconName
+  /** The states of runs that it is for. */
+  readonly states: readonly AdminRun['state'][]
+}
+
+const actions: readonly RunAction[] = [
+  { action: 'retry', label: 'dashboard.retry', icon: 'refresh', states: ['incident'] },
+  { action: 'skip', label: 'dashboard.skip', icon: 'skip', states: ['incident'] },
+  { action: 'cancel', label: 'dashboard.cancel', icon: 'close', states: ['ready', 'running', 'waiting', 'incident'] },
+]
+
+type Ask = (run: AdminRun, action: AdminAction) => void
+
+/** The dialog is a part of the page, so that it stays open when its run leaves a list. */
+export function useIntervention(): { readonly ask: Ask; readonly dialog: ReactNode } {
+  const [asked, setAsked] = useState<{ readonly run: AdminRun; readonly action: AdminAction }>()
+  return {
+    ask: (run, action) => setAsked({ run, action }),
+    dialog: asked !== undefined && <InterventionDialog {...asked} onClose={() => setAsked(undefined)} />,
+  }
+}
+
+/** What operators can do with a run in its present state. Others see nothing. */
+export function RunActions({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: Ask }) {
+  const { t } = useTranslation()
+  const { operator } = useConfig()
+  const { name, subject, state, cancel } = run
+  const offered = operator && cancel === undefined ? actions.filter(({ states }) => states.includes(state)) : []
+  if (offered.length === 0) return null
+  return (
+    <Group gap="xs">
+      {offered.map(({ action, label, icon }) => (
+        <Button
+          key={action}
+          size="xs"
+          variant={action === 'retry' ? 'filled' : 'default'}
+          leftSection={<Icon name={icon} size={16} />}
+          aria-label={`${t(label)}: ${t('dashboard.incidentOf', { name, subject })}`}
+          onClick={() => onAsk(run, action)}
+        >
+          {t(label)}
+        </Button>
+      ))}
+    </Group>
+  )
+}

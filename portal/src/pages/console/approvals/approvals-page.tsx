@@ -1,0 +1,125 @@
+import { Button } from '@mantine/core'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { ConsoleApproval } from '#contract/console-approvals.ts'
+import { useConfig } from '../../../app/config.tsx'
+import { useTranslation } from '../../../app/i18n.tsx'
+import { isolated } from '../../../app/isolated.ts'
+import { requesterText } from '../../../components/requester.ts'
+import { type ConsoleColumn, ConsoleList } from '../console-list.tsx'
+import { ConsolePage } from '../console-page.tsx'
+import { FilterForm, filled } from '../filter-form.tsx'
+import { ReassignDialog } from './reassign-dialog.tsx'
+
+const route = getRouteApi('/console/approvals')
+
+/** For how many days an overdue approval has been open. */
+const overdueDays = [1, 3, 7, 30] as const
+
+/** The open approvals of all users. */
+export function OpenApprovalsPage() {
+  const { t, tn } = useTranslation()
+  const { workflow, approver, overdue } = route.useSearch()
+  const navigate = route.useNavigate()
+  const [asked, setAsked] = useState<ConsoleApproval>()
+  const columns = useApprovalColumns(setAsked)
+  const values = {
+    workflow,
+    approver,
+    overdue: overdueDays.some((days) => `${days}d` === overdue) ? overdue : undefined,
+  }
+  return (
+    <ConsolePage title={t('page.openApprovals')} intro={t('openApprovals.intro')}>
+      <ConsoleList<ConsoleApproval>
+        label={t('page.openApprovals')}
+        path="approvals"
+        filter={filled(values)}
+        columns={columns}
+        empty={t('openApprovals.none')}
+        everyMillis={30_000}
+      >
+        <FilterForm
+          fields={[
+            {
+              name: 'overdue',
+              label: t('openApprovals.age'),
+              options: [
+                { value: '', label: t('requests.all') },
+                ...overdueDays.map((days) => ({ value: `${days}d`, label: tn('openApprovals.overdue', days) })),
+              ],
+            },
+            { name: 'workflow', label: t('runs.workflow') },
+            { name: 'approver', label: t('openApprovals.approver') },
+          ]}
+          values={values}
+          onApply={(next) => void navigate({ search: filled(next), replace: true })}
+        />
+      </ConsoleList>
+      {asked !== undefined && <ReassignDialog approval={asked} onClose={() => setAsked(undefined)} />}
+    </ConsolePage>
+  )
+}
+
+function useApprovalColumns(
+  onReassign: (approval: ConsoleApproval) => void,
+): readonly ConsoleColumn<ConsoleApproval>[] {
+  const { t, tn, dateTime, relative } = useTranslation()
+  const { operator } = useConfig()
+  const columns: readonly ConsoleColumn<ConsoleApproval>[] = [
+    {
+      key: 'label',
+      name: t('openApprovals.label'),
+      width: 13,
+      cell: ({ run, label }) => (
+        <Link className="text-link" to="/console/runs/$id" params={{ id: run }}>
+          {isolated(label)}
+        </Link>
+      ),
+    },
+    { key: 'workflow', name: t('runs.workflow'), width: 9, cell: ({ workflow }) => isolated(workflow) },
+    { key: 'subject', name: t('request.for'), width: 8, cell: ({ subject }) => isolated(subject) },
+    {
+      key: 'requestor',
+      name: t('request.by'),
+      width: 9,
+      cell: ({ requestor, caller }) => isolated(requesterText(requestor, t, caller)),
+    },
+    {
+      key: 'opened',
+      name: t('openApprovals.opened'),
+      width: 9,
+      cell: ({ opened, escalation }) => (
+        <>
+          <time dateTime={opened} title={dateTime(opened)}>
+            {relative(opened)}
+          </time>
+          {escalation > 0 && ` · ${tn('timeline.escalated', escalation)}`}
+        </>
+      ),
+    },
+    {
+      key: 'approvers',
+      name: t('openApprovals.approvers'),
+      width: 12,
+      cell: ({ approvers, hasMore }) =>
+        approvers.length === 0 ? t('timeline.nobody') : isolated(approvers.join(', ') + (hasMore ? ', …' : '')),
+    },
+  ]
+  if (!operator) return columns
+  const actions: ConsoleColumn<ConsoleApproval> = {
+    key: 'actions',
+    name: t('openApprovals.action'),
+    width: 8,
+    cell: (approval) => (
+      <Button
+        size="compact-xs"
+        variant="default"
+        aria-label={`${t('openApprovals.reassign')}: ${approval.label}, ${approval.subject}`}
+        onClick={() => onReassign(approval)}
+      >
+        {t('openApprovals.reassign')}
+      </Button>
+    ),
+  }
+  return [...columns, actions]
+}

@@ -1,0 +1,54 @@
+import { Paper, Stack, Text, Title } from '@mantine/core'
+import type { RequestApproval } from '#contract/main-requests.ts'
+import { useTranslation } from '../../../app/i18n.tsx'
+import { isolated } from '../../../app/isolated.ts'
+import type { IconName } from '../../../components/icon.tsx'
+import { Preline } from '../../../components/preline.tsx'
+import { Status, type Tone } from '../../../components/status.tsx'
+
+const looks: Readonly<Record<RequestApproval['status'], { readonly tone: Tone; readonly icon: IconName }>> = {
+  open: { tone: 'waiting', icon: 'clock' },
+  approved: { tone: 'good', icon: 'check' },
+  denied: { tone: 'bad', icon: 'close' },
+  cancelled: { tone: 'plain', icon: 'close' },
+}
+
+/** The approvals of a run, with who decided, or whom they wait for. */
+export function RunApprovals({ approvals }: { readonly approvals: readonly RequestApproval[] }) {
+  const { t, tn, dateTime } = useTranslation()
+  const title = ({ label, status, decision }: RequestApproval): string => {
+    if (status === 'open') return t('timeline.opened', { label })
+    if (status === 'cancelled') return `${label}: ${t('requestState.cancelled')}`
+    return t(status === 'approved' ? 'timeline.approved' : 'timeline.denied', { label, by: decision?.by ?? '–' })
+  }
+  return (
+    <section aria-labelledby="approvals">
+      <Title order={2} size="h4" id="approvals" mb="sm">
+        {t('page.approvals')}
+      </Title>
+      <Stack gap="sm">
+        {approvals.map((approval) => {
+          const { id, status, approvers, opened, escalation, decision } = approval
+          return (
+            <Paper key={id} withBorder p="sm">
+              <Status {...looks[status]} text={title(approval)} />
+              <Text size="sm" c="dimmed">
+                {dateTime(decision?.at ?? opened)}
+                {escalation > 0 && ` · ${tn('timeline.escalated', escalation)}`}
+              </Text>
+              {status === 'open' && (
+                <Text size="sm">
+                  {approvers.length === 0 ? t('timeline.nobody') : t('timeline.holders', { who: approvers.join(', ') })}
+                </Text>
+              )}
+              {decision?.onBehalfOf !== undefined && (
+                <Text size="sm">{t('console.onBehalfOf', { login: decision.onBehalfOf })}</Text>
+              )}
+              {decision?.comment !== undefined && <Preline text={isolated(decision.comment)} />}
+            </Paper>
+          )
+        })}
+      </Stack>
+    </section>
+  )
+}

@@ -1,0 +1,52 @@
+import * as z from 'zod'
+import type { Wire } from './wire.ts'
+
+export const configurationProblem = z.object({
+  level: z.enum(['error', 'warning']),
+  file: z
+    .string()
+    .describe('Relative to the configuration folder, or `Kind/namespace/name` of an object of a cluster.'),
+  line: z.int().optional(),
+  column: z.int().optional(),
+  path: z.string().describe('Such as `spec.urls[0].uri`; empty for a whole document.'),
+  message: z.string(),
+})
+export type ConfigurationProblemView = Wire<typeof configurationProblem>
+
+/** GET admin/configuration. */
+export const configuration = z.object({
+  running: z.object({ hash: z.string(), since: z.string() }),
+  latest: z
+    .object({ outcome: z.enum(['applied', 'refused', 'failed', 'unread']), time: z.string() })
+    .describe('The latest time that the configuration was read: `refused` because of errors, `failed` without any.'),
+  problems: z.array(configurationProblem).describe('Of the latest configuration that could be read. The first 500.'),
+  problemCount: z.int(),
+})
+export type ConfigurationView = Wire<typeof configuration>
+
+export const configurationObject = z.object({
+  kind: z.string().describe('`values` for a document without a kind.'),
+  name: z.string().optional(),
+  file: z.string(),
+  line: z.int().optional(),
+  status: z
+    .enum(['loaded', 'warnings', 'errors', 'not loaded'])
+    .describe('`errors`: its latest content was refused; an earlier one may be running.'),
+  running: z.boolean().describe('Whether the running configuration has it.'),
+  errors: z.int(),
+  warnings: z.int(),
+})
+export type ConfigurationObjectView = Wire<typeof configurationObject>
+
+/** GET admin/configuration/objects?kind=&name=&status=&limit=&after=&format=. */
+export const configurationObjects = z.object({
+  objects: z.array(configurationObject).describe('By place.'),
+  next: z.string().optional(),
+})
+
+/** The answer of POST admin/configuration/explain. */
+export const explanation = z.object({
+  allowed: z.boolean(),
+  lines: z.array(z.string()),
+})
+export type ExplanationView = Wire<typeof explanation>

@@ -1,0 +1,43 @@
+import * as z from 'zod'
+import type { Wire } from './wire.ts'
+
+export const tokenKey = z.object({
+  kid: z.string(),
+  algorithm: z.string(),
+  state: z.enum(['next', 'active', 'retiring']),
+  given: z.boolean().describe('Comes from a file or a secret, whose owner replaces it.'),
+  custody: z.string().describe('The service that stores the private part.').optional(),
+  created: z.string(),
+  visibleSince: z.string().describe('Since when the published documents have it.').optional(),
+  activated: z.string().optional(),
+  activatesAt: z.string().describe('When the next key may sign, as far as known.').optional(),
+  goneAt: z.string().describe('When it is removed from the documents.').optional(),
+})
+export type TokenKeyView = Wire<typeof tokenKey>
+
+export const tokenIssuer = z.object({
+  name: z.string(),
+  kind: z.enum(['workloads', 'users']).describe('An endpoint of the token service, or an OpenID Connect issuer.'),
+  at: z.string().describe('Where it is configured.'),
+  issuer: z.string(),
+  algorithm: z.string(),
+  maxTokenSeconds: z.number().describe('The longest lifetime of a token.'),
+  audience: z.string().optional(),
+  accepts: z.array(z.string()).describe('Clusters and issuers of workloads; clients of users.'),
+  rules: z.int().describe('The number of rules. Without any, no one gets a token.'),
+  keys: z.array(tokenKey).describe('Absent if they cannot be read.').optional(),
+  publications: z.array(
+    z.object({
+      place: z.string(),
+      done: z.string().describe('The last success.').optional(),
+      failures: z.int().describe('Failed tries since then.'),
+      error: z.string().optional(),
+      retryAt: z.string().optional(),
+    }),
+  ),
+})
+export type TokenIssuerView = Wire<typeof tokenIssuer>
+
+/** GET admin/tokens. Private parts of keys are never in it. */
+export const tokenIssuers = z.object({ issuers: z.array(tokenIssuer) })
+export type TokenIssuersView = Wire<typeof tokenIssuers>

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
+import { Attributes } from '#identity/attributes.ts'
+import { Dn } from '#identity/dn.ts'
+import { userRef } from '#testing/user-ref.ts'
+
+const approver = (login: string) => {
+  const { identity } = userRef(login)
+  const attributes = Attributes.from({ uid: [login], mail: [`${login}@example.com`] })
+  return { login, identity, entry: { dn: Dn.of(['uid', login], ['o', 'x']), identity, attributes } }
+}
+
+const parts = {
+  delegations: { deputiesOf: async () => [] },
+  linksFor: async ({ id, version }, user) => [
+    { label: 'Approve', url: `https://gate.test/${id}/${version}/${user?.login ?? 'anyone'}`, style: 'primary' },
+  ],
+} as Partial<ApproverMailParts> as ApproverMailParts
+
+const about = {
+  run: 'run',
+  step: 2,
+  occasion: 'a-1',
+  approval: { id: 'a-1', version: 1 },
+  involved: { identities: [], names: [] },
+}
+const mail = { subject: 'Approval needed', text: 'ada asks.', address: 'mail' }
+const both = [approver('boss'), approver('chief')]
+
+test('a channel gets one message without the links of an approver, beside the mails', async () => {
+  const messages = await approverMails(both, { ...mail, notifier: 'n', channel: 'slack' }, about, parts)
+  expect(messages.map(({ recipient, notifier }) => [recipient, notifier])).toEqual([
+    ['boss@example.com', 'n'],
+    ['chief@example.com', 'n'],
+    ['#slack', 'slack'],
+  ])
+  expect(messages[0]?.text).toContain('https://gate.test/a-1/1/boss')
+  expect(messages[0]).not.toHaveProperty('links')
+  expect(messages[2]).toMatchObject({
+    subject: 'Approval needed',
+    text: 'ada asks.',
+    links: [{ label: 'Approve', url: 'https://gate.test/a-1/1/anyone', style: 'primary' }],
+  })
+  expect(new Set(messages.map(({ id }) => id)).size).toBe(3)
+})
+
+test('the message to a channel has the same id in every attempt, and another one on another occasion', async () => {
+  const idOf = async (occasion: string) =>
+    (await approverMails([], { ...mail, channel: 'slack' }, { ...about, occasion }, parts)).map(({ id }) => id)
+  expect(await idOf('a-1')).toEqual(await idOf('a-1'))
+  expect(await idOf('a-1')).not.toEqual(await idOf('a-1 reminder 1'))
+})
+
+test('no channel gets no message', async () => {
+  expect(await approverMails(both, mail, about, parts)).toHaveLength(2)
+})

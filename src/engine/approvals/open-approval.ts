@@ -1,0 +1,189 @@
+import type { NewApproval } from '#domain/approval.ts'
+import type { NewTimer } from '#domain/timer.ts'
+import { isInvolved } from '#engine/approvals/approval-authority.ts'
+import { type ApprovalPlan, type Involved, readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
+import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { type ApproverMailParts, approverMails, withCaller } from '#engine/approvals/approver-mail.ts'
+import { expiryIn } from '#engine/workflow/expiry-parameter.ts'
+import { isSecretAttribute } from '#identity/attributes.ts'
+import { entryOf, type Identity, isFormer, type RunIdentities } from '#identity/identity.ts'
+import type { User } from '#identity/user.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import { isForbiddenKey, type JsonObject } from '#kernel/json.ts'
+import { spanMillis, sumOfSpans } from '#kernel/time.ts'
+import type { Rule } from '#sdk/auth/rule.ts'
+import type { NewAccount } from '#sdk/target/new-account.ts'
+import type { ApprovalRequest } from '#sdk/workflow/approval.ts'
+import { isEngineKey } from '#sdk/workflow/workflow.ts'
+import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
+
+/** The run that will wait for an approval. */
+export interface ApprovalRun {
+  readonly id: string
+  readonly name: string
+  /** The number of the step that requests it. */
+  readonly step: number
+  /** The login of the user the run is about. */
+  readonly subject: string
+  readonly requestor: string
+  readonly caller?: string
+  readonly who: RunIdentities
+  /** The user as the task sees it, and the request map. Approvers see them without secrets. */
+  readonly user: RequestedUser
+  readonly request: ReadonlyMap<string, unknown>
+  /** The run may only create accounts: approvers see the submitted values. */
+  readonly newAccount?: NewAccount
+}
+
+/** The kind of the timers that `escalate` handles. */
+export const escalationTimer = 'approval-escalation'
+
+export interface OpeningParts extends ApproverMailParts {
+  readonly clock: Clock
+}
+
+/** The approval, committed with the step that waits for it. */
+export async function openApproval(
+  request: ApprovalRequest,
+  run: ApprovalRun,
+  parts: OpeningParts,
+): Promise<NewApproval> {
+  const { label, allowSelf, commentRequired, escalations, failure } = request
+  const mail = request.mail && withCaller(request.mail, run)
+  const involved = await involvedIn(run, parts.finder)
+  const barred = allowSelf ? undefined : involved
+  let rules = request.approvers
+  let approvers = await findApprovers(rules, barred, parts.finder)
+  if (approvers.length === 0 && failure !== undefined) {
+    rules = failure
+    approvers = await findApprovers(rules, barred, parts.finder)
+  }
+  if (approvers.length === 0) throw noApprovers(label, request.approvers)
+  const plan: ApprovalPlan = {
+    approvers: rules,
+    involved,
+    escalations: escalations.map(({ approvers: next, onlyIf }) => ({
+      approvers: next,
+      ...(onlyIf === undefined ? {} : { onlyIf }),
+    })),
+    ...(failure === undefined ? {} : { failure }),
+    ...(mail === undefined ? {} : { mail }),
+  }
+  const id = newId()
+  const accessEnds = expiryIn(run.request)
+  const about = { run: run.id, step: run.step, occasion: id, approval: { id, version: 1 }, involved }
+  return {
+    id,
+    step: run.step,
+    label,
+    approvers: approvers.map(({ login, identity }) => ({ login, identity })),
+    allowSelf,
+    ...(commentRequired === true ? { commentRequired } : {}),
+    rules: readable(plan),
+    data: approvalData(run.user, run.request),
+    ...(accessEnds === undefined ? {} : { accessEnds }),
+    ...(run.newAccount === undefined ? {} : { newAccount: true }),
+    timers: escalationTimers(request, parts.clock()),
+    mails: mail === undefined ? [] : await approverMails(approvers, mail, about, parts),
+  }
+}
+
+/** The users that the rules name, without users who may not decide. */
+export async function findApprovers(
+  rules: readonly Rule[],
+  barred: Involved | undefined,
+  finder: ApproverFinder,
+): Promise<readonly Approver[]> {
+  const found = await finder.find(rules)
+  return barred === undefined ? found : found.filter((user) => !isInvolved(barred, user, [user.entry]))
+}
+
+/** Everyone with an interest in the decision: caller, requester and subject. */
+async function involvedIn(run: ApprovalRun, finder: ApproverFinder): Promise<Involved> {
+  const { who, requestor, caller, subject, user } = run
+  const identities = new Set<Identity>()
+  const names = new Set<string>()
+  const note = (identity: Identity | undefined, login: string): void => {
+    if (identity !== undefined) identities.add(identity)
+    // A user known only by a credential may also have an entry under the same name.
+    if (identity === undefined || entryOf(identity) === undefined) names.add(login)
+  }
+  note(who.requestor, requestor)
+  if (caller !== undefined) note(who.caller, caller)
+  note(who.subject, subject)
+  // The subject may be a login that a task chose, or an account that only a target has.
+  const known = who.subject === undefined || isFormer(who.subject) ? [] : [subject]
+  for (const name of new Set([subject, user.userID, ...user.attributes.values('uid')])) {
+    if (known.some((login) => sameLogin(login, name))) continue
+    for (const { identity } of await finder.named(name)) identities.add(identity)
+    names.add(name)
+  }
+  return { identities: [...identities], names: [...names] }
+}
+
+/**
+ * One timer for each escalation, and one after the last if there are fallback approvers. The store's clock decides
+ * when each is due; this process's clock only gives the length of months.
+ */
+function escalationTimers({ escalations, failure }: ApprovalRequest, now: Date): NewTimer[] {
+  const spans = escalations.map(({ after }) => after)
+  const last = spans.at(-1)
+  if (failure !== undefined && last !== undefined) spans.push(last)
+  return spans.map((_, i) => {
+    const inMillis = spanMillis(now, sumOfSpans(spans.slice(0, i + 1)))
+    if (inMillis === undefined) throw new GatewayError('WORKFLOW_FAILED', 'an escalation would be due in 100 years')
+    return { id: newId(), kind: escalationTimer, due: { inMillis }, data: { escalation: i + 1 } }
+  })
+}
+
+/** Checks that it can be read again: failing now is better than failing at the decision. */
+function readable(plan: ApprovalPlan): ReturnType<typeof storePlan> {
+  const stored = storePlan(plan)
+  readPlan(stored)
+  return stored
+}
+
+function noApprovers(label: string, rules: readonly Rule[]): GatewayError {
+  const asked = rules.map(({ scope, constraint }) => `${scope} "${constraint}"`).join(', ')
+  return new GatewayError(
+    'NO_APPROVERS',
+    `no user may decide "${label}": ${asked === '' ? 'no rule has values for its placeholders' : asked}`,
+  )
+}
+
+const maxNames = 100
+const maxValues = 20
+const maxLength = 2000
+/** The maximum number of characters in total. */
+const maxTotal = 64 * 1024
+
+/** While memberships are unknown, the groups that the user will join are among the changes. */
+type RequestedUser = User & Partial<Pick<WorkflowUser, 'keepGroups' | 'groupChanges'>>
+
+/**
+ * What approvers see: the subject's attributes and groups, and the request's parameters. Leaves out secrets and the
+ * keys of the engine; cuts long lists and texts.
+ */
+export function approvalData(user: RequestedUser, request: ReadonlyMap<string, unknown>): JsonObject {
+  let left = maxTotal
+  const cut = (text: string): string => {
+    const shown = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
+    left -= shown.length
+    return left < 0 ? '…' : shown
+  }
+  const parameters: Record<string, string> = Object.create(null)
+  for (const [name, value] of shownOf(request)) {
+    if (typeof value === 'string' && !isEngineKey(name)) parameters[name] = cut(value)
+  }
+  const attributes: Record<string, readonly string[]> = Object.create(null)
+  for (const [name, values] of shownOf(user.attributes)) attributes[name] = values.slice(0, maxValues).map(cut)
+  const groups = user.keepGroups === true ? (user.groupChanges?.add ?? []) : user.groups
+  return { attributes, groups: groups.slice(0, maxNames).map(cut), parameters }
+}
+
+function shownOf<V>(source: Iterable<readonly [string, V]>): (readonly [string, V])[] {
+  return [...source].filter(([name]) => !isSecretAttribute(name) && !isForbiddenKey(name)).slice(0, maxNames)
+}

@@ -1,0 +1,92 @@
+import type { Approval, NewRequestMessage } from '#domain/approval.ts'
+import type { NewMail } from '#domain/mail.ts'
+import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
+import { readPlan } from '#engine/approvals/approval-plan.ts'
+import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
+import { newMails } from '#engine/mail/mail-outbox.ts'
+import { formerIdentity, type UserRef } from '#identity/identity.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import { newId } from '#kernel/ids.ts'
+import { isMailAddress } from '#sdk/notifier/mail.ts'
+import type { ApprovalStore } from '#storage/approval-store.ts'
+
+interface MessageParts {
+  readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun' | 'addMessage' | 'messagesOf'>
+  readonly finder: Pick<ApproverFinder, 'entriesOf'>
+  readonly clock: Clock
+  /** Pages of the portal. */
+  readonly pages?: PortalLinks | undefined
+}
+
+interface Said {
+  readonly by: UserRef
+  readonly text: string
+  readonly actor: Actor
+}
+
+/** An approver asks the requester, who gets a mail. Throws CONFLICT if the approval is not open. */
+export async function askRequester(approval: Approval, { by, text, actor }: Said, parts: MessageParts): Promise<void> {
+  const { requestor, who } = approval
+  const message: NewRequestMessage = { id: newId(), kind: 'question', by, text }
+  await parts.approvals.addMessage({
+    approval: approval.id,
+    message,
+    audit: [approvalRow(approval, actor, parts.clock(), 'asked the requester')],
+    mails: await mailsTo(
+      { login: requestor, identity: who.requestor ?? formerIdentity(requestor) },
+      message,
+      approval,
+      parts,
+    ),
+  })
+}
+
+/**
+ * The requester answers, and the user who asked last gets a mail. Throws CONFLICT if there is no question, or no approval
+ * of the run is open.
+ */
+export async function answerApprover(run: string, { by, text, actor }: Said, parts: MessageParts): Promise<void> {
+  const open = (await parts.approvals.listOfRun(run)).find(({ state }) => state === 'open')
+  const approval = open && (await parts.approvals.get(open.id))
+  const question = (await parts.approvals.messagesOf(run)).findLast(({ kind }) => kind === 'question')
+  if (approval === undefined || question === undefined) {
+    throw new GatewayError('CONFLICT', `the run ${run} has no open question`, {
+      publicText: 'No one waits for an answer.',
+    })
+  }
+  const message: NewRequestMessage = { id: newId(), kind: 'answer', by, text }
+  await parts.approvals.addMessage({
+    approval: approval.id,
+    message,
+    audit: [approvalRow(approval, actor, parts.clock(), 'answered')],
+    mails: await mailsTo(question.by, message, approval, parts),
+  })
+}
+
+const maxAddresses = 3
+const words = { question: 'Question', answer: 'Answer' } as const
+
+/** None for an approval that sends no mails. */
+async function mailsTo(
+  to: UserRef,
+  { id, kind, by, text }: NewRequestMessage,
+  { id: approval, run, step, label, rules }: Approval,
+  { finder, pages }: MessageParts,
+): Promise<readonly NewMail[]> {
+  const { mail } = readPlan(rules)
+  if (mail === undefined) return []
+  const [entry] = await finder.entriesOf(to)
+  const addresses = entry?.attributes.values(mail.address).filter(isMailAddress).slice(0, maxAddresses) ?? []
+  const plain = {
+    subject: `${words[kind]} about: ${label}`.slice(0, 300),
+    text: `${by.login} writes:\n\n${text}\n`,
+    ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
+  }
+  // The requester sees the request, and the approver the approval.
+  const page = kind === 'question' ? pages?.request(run) : pages?.approval(approval)
+  const said = withLinks(plain, page === undefined ? [] : [page])
+  const mails = addresses.map((recipient) => ({ ...said, recipient }))
+  return newMails(run, step, mails, id)
+}

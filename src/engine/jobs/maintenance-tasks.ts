@@ -1,0 +1,92 @@
+import type { AuditPart } from '#domain/audit.ts'
+import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
+import type { Clock } from '#kernel/clock.ts'
+import type { AuditRetention, MaintenanceTasks, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
+import type { AuditStore } from '#storage/audit/audit-store.ts'
+import type { IdempotencyStore } from '#storage/idempotency-store.ts'
+import type { JobRunStore } from '#storage/job-run-store.ts'
+import type { MailStore } from '#storage/mail-store.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
+import type { SessionStore } from '#storage/session-store.ts'
+
+/** What the cleanup deletes. */
+interface CleanStores {
+  readonly runs: Pick<RunStore, 'prune' | 'pruneDefinitions'>
+  readonly mails: Pick<MailStore, 'prune'>
+  readonly idempotency: Pick<IdempotencyStore, 'prune'>
+  readonly jobRuns: Pick<JobRunStore, 'prune'>
+  readonly audit: Pick<AuditStore, 'prune' | 'keptSince'>
+  readonly sessions: Pick<SessionStore, 'deleteExpired'>
+}
+
+interface MaintenanceParts {
+  readonly stores: CleanStores
+  readonly clock: Clock
+  readonly approvals: Pick<ApprovalDesk, 'remind'>
+  mailOutcomes(mails: OutcomeMails): Promise<number>
+  /** Starts the runs that remove expired access; returns how many. */
+  revokeDue(signal: AbortSignal): Promise<number>
+}
+
+const dayMillis = 24 * 3600_000
+
+export function createMaintenanceTasks(parts: MaintenanceParts): MaintenanceTasks {
+  const { stores, clock, approvals, revokeDue } = parts
+  return {
+    remindApprovers: ({ days, key, message, mailAttribute, limit }) =>
+      approvals.remind({
+        openForMillis: days * dayMillis,
+        key,
+        message,
+        limit,
+        ...(mailAttribute === undefined ? {} : { mailAttribute }),
+      }),
+    mailOutcomes: (mails) => parts.mailOutcomes(mails),
+    async cleanUp(retention, signal) {
+      const { runs, mails, idempotencyKeys, jobRuns, audit, tokens } = retention
+      const removed: Record<string, number> = {}
+      const pruneAudit = async (part: AuditPart, { days, records }: AuditRetention): Promise<void> => {
+        const byAge = days === undefined ? undefined : new Date(clock().getTime() - days * dayMillis)
+        const bySize = records === undefined ? undefined : await stores.audit.keptSince(part, records)
+        const before = byAge !== undefined && bySize !== undefined && bySize < byAge ? byAge : (bySize ?? byAge)
+        const pruned =
+          before === undefined
+            ? { removed: 0, waiting: [] }
+            : await stores.audit.prune(before, { by: 'gatehouse', part })
+        const behind = Math.max(removed['auditSinksBehind'] ?? 0, pruned.waiting.length)
+        if (behind > 0) removed['auditSinksBehind'] = behind
+        removed[part === 'tokens' ? 'auditTokens' : 'audit'] = pruned.removed
+      }
+      const work: readonly (readonly [name: string, days: number | undefined, store: Pruned])[] = [
+        ['runs', runs, stores.runs],
+        // Not before the processes that use one had time to report it.
+        [
+          'definitions',
+          runs === undefined ? undefined : Math.max(1, runs),
+          { prune: (at) => stores.runs.pruneDefinitions(at) },
+        ],
+        ['mails', mails, stores.mails],
+        ['idempotencyKeys', idempotencyKeys, stores.idempotency],
+        ['jobRuns', jobRuns, stores.jobRuns],
+      ]
+      for (const [name, days, store] of work) {
+        signal.throwIfAborted()
+        if (days !== undefined) removed[name] = await store.prune(new Date(clock().getTime() - days * dayMillis))
+      }
+      for (const [part, kept] of [
+        ['others', audit],
+        ['tokens', tokens],
+      ] as const) {
+        signal.throwIfAborted()
+        if (kept !== undefined) await pruneAudit(part, kept)
+      }
+      removed['sessions'] = await stores.sessions.deleteExpired(clock())
+      return removed
+    },
+    revokeExpired: revokeDue,
+  }
+}
+
+interface Pruned {
+  prune(before: Date): Promise<number>
+}

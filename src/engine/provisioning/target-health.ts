@@ -1,0 +1,114 @@
+import type { Clock } from '#kernel/clock.ts'
+import { asGatewayError, type ErrorCode } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
+import { hasLookups, type Target } from '#sdk/target/target.ts'
+import type { TargetFailure, TargetStatus } from '#sdk/target/target-status.ts'
+import type { RunStore } from '#storage/runs/run-store.ts'
+
+/** A login that no account has; looking it up is the check. */
+const probe = 'gatehouse-health-check'
+const checkMillis = 3_000
+/** How long the result of a check is reused, so that many viewers cause few calls. */
+const reusedMillis = 5_000
+const checksAtOnce = 50
+const maxMessage = 500
+
+/** Failures of the target's system, unlike refusals of a single value. */
+const failureCodes: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'TARGET_FAILED'])
+
+type Check = Pick<TargetStatus, 'health' | 'millis' | 'problem'>
+
+interface Watched {
+  readonly target: Target
+  readonly className: string
+  failures: number
+  last?: TargetFailure
+  /** Only one check at a time; a target that does not answer must not collect calls. */
+  check?: { readonly started: number; readonly result: Promise<Check> }
+}
+
+/** Watches the calls of the targets of one configuration in this process, and checks the targets on demand. */
+export class TargetHealth {
+  readonly #targets = new Map<string, Watched>()
+  readonly #clock: Clock
+  readonly #runs: Pick<RunStore, 'incidentsByTarget'>
+  readonly #since: Date
+
+  constructor(clock: Clock, runs: Pick<RunStore, 'incidentsByTarget'>) {
+    this.#clock = clock
+    this.#runs = runs
+    this.#since = clock()
+  }
+
+  /** The target, whose failed calls are counted from now on. */
+  watch(name: string, className: string, target: Target): Target {
+    const watched: Watched = { target, className, failures: 0 }
+    this.#targets.set(name, watched)
+    const methods = new Map<unknown, unknown>()
+    return new Proxy(target, {
+      get: (_, property) => {
+        const value: unknown = Reflect.get(target, property, target)
+        if (typeof value !== 'function') return value
+        let method = methods.get(value)
+        if (method === undefined) {
+          method = (...args: readonly unknown[]): unknown => {
+            const result: unknown = Reflect.apply(value, target, args)
+            if (result instanceof Promise) result.catch((error: unknown) => this.#note(watched, error))
+            return result
+          }
+          methods.set(value, method)
+        }
+        return method
+      },
+    })
+  }
+
+  async list(): Promise<readonly TargetStatus[]> {
+    const incidents = await this.#runs.incidentsByTarget()
+    const named = [...this.#targets].sort(([a], [b]) => (a < b ? -1 : 1))
+    return await inParallel(named, checksAtOnce, async ([name, watched]) => {
+      const { className, failures, last } = watched
+      return {
+        name,
+        className,
+        ...(await currentCheck(watched)),
+        failures,
+        since: this.#since,
+        ...(last === undefined ? {} : { lastFailure: last }),
+        incidents: incidents.get(name) ?? 0,
+      }
+    })
+  }
+
+  #note(watched: Watched, error: unknown): void {
+    const { code, message } = asGatewayError(error)
+    if (!failureCodes.has(code)) return
+    watched.failures++
+    watched.last = { time: this.#clock(), code, message: message.slice(0, maxMessage) }
+  }
+}
+
+/** A recent check, or a new one. */
+function currentCheck(watched: Watched): Promise<Check> {
+  const now = performance.now()
+  if (watched.check === undefined || now - watched.check.started > reusedMillis) {
+    watched.check = { started: now, result: check(watched) }
+  }
+  return watched.check.result
+}
+
+async function check({ target }: Watched): Promise<Check> {
+  if (!hasLookups(target)) return { health: 'unchecked' }
+  const started = performance.now()
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${checkMillis} ms`)), checkMillis)
+  try {
+    await Promise.race([target.lookupUserByLogin(probe), late.promise])
+    return { health: 'up', millis: Math.round(performance.now() - started) }
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    return { health: 'down', millis: Math.round(performance.now() - started), problem: problem.slice(0, maxMessage) }
+  } finally {
+    clearTimeout(timer)
+  }
+}

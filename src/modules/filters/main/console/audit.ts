@@ -1,0 +1,144 @@
+import { type AuditEntryView, type AuditVerificationView, auditEntry } from '#contract/console-audit.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { AuditEntry, AuditQuery } from '#domain/audit.ts'
+import { isSecretName, withoutTokens } from '#kernel/redaction.ts'
+import type { OperationDescription } from '#modules/shared/http/api-description.ts'
+import { answer } from '#modules/shared/http/json-answer.ts'
+import { answerList, readTime } from '#modules/shared/http/list-answer.ts'
+import type { AuditVerification } from '#sdk/filter/audit-access.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { loginOf, type MainParts } from '../main-parts.ts'
+
+const maxText = 1000
+
+/** The parameters of every list. */
+export const listQuery = {
+  after: 'The `next` of the page before',
+  limit: 'How many at most',
+  format: '"csv": a file of everything instead of a page',
+} as const
+
+export const auditOperations: Readonly<Record<string, OperationDescription>> = {
+  listAudit: {
+    route: 'GET /admin/audit',
+    summary: 'Entries of the audit, latest first',
+    query: {
+      requestor: 'A login',
+      subject: 'A login, or the name of a workload',
+      workflow: 'The id of a run',
+      target: 'A target, application or endpoint',
+      requestId: 'The id of a request, as in the access log',
+      from: 'From this time on: such as 1h, or ISO 8601',
+      until: 'Before this time',
+      ...listQuery,
+    },
+    answer: 'AuditPage',
+  },
+  getAuditVerification: {
+    route: 'GET /admin/audit/verification',
+    summary: 'The latest verification of the audit that this replica started',
+    answer: 'AuditVerification',
+  },
+  verifyAudit: {
+    route: 'POST /admin/audit/verification',
+    summary: 'Starts to verify the whole audit in the background, and records the outcome in the audit',
+    answers: { '202': { description: 'It runs', schema: 'AuditVerification' } },
+    failures: { '409': 'This replica verifies the audit already' },
+  },
+}
+
+/** Entries that match the query. */
+export async function listAudit({ host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  const filters = ['requestor', 'subject', 'workflow', 'target', 'requestId', 'from', 'until'] as const
+  return await answerList(exchange, filters, (given) => {
+    const now = host.clock()
+    const text = ([value]: readonly string[]): string | undefined => (value === '' ? undefined : value)
+    const conditions = {
+      requestor: text(given.requestor),
+      subject: text(given.subject),
+      workflowId: text(given.workflow),
+      target: text(given.target),
+      requestId: text(given.requestId),
+      from: readTime('from', given.from, now),
+      until: readTime('until', given.until, now),
+    }
+    const query = Object.fromEntries(
+      Object.entries(conditions).filter(([, value]) => value !== undefined),
+    ) as Partial<AuditQuery>
+    return {
+      name: 'audit',
+      read: async (page) => {
+        const { rows, next } = await host.audit.list({ ...query, ...page })
+        return { rows: rows.map(shownEntry), next }
+      },
+      columns: auditColumns,
+    }
+  })
+}
+
+const auditColumns: Readonly<Record<string, (row: AuditEntryView) => string | undefined>> = {
+  time: ({ time }) => time,
+  requestor: ({ requestor }) => requestor,
+  caller: ({ caller }) => caller,
+  subject: ({ subject }) => subject,
+  workflow: ({ workflow }) => workflow.name,
+  run: ({ workflow }) => workflow.id,
+  target: ({ target }) => target,
+  kind: ({ kind }) => kind,
+  action: ({ action }) => action,
+  attribute: ({ attribute }) => attribute,
+  value: ({ value }) => value,
+  approval: ({ approval }) => approval,
+  reason: ({ reason }) => reason,
+  requestId: ({ requestId }) => requestId,
+  id: ({ id }) => id,
+}
+
+/** An entry without secrets, with texts of bounded length. */
+export const shownEntry = (entry: AuditEntry): AuditEntryView =>
+  wireForm(auditEntry, {
+    ...entry,
+    value: isSecretName(entry.attribute) ? undefined : shownText(entry.value),
+    reason: shownText(entry.reason),
+  })
+
+function shownText(text: string | undefined): string | undefined {
+  const shown = text && withoutTokens(text)
+  return shown !== undefined && shown.length > maxText ? `${shown.slice(0, maxText)}…` : shown
+}
+
+export async function showVerification({ host }: MainParts): Promise<GatewayResponse> {
+  return answer(shownVerification(host.audit.verification()))
+}
+
+export async function startVerification(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+  return answer(shownVerification(await parts.host.audit.startVerification(loginOf(parts, subject))), 202)
+}
+
+function shownVerification(verification: AuditVerification | undefined): AuditVerificationView {
+  if (verification === undefined) return { state: 'none' }
+  const { started, ended, report, ...rest } = verification
+  return {
+    ...rest,
+    started: started.toISOString(),
+    ...(ended === undefined ? {} : { ended: ended.toISOString() }),
+    ...(report === undefined ? {} : { report: shownReport(report) }),
+  }
+}
+
+function shownReport({
+  authenticated,
+  since,
+  sealed,
+  pruned,
+  problems,
+}: NonNullable<AuditVerification['report']>): NonNullable<AuditVerificationView['report']> {
+  return {
+    authenticated,
+    ...(since === undefined ? {} : { since: since.toISOString() }),
+    sealed: sealed.map(({ at, ...place }) => ({ ...place, at: at.toISOString() })),
+    pruned,
+    problems: problems.map(({ key: _, ...problem }) => problem),
+  }
+}

@@ -1,0 +1,21 @@
+import { system } from '#contract/console-system.ts'
+import type { OperationDescription } from '#modules/shared/http/api-description.ts'
+import { answer, notFound } from '#modules/shared/http/json-answer.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { MainParts } from '../main-parts.ts'
+
+export const systemOperations: Readonly<Record<string, OperationDescription>> = {
+  getSystem: {
+    route: 'GET /admin/system',
+    summary: 'Version, replicas, waiting work, listeners with certificates, database and disk',
+    answer: 'System',
+  },
+}
+
+/** The state of the installation. */
+export async function showSystem({ host }: MainParts): Promise<GatewayResponse> {
+  if (host.system === undefined) throw notFound('this process is not a gateway')
+  const facts = await host.system.describe()
+  // Dates are texts in JSON; the schema leaves out what it does not name.
+  return answer(system.parse(JSON.parse(JSON.stringify(facts))))
+}

@@ -1,0 +1,51 @@
+import { type ConsoleTarget, consoleTarget } from '#contract/console-targets.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { OperationDescription } from '#modules/shared/http/api-description.ts'
+import { answerList, listQuery } from '#modules/shared/http/list-answer.ts'
+import type { Routes } from '#modules/shared/http/routes.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { TargetStatus } from '#sdk/target/target-status.ts'
+import type { MainParts } from '../main-parts.ts'
+import { pageByName } from './named-page.ts'
+
+export const targetRoutes: Routes<MainParts> = { 'GET /admin/targets': listTargets }
+
+export const targetOperations = {
+  listTargets: {
+    route: 'GET /admin/targets',
+    summary: 'The targets, each checked now, with the failures that this process saw',
+    query: { q: 'A part of the name or the class', ...listQuery },
+    answer: 'ConsoleTargets',
+  },
+} satisfies Readonly<Record<string, OperationDescription>>
+
+async function listTargets({ host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+  return await answerList(exchange, ['q'], ({ q: [q = ''] }) => ({
+    name: 'targets',
+    read: async (page) => {
+      const word = q.trim().toLowerCase()
+      const found = (await host.readTargets()).filter(({ name, className }) =>
+        `${name}\n${className}`.toLowerCase().includes(word),
+      )
+      return pageByName(found.map(targetDocument), page)
+    },
+    columns: {
+      name: ({ name }) => name,
+      class: ({ className }) => className,
+      health: ({ health }) => health,
+      problem: ({ problem }) => problem,
+      failures: ({ failures }) => failures,
+      since: ({ since }) => since,
+      lastFailure: ({ lastFailure }) => lastFailure?.time,
+      lastError: ({ lastFailure }) => lastFailure && `${lastFailure.code}: ${lastFailure.message}`,
+      incidents: ({ incidents }) => incidents,
+    },
+  }))
+}
+
+const targetDocument = ({ lastFailure, ...status }: TargetStatus): ConsoleTarget =>
+  wireForm(consoleTarget, {
+    ...status,
+    ...(lastFailure && { lastFailure: { ...lastFailure, time: lastFailure.time.toISOString() } }),
+  })

@@ -1,0 +1,21 @@
+import { tokenIssuers } from '#contract/console-tokens.ts'
+import type { OperationDescription } from '#modules/shared/http/api-description.ts'
+import { answer, notFound } from '#modules/shared/http/json-answer.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { MainParts } from '../main-parts.ts'
+
+export const tokenOperations: Readonly<Record<string, OperationDescription>> = {
+  getTokenIssuers: {
+    route: 'GET /admin/tokens',
+    summary: 'The endpoints of the token service and the OpenID Connect issuers, with the public facts of their keys',
+    answer: 'TokenIssuers',
+  },
+}
+
+/** Who issues tokens, and with which keys. */
+export async function showTokenIssuers({ host }: MainParts): Promise<GatewayResponse> {
+  if (host.tokenReport === undefined) throw notFound('this process is not a gateway')
+  const issuers = await host.tokenReport.describe()
+  // Dates are texts in JSON; the schema leaves out what it does not name.
+  return answer(tokenIssuers.parse(JSON.parse(JSON.stringify({ issuers }))))
+}

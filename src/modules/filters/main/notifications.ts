@@ -1,0 +1,140 @@
+import * as z from 'zod'
+import {
+  accessNotification,
+  approvalNotification,
+  type Notification,
+  type NotificationList,
+  requestNotification,
+} from '#contract/main-notifications.ts'
+import { wireForm } from '#contract/wire.ts'
+import type { Grant } from '#domain/grant.ts'
+import { runOutcomes } from '#domain/run.ts'
+import type { Subject } from '#identity/subject.ts'
+import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
+import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { readQuery } from '#modules/shared/http/routes.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { approvalUser } from '#sdk/workflow/approvals.ts'
+import { loginOf, type MainParts, ownsLogin, userOf } from './main-parts.ts'
+import { labelOf, outcomeId } from './requests.ts'
+
+/** The most notifications, of each kind and in all. */
+const most = 200
+const dayMillis = 24 * 3600_000
+/** Outcomes that are older are not shown. */
+const keptMillis = 90 * dayMillis
+/** The longest time before its expiry that access counts as about to expire; for short access, a quarter of its time. */
+const warningMillis = 7 * dayMillis
+const maxBodyBytes = 64 * 1024
+
+export const readSchema = z.strictObject({ ids: z.array(storableText(200).min(1)).min(1).max(most) })
+
+/**
+ * What the caller should know, from what the caller may see now: nothing is copied, so a notification never says what
+ * is no longer so. Only which of them were read is stored.
+ */
+export async function listNotifications(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+  const { limit } = readQuery(request.query, ['limit'])
+  const [written = String(most)] = limit
+  if (!/^\d{1,3}$/.test(written) || Number(written) > most) {
+    throw badRequest(`limit must be a whole number from 0 to ${most}.`)
+  }
+  return answer(await currentList(parts, subject, Number(written)))
+}
+
+/** Marks the given ones of the current notifications as read. */
+export async function readNotifications(parts: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {
+  const { ids } = await readJsonBody(request, readSchema, maxBodyBytes)
+  const current = (await currentNotifications(parts, subject)).map(({ notification }) => notification.id)
+  const read = current.filter((id) => ids.includes(id))
+  await parts.host.portal.memory.markRead(userOf(parts, subject), read, current)
+  return answer(await currentList(parts, subject, most))
+}
+
+interface Found {
+  readonly notification: Notification
+  /** The login of the user whose display name is shown. A registration shows the submitted login. */
+  readonly login?: string
+}
+
+async function currentList(parts: MainParts, subject: Subject, limit: number): Promise<NotificationList> {
+  const [current, read] = await Promise.all([
+    currentNotifications(parts, subject),
+    parts.host.portal.memory.readNotifications(userOf(parts, subject)),
+  ])
+  const shown = await withNames(current.slice(0, limit), parts)
+  return {
+    notifications: shown.map((one) => ({ ...one, read: read.has(one.id) })),
+    unread: current.filter(({ notification }) => !read.has(notification.id)).length,
+  }
+}
+
+async function currentNotifications(parts: MainParts, subject: Subject): Promise<readonly Found[]> {
+  const found = await Promise.all([
+    openApprovals(parts, subject),
+    outcomes(parts, subject),
+    expiringAccess(parts, subject),
+  ])
+  return found
+    .flat()
+    .sort(({ notification: a }, { notification: b }) => (`${a.at} ${a.id}` < `${b.at} ${b.id}` ? 1 : -1))
+    .slice(0, most)
+}
+
+async function openApprovals({ settings, host }: MainParts, subject: Subject): Promise<Found[]> {
+  if (!settings.given.enableApprovals) return []
+  const { approvals } = await host.approvals.list(approvalUser(subject), { limit: most })
+  return approvals.map(({ id, label, subject: login, opened, newAccount }) => {
+    const what = { kind: 'approval', approval: id, label, displayName: login } as const
+    const notification = wireForm(approvalNotification, { ...what, id: `approval:${id}`, at: opened, read: false })
+    return newAccount === true ? { notification } : { notification, login }
+  })
+}
+
+/** Of the latest requests; the caller's own cancellations are marked as read when they happen. */
+async function outcomes(parts: MainParts, subject: Subject): Promise<Found[]> {
+  const { host } = parts
+  const since = host.clock().getTime() - keptMillis
+  const { runs } = await host.runs.list({
+    requestedBy: approvalUser(subject),
+    states: [...runOutcomes, 'incident'],
+    limit: most,
+  })
+  return runs.flatMap((run) => {
+    const at = run.ended ?? run.updated
+    const state = requestNotification.shape.state.safeParse(run.state)
+    if (!state.success || at.getTime() < since) return []
+    const what = { kind: 'request', request: run.id, label: labelOf(run, parts), state: state.data } as const
+    return [{ notification: wireForm(requestNotification, { ...what, id: outcomeId(run), at, read: false }) }]
+  })
+}
+
+/** None for a caller whose login belongs to another user. */
+async function expiringAccess(parts: MainParts, subject: Subject): Promise<Found[]> {
+  if (!(await ownsLogin(parts, subject))) return []
+  const now = parts.host.clock()
+  const grants = await parts.host.grants.ofSubject(loginOf(parts, subject))
+  return grants.flatMap(({ id, target, name, granted, expires }) => {
+    const at = warningTime({ granted, expires })
+    if (at > now || expires <= now) return []
+    const what = { kind: 'access', target, name, expires } as const
+    const key = `access:${id}:${expires.getTime()}`
+    return [{ notification: wireForm(accessNotification, { ...what, id: key, at, read: false }) }]
+  })
+}
+
+const warningTime = ({ granted, expires }: Pick<Grant, 'granted' | 'expires'>): Date =>
+  new Date(expires.getTime() - Math.min(warningMillis, (expires.getTime() - granted.getTime()) / 4))
+
+/** Display names cost a search of the directory. */
+async function withNames(found: readonly Found[], { people }: MainParts): Promise<Notification[]> {
+  const logins = found.flatMap(({ login }) => login ?? [])
+  const names = logins.length === 0 ? undefined : await people.displayNames(logins)
+  return found.map(({ notification, login = '' }) => {
+    const displayName = names?.get(login)
+    return notification.kind === 'approval' && displayName !== undefined
+      ? { ...notification, displayName }
+      : notification
+  })
+}

@@ -1,0 +1,137 @@
+import { GatewayError } from '#kernel/errors.ts'
+import type { Template } from '#kernel/template.ts'
+import { expiryFields, readTaskExpiry } from '#modules/shared/tasks/task-expiry.ts'
+import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
+import { renderGroupName, renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
+import { list, text } from '#sdk/module/parameter-types.ts'
+import { noFlow } from '#sdk/workflow/flow.ts'
+import { onContext } from '#sdk/workflow/preview.ts'
+import { defineCustomTask, next } from '#sdk/workflow/workflow-task.ts'
+import { changeGroups, rewriteGroups, setGroups, timeGroup, unionOfGroups } from '#sdk/workflow/workflow-user.ts'
+
+/** Tasks that change the groups of the workflow's user. */
+
+export const addGroup = defineTask({
+  taskType: 'addGroup',
+  fields: {
+    name: template({ about: 'The group; a template.', required: true }),
+    remove: template({
+      about:
+        '`true` takes the user out of the group; a template that gives `true` or `false`, `false` when absent or empty.',
+    }),
+    ...expiryFields,
+  },
+  prepare: ({ name, remove, ...times }, { issues, pathOf }) => {
+    const expiry = readTaskExpiry(times, { issues, pathOf })
+    if (remove.keys.length === 0 && remove.attributes.length === 0 && readFlag(remove.text) === undefined) {
+      issues.error(pathOf('remove'), '"remove" must be true, false or a template')
+    }
+    return {
+      flow: {
+        ...noFlow,
+        reads: [...templateReads(name, pathOf('name')), ...templateReads(remove, pathOf('remove')), ...expiry.reads],
+        takesAnyGroup: isOnlyValues(name),
+      },
+      create: () =>
+        onContext((context) => {
+          const group = renderGroupName(name, context)
+          const removed = readFlag(renderTask(remove, context))
+          if (removed === undefined) {
+            throw new GatewayError('WORKFLOW_FAILED', `addGroup: "${remove.text}" gave neither true nor false`)
+          }
+          const until = removed ? undefined : expiry.of(context)
+          changeGroups(context.user, removed ? [] : [group], removed ? [group] : [])
+          if (until !== undefined || context.user.timedGroups !== undefined) timeGroup(context.user, group, until)
+          return next
+        }),
+    }
+  },
+})
+
+/** Whether the name has no fixed part. */
+const isOnlyValues = (name: Template): boolean =>
+  name.text !== '' && name.render({ key: () => '', attribute: () => '' }).trim() === ''
+
+function readFlag(text: string): boolean | undefined {
+  const word = text.trim().toLowerCase()
+  if (word === '' || word === 'false') return false
+  return word === 'true' ? true : undefined
+}
+
+export const attributeToGroups = defineCustomTask({
+  className: 'tasks.Attribute2Groups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.Attribute2Groups'],
+  parameters: {
+    attributeName: text({
+      about: 'The attribute whose values become groups; it is then removed from the user.',
+      required: true,
+    }),
+  },
+  prepare: ({ attributeName: attribute }, { pathOf }) => ({
+    flow: { ...noFlow, reads: [{ attribute, path: pathOf('attributeName') }], takesAnyGroup: true },
+    create: () =>
+      onContext(({ user }) => {
+        changeGroups(user, user.attributes.values(attribute), [])
+        user.attributes.delete(attribute)
+        return next
+      }),
+  }),
+})
+
+export const clearGroups = defineCustomTask({
+  className: 'tasks.ClearGroups',
+  aliases: [
+    'com.tremolosecurity.provisioning.customTasks.ClearGroups',
+    'com.tremolosecurity.provisioning.tasks.ClearGroups',
+  ],
+  parameters: {},
+  prepare: () => ({
+    create: () =>
+      onContext(({ user }) => {
+        setGroups(user, [])
+        return next
+      }),
+  }),
+})
+
+export const filterGroups = defineCustomTask({
+  className: 'tasks.FilterGroups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.FilterGroups'],
+  parameters: {
+    name: list({ about: 'A group that passes, letter case included; may be repeated.', required: true }),
+  },
+  prepare: ({ name: names }) => {
+    const passing = new Set(names)
+    return {
+      create: () =>
+        onContext(({ user }) => {
+          rewriteGroups(user, (groups) => groups.filter((name) => passing.has(name)))
+          return next
+        }),
+    }
+  },
+})
+
+export const mapGroups = defineCustomTask({
+  className: 'tasks.MapGroups',
+  aliases: ['com.tremolosecurity.provisioning.customTasks.MapGroups'],
+  parameters: {
+    map: list({ about: '`target=source`: the group `source` becomes `target`; may be repeated.', required: true }),
+  },
+  prepare: ({ map }, { issues, pathOf }) => {
+    const names = new Map<string, string>()
+    for (const [i, rule] of map.entries()) {
+      const cut = rule.indexOf('=')
+      if (cut <= 0 || cut === rule.length - 1) issues.error(pathOf('map', i), `"${rule}" is not target=source`)
+      else names.set(rule.slice(cut + 1), rule.slice(0, cut))
+    }
+    const mapped = (name: string): string => names.get(name) ?? name
+    return {
+      create: () =>
+        onContext(({ user }) => {
+          rewriteGroups(user, (groups) => unionOfGroups(groups.map(mapped), []))
+          return next
+        }),
+    }
+  },
+})

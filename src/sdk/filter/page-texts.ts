@@ -1,0 +1,51 @@
+import { acceptedLanguages, choiceCookies, chooseLanguage, type Language } from '#contract/languages.ts'
+import { type GatewayRequest, header } from '#sdk/filter/http.ts'
+import de from '#sdk/filter/page-texts/de.json' with { type: 'json' }
+import en from '#sdk/filter/page-texts/en.json' with { type: 'json' }
+import es from '#sdk/filter/page-texts/es.json' with { type: 'json' }
+import fr from '#sdk/filter/page-texts/fr.json' with { type: 'json' }
+import ja from '#sdk/filter/page-texts/ja.json' with { type: 'json' }
+
+export type TextKey = keyof typeof en
+
+/** A text of pages in the language of their reader, with `{name}` replaced by values. It is not escaped. */
+export type Texts = (key: TextKey, values?: Readonly<Record<string, string>>) => string
+
+/** The reader of a page, as far as the request describes them. */
+export type PageReader = Pick<GatewayRequest, 'headers'>
+
+const catalogues: Readonly<Record<Language, Readonly<Record<TextKey, string>>>> = { de, en, es, fr, ja }
+
+const nobody: PageReader = { headers: {} }
+
+/** The value of a cookie; undefined if it is absent. */
+function cookie(reader: PageReader, name: string): string | undefined {
+  const pairs = (header(reader, 'cookie') ?? '').split(';', 100).map((pair) => pair.trim())
+  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+}
+
+/** The language chosen in the portal, or the first available one that the browser accepts. */
+export const languageOf = (reader: PageReader = nobody): Language =>
+  chooseLanguage(
+    cookie(reader, choiceCookies.language) ?? null,
+    acceptedLanguages(header(reader, 'accept-language') ?? ''),
+  )
+
+/** The color scheme chosen in the portal; undefined if the device decides. */
+export function schemeOf(reader: PageReader = nobody): 'light' | 'dark' | undefined {
+  const chosen = cookie(reader, choiceCookies.colourScheme)
+  return chosen === 'light' || chosen === 'dark' ? chosen : undefined
+}
+
+export const textsFor = (reader?: PageReader): Texts => textsIn(languageOf(reader))
+
+export function textsIn(language: Language): Texts {
+  const catalogue = catalogues[language]
+  return (key, values = {}) => catalogue[key].replace(/\{(\w+)\}/g, (written, name: string) => values[name] ?? written)
+}
+
+/** A time to wait, such as "45 seconds" or "3 minutes", in the language of the reader. */
+export function durationText(seconds: number, reader?: PageReader): string {
+  const [value, unit] = seconds < 90 ? [seconds, 'second'] : [Math.ceil(seconds / 60), 'minute']
+  return new Intl.NumberFormat(languageOf(reader), { style: 'unit', unit, unitDisplay: 'long' }).format(Number(value))
+}

@@ -1,0 +1,96 @@
+import type { FoundObject, LoadResult } from '#config/load.ts'
+import type { Runtime } from '#engine/runtime.ts'
+import type { Clock } from '#kernel/clock.ts'
+import { GatewayError } from '#kernel/errors.ts'
+import type {
+  ConfigurationAccess,
+  ConfigurationFacts,
+  ConfigurationObject,
+  DescribedCaller,
+  RequestExplanation,
+} from '#sdk/filter/configuration-access.ts'
+import type { LoadOutcome } from '#server/configuration-source.ts'
+import { explainRequest } from '#server/explain-request.ts'
+import { explainedCaller } from '#server/explained-caller.ts'
+
+type Loaded = Pick<LoadResult, 'issues' | 'found' | 'hash'>
+type UseRuntime = <T>(work: (runtime: Runtime) => Promise<T>) => Promise<T>
+
+/** What was loaded when, what of it runs, and what is wrong with the rest. */
+export class ConfigurationReport implements ConfigurationAccess {
+  readonly #clock: Clock
+  #running: { readonly loaded: Loaded; readonly since: Date }
+  #read: Loaded
+  #latest: ConfigurationFacts['latest']
+  #use: UseRuntime | undefined
+
+  /** `first` is what the gateway starts with. */
+  constructor(first: Loaded, clock: Clock) {
+    const time = clock()
+    this.#clock = clock
+    this.#read = withoutConfiguration(first)
+    this.#running = { loaded: this.#read, since: time }
+    this.#latest = { outcome: 'applied', time }
+  }
+
+  /** The configuration runs once its modules exist. */
+  explainWith(use: UseRuntime): void {
+    this.#use = use
+  }
+
+  settled(result: Loaded, outcome: LoadOutcome): void {
+    const time = this.#clock()
+    this.#read = withoutConfiguration(result)
+    this.#latest = { outcome, time }
+    if (outcome === 'applied') this.#running = { loaded: this.#read, since: time }
+  }
+
+  /** The source can't be read; what was read before stays known. */
+  unread(): void {
+    this.#latest = { outcome: 'unread', time: this.#clock() }
+  }
+
+  describe(): ConfigurationFacts {
+    const { loaded, since } = this.#running
+    return {
+      running: { hash: loaded.hash, since },
+      latest: this.#latest,
+      problems: this.#read.issues.map(({ hasLines, line, column, ...issue }) => ({
+        ...issue,
+        ...(hasLines ? { line, column } : {}),
+      })),
+      objects: describeObjects(loaded.found, this.#read.found),
+    }
+  }
+
+  async explain(method: string, url: URL, caller: DescribedCaller): Promise<RequestExplanation> {
+    if (this.#use === undefined) throw new GatewayError('NOT_SUPPORTED', 'the gateway is starting')
+    const { allowed, lines } = await this.#use((runtime) =>
+      explainRequest(runtime, method, url, explainedCaller(caller, runtime.configuration.directoryRoot)),
+    )
+    return { allowed, lines }
+  }
+}
+
+/** The result without the objects that it prepared, which would stay in memory. */
+const withoutConfiguration = ({ issues, found, hash }: Loaded): Loaded => ({ issues, found, hash })
+
+/** Two objects of one name and kind are the same object, even if it moved to another file. */
+const keyOf = ({ kind, name, file }: FoundObject): string => JSON.stringify([kind, name ?? file])
+
+function describeObjects(running: readonly FoundObject[], read: readonly FoundObject[]): ConfigurationObject[] {
+  const loaded = new Set(running.map(keyOf))
+  const present = new Set(read.map(keyOf))
+  const gone = running.filter((object) => !present.has(keyOf(object)))
+  return [
+    ...read.map((object) => describeObject(object, loaded.has(keyOf(object)))),
+    ...gone.map((object) => describeObject({ ...object, errors: 0, warnings: 0 }, true)),
+  ]
+}
+
+const describeObject = ({ name, line, ...object }: FoundObject, loaded: boolean): ConfigurationObject => ({
+  ...object,
+  ...(name === undefined ? {} : { name }),
+  ...(line === undefined ? {} : { line }),
+  loaded,
+})

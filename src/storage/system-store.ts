@@ -1,0 +1,77 @@
+import type { SqlDialect } from '#protocols/sql/sql-database.ts'
+import type { SqlClient } from '#storage/client/sql-client.ts'
+import { columns, statement } from '#storage/client/statement.ts'
+
+/** A gateway process that uses the database. */
+interface Replica {
+  /** Host, process and a unique part. */
+  readonly name: string
+  readonly version: string
+  readonly started: Date
+  /** By the database's clock. */
+  readonly seen: Date
+}
+
+/** Replicas that were not seen for this long are forgotten. */
+const forgetMillis = 24 * 3_600_000
+const maxListed = 500
+
+/** The database itself, and the gateways that use it. */
+export class SystemStore {
+  readonly #client: SqlClient
+
+  constructor(client: SqlClient) {
+    this.#client = client
+  }
+
+  get kind(): SqlDialect {
+    return this.#client.dialect
+  }
+
+  /** Notes that a replica is alive, and forgets those that ended long ago. */
+  async beat({ name, version, started }: Omit<Replica, 'seen'>): Promise<void> {
+    await this.#client.transaction(async (tx) => {
+      await beat.run(tx, { name, version, started: started.getTime() })
+      await forgetOld.run(tx, { millis: forgetMillis })
+    })
+  }
+
+  /** For a replica that ends. */
+  async forget(name: string): Promise<void> {
+    await this.#client.transaction((tx) => forget.run(tx, { name }))
+  }
+
+  /** Those that were seen in the last `millis`, by name, at most 500. */
+  async replicas(millis: number): Promise<readonly Replica[]> {
+    const rows = await findReplicas.all(this.#client, { millis })
+    return rows.map(({ started, seen, ...row }) => ({ ...row, started: new Date(started), seen: new Date(seen) }))
+  }
+
+  /** The size of the database in bytes, without logs that it writes ahead. */
+  async bytes(): Promise<number | undefined> {
+    return (await findSize.first(this.#client, {}))?.bytes
+  }
+}
+
+interface ReplicaRow {
+  readonly name: string
+  readonly version: string
+  readonly started: number
+  readonly seen: number
+}
+
+const beat = statement<Pick<ReplicaRow, 'name' | 'version' | 'started'>>(
+  (on) => `insert into replicas (name, version, started, seen) values (:name, :version, :started, ${on.now})
+    on conflict (name) do update set seen = excluded.seen`,
+)
+const forget = statement<{ name: string }>('delete from replicas where name = :name')
+const forgetOld = statement<{ millis: number }>((on) => `delete from replicas where seen < ${on.now} - :millis`)
+const findReplicas = statement<{ millis: number }, ReplicaRow>(
+  (on) => `select ${columns(['name', 'version', 'started', 'seen'])} from replicas
+    where seen >= ${on.now} - :millis order by name limit ${maxListed}`,
+)
+const findSize = statement<object, { bytes: number }>((on) =>
+  on.name === 'sqlite'
+    ? 'select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()'
+    : 'select pg_database_size(current_database()) as bytes',
+)

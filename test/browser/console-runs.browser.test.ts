@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { until } from '#testing/gateway-process.ts'
+import { expectAccessible, heading, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+
+const sizes = [
+  { name: 'wide', viewport: { width: 1440, height: 900 } },
+  { name: 'phone', viewport: { width: 390, height: 844 } },
+] as const
+
+/** A target that no call reaches, and a workflow that needs it. */
+const broken = `
+apiVersion: openunison.tremolo.io/v1
+kind: Target
+metadata: { name: broken }
+spec:
+  className: targets.Plugin
+  params:
+    javaScript: |-
+      function findUser() { throw new Error("the disk is full") }
+      function createUser() { throw new Error("the disk is full") }
+      function syncUser() { throw new Error("the disk is full") }
+      function deleteUser() {}
+---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: badge }
+spec:
+  label: A badge
+  description: Prints a badge
+  inList: true
+  orgId: root
+  tasks: |-
+    - { taskType: addAttribute, name: note, value: not-to-be-shown }
+    - { taskType: provision, target: broken, sync: true, attributes: [uid] }
+`
+
+describe.skipIf(!hasChromium())('the console of runs', () => {
+  const { visit } = usePortal({ more: { 'broken.yaml': broken } })
+
+  /** Runs of ada: one waits for an approval, one is an incident. */
+  beforeAll(async () => {
+    const ada = await visit('/portal', 'ada')
+    const status = await ada.page.evaluate<number>(`(async () => {
+      const headers = { 'content-type': 'application/json', 'x-requested-with': 'test' }
+      const lines = ['vault-access', 'badge'].map((name) => ({ uuid: crypto.randomUUID(), name, reason: 'On call' }))
+      return (await fetch('/portal/main/workflows', { method: 'PUT', headers, body: JSON.stringify(lines) })).status
+    })()`)
+    expect(status).toBe(200)
+    await ada.page.context().close()
+    const { page } = await visit('/portal', 'linus')
+    const states = `fetch('/portal/main/admin/runs').then((answer) => answer.json())
+      .then(({ runs }) => runs.map(({ state }) => state).sort().join())`
+    await until(async () => (await page.evaluate<string>(states)) === 'incident,waiting', 120_000)
+    await page.context().close()
+  }, 240_000)
+
+  const accessibleAtEachSize = async (page: Page, what: string): Promise<void> => {
+    for (const { name, viewport } of sizes) {
+      await page.setViewportSize(viewport)
+      await expect.poll(() => isTooWide(page)).toBe(false)
+      await expectAccessible(page, `${what}, ${name}`)
+      await picture(page, `console-${what.replaceAll(' ', '-')}-${name}`)
+    }
+    await page.setViewportSize(sizes[0].viewport)
+  }
+
+  test('all runs are listed, filtered by address, and exported', async () => {
+    const { page, complaints } = await visit('/portal/console/runs', 'linus')
+    await heading(page, 'Runs')
+    const table = page.getByRole('table', { name: 'Runs' })
+    await table.getByRole('link', { name: 'vault-access' }).waitFor()
+    await table.getByText('the disk is full').waitFor()
+    await accessibleAtEachSize(page, 'runs')
+    await page.getByLabel('State', { exact: true }).selectOption('On hold')
+    await page.getByLabel('State', { exact: true }).press('Tab')
+    await page.getByRole('textbox', { name: 'Workflow' }).fill('badge')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/state=incident/)
+    await table.getByRole('link', { name: 'vault-access' }).waitFor({ state: 'detached' })
+    await page.reload()
+    await table.getByRole('link', { name: 'badge' }).waitFor()
+    const saved = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Export' }).click()
+    const file = readFileSync(await (await saved).path(), 'utf8')
+    expect(file).toContain('badge,incident,ada,ada')
+    expect(file).not.toContain('vault-access')
+    await page.getByRole('button', { name: 'Clear' }).click()
+    await table.getByRole('link', { name: 'vault-access' }).waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('the page of a run shows its steps on the diagram, and an operator skips the failed one', async () => {
+    const { page, complaints } = await visit('/portal/console/runs?name=badge', 'linus')
+    await page.getByRole('link', { name: 'badge' }).click()
+    await heading(page, 'badge')
+    const diagram = page.getByRole('region', { name: 'Workflow' })
+    await diagram.getByRole('listitem').filter({ hasText: 'provision' }).getByText('Failed').waitFor()
+    await diagram.getByRole('listitem').filter({ hasText: 'addAttribute' }).getByText('Done').waitFor()
+    expect(await page.content()).not.toContain('not-to-be-shown')
+    await accessibleAtEachSize(page, 'run')
+    await page.getByRole('button', { name: /^Skip/ }).focus()
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('textbox', { name: 'Reason' }).fill('Printed by hand')
+    await expectAccessible(page, 'the dialog to skip')
+    await dialog.getByRole('button', { name: 'Skip' }).press('Enter')
+    await page.getByText('Skipped: badge').waitFor()
+    await page.getByRole('button', { name: /^Skip/ }).waitFor({ state: 'detached' })
+    await page.getByText('Done').first().waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('a workflow is a diagram of nested lists', async () => {
+    const { page, complaints } = await visit('/portal/console/workflows?q=vault', 'linus')
+    const table = page.getByRole('table', { name: 'Workflows' })
+    await table.getByRole('link', { name: 'vault-access: Waiting 1' }).waitFor()
+    await accessibleAtEachSize(page, 'workflows')
+    await table.getByRole('link', { name: 'vault-access', exact: true }).click()
+    await heading(page, 'vault-access')
+    const task = page.getByRole('region', { name: 'Tasks' }).getByRole('listitem').first()
+    await task.getByText('If it succeeds').waitFor()
+    await task.getByRole('listitem').filter({ hasText: 'provision' }).getByText('At people').waitFor()
+    await accessibleAtEachSize(page, 'workflow')
+    expect(complaints).toEqual([])
+  })
+
+  test('an operator gives an open approval to another user', async () => {
+    const { page, complaints } = await visit('/portal/console/approvals', 'linus')
+    const table = page.getByRole('table', { name: 'Open approvals' })
+    await table.getByText('grace').waitFor()
+    await accessibleAtEachSize(page, 'approvals')
+    await table.getByRole('button', { name: /^Reassign/ }).press('Enter')
+    const dialog = page.getByRole('dialog')
+    const choose = async (login: string, name: string): Promise<void> => {
+      await dialog.getByRole('textbox', { name: 'New approver' }).fill(login)
+      await dialog.getByRole('option', { name }).click()
+    }
+    await choose('ada', 'Ada Lovelace')
+    await dialog.getByRole('textbox', { name: 'Reason' }).fill('Grace is away')
+    await expectAccessible(page, 'the dialog to reassign')
+    await dialog.getByRole('button', { name: 'Reassign' }).click()
+    await dialog.getByText('"ada" is the requester or the subject').waitFor()
+    await choose('linus', 'Linus Pauling')
+    await dialog.getByRole('button', { name: 'Reassign' }).click()
+    await page.getByText(/^Reassigned to linus/).waitFor()
+    await table.getByText('linus').waitFor()
+    await page.getByLabel('Age', { exact: true }).selectOption('Overdue: 3 days')
+    await page.getByRole('main').getByRole('button', { name: 'Search' }).click()
+    await page.getByText('No open approvals found.').waitFor()
+    expect(complaints.filter((line) => !line.includes('status of 400'))).toEqual([])
+  })
+
+  test('targets show their health and the failures of their calls', async () => {
+    const { page, complaints } = await visit('/portal/console/targets', 'linus')
+    const table = page.getByRole('table', { name: 'Targets' })
+    await table
+      .getByRole('row', { name: /^people/ })
+      .getByText('Reachable')
+      .waitFor()
+    const row = table.getByRole('row', { name: /^broken/ })
+    await row.getByText("Can't be checked").waitFor()
+    await row.getByText('the disk is full').waitFor()
+    await accessibleAtEachSize(page, 'targets')
+    expect(complaints).toEqual([])
+  })
+
+  test('the charts of the dashboard lead to the runs behind them', async () => {
+    const { page, complaints } = await visit('/portal/dashboard', 'linus')
+    const requests = page.getByRole('region', { name: 'Requests over time' })
+    await requests.getByRole('link', { name: 'In progress 1' }).press('Enter')
+    await page.waitForURL(/console\/runs\?.*state=ready/)
+    const table = page.getByRole('table', { name: 'Runs' })
+    await table.getByRole('link', { name: 'vault-access' }).waitFor()
+    expect(await table.getByRole('link', { name: 'badge' }).count()).toBe(0)
+    await page.goBack()
+    const byWorkflow = page.getByRole('region', { name: 'Requests by workflow' })
+    await byWorkflow.getByText('Details').press('Enter')
+    await expectAccessible(page, 'the numbers of a chart')
+    await byWorkflow.getByRole('link', { name: /Show runs: vault-access, In progress/ }).click()
+    await table.getByRole('link', { name: 'vault-access' }).waitFor()
+    await page.goBack()
+    await requests.locator('.recharts-bar-rectangle path >> visible=true').first().click()
+    await page.waitForURL(/console\/runs\?/)
+    await table.waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('the console is for administrators', async () => {
+    const { page } = await visit('/portal/console/runs', 'ada')
+    await page.getByText('Administrators only').waitFor()
+  })
+})

@@ -1,0 +1,103 @@
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { expectAccessible, follow, heading, isTooWide, picture, usePortal } from '#testing/portal-browser.ts'
+
+const wide = { viewport: { width: 1440, height: 900 } }
+const phone = { colorScheme: 'dark', viewport: { width: 390, height: 844 }, hasTouch: true } as const
+
+async function expectUsable(page: Page, name: string): Promise<void> {
+  await expectAccessible(page, name)
+  expect({ name, tooWide: await isTooWide(page) }).toEqual({ name, tooWide: false })
+  await picture(page, name)
+}
+
+describe.skipIf(!hasChromium())('the console about the installation', () => {
+  const { visit, url } = usePortal()
+
+  test('administrators search the audit, open an entry and verify all records, with the keyboard alone', async () => {
+    const { page, complaints } = await visit('/portal', 'linus', wide)
+    await page.getByRole('button', { name: 'Console' }).click()
+    await follow(page, 'Audit')
+    await heading(page, 'Audit')
+    const rows = page.getByRole('table', { name: 'Audit' }).getByRole('row')
+    await rows.nth(1).waitFor()
+    await expectUsable(page, 'console-audit')
+
+    await page.getByLabel('User or workload').focus()
+    await page.keyboard.type('LINUS')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/subject=LINUS/)
+    await rows.nth(1).waitFor()
+    expect(await rows.nth(1).textContent()).toContain('linus')
+    await rows.nth(1).getByRole('button').focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByText('Entry ID').waitFor()
+    await expectUsable(page, 'console-audit-entry')
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+
+    await page.getByRole('button', { name: 'Verify the audit' }).focus()
+    await page.keyboard.press('Enter')
+    await page.getByText('all unchanged').waitFor()
+    await page.getByText('Anchors and exports outside the database were not compared').waitFor()
+    await page.getByRole('button', { name: 'Clear' }).click()
+    await page.goto('/portal/console/audit?target=audit')
+    await rows.filter({ hasText: 'verification' }).first().waitFor()
+    await page.goto('/portal/console/audit?subject=nobody-at-all')
+    await page.getByText('No entry matches this filter.').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  test('the audit fits a phone', async () => {
+    const { page } = await visit('/portal/console/audit', 'linus', phone)
+    await page.getByRole('table', { name: 'Audit' }).waitFor()
+    await expectUsable(page, 'console-audit-phone')
+  })
+
+  test('the system, the configuration, the token service and the SCIM journal are shown on all screens', async () => {
+    for (const options of [wide, phone]) {
+      const size = options === phone ? 'phone' : 'wide'
+      const { page, complaints } = await visit('/portal/console/system', 'linus', options)
+      await page.getByRole('heading', { name: 'Listener: public' }).waitFor()
+      await page.getByText('SQLite').waitFor()
+      await expectUsable(page, `console-system-${size}`)
+
+      await page.goto('/portal/console/configuration?kind=Application')
+      const objects = page.getByRole('table', { name: 'Objects' }).getByRole('row')
+      await objects.filter({ hasText: 'Application' }).first().waitFor()
+      await expectUsable(page, `console-configuration-${size}`)
+
+      await page.goto('/portal/console/tokens')
+      await page.getByText('Tokens in the last 24 hours').waitFor()
+      await expectUsable(page, `console-tokens-${size}`)
+
+      await page.goto('/portal/console/scim?failed=true&since=7d')
+      await page.getByText('No call matches this filter.').waitFor()
+      await expectUsable(page, `console-scim-${size}`)
+      expect(complaints).toEqual([])
+    }
+  })
+
+  test('a request is explained for a user and for an anonymous caller', async () => {
+    const { page, complaints } = await visit('/portal/console/configuration', 'linus', wide)
+    await page.getByLabel('URL').fill(url('/portal'))
+    await page.getByLabel('As user').fill('ada')
+    await page.keyboard.press('Enter')
+    await page.getByText('Would be allowed').waitFor()
+    await expectUsable(page, 'console-explain')
+    await page.getByLabel('As user').fill('')
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('Would be denied').waitFor()
+    await page.getByLabel('As user').fill('no-such-user')
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('No user of the directory has this login.').waitFor()
+    expect(complaints.filter((text) => !text.includes('400'))).toEqual([])
+  })
+
+  test('users who are not administrators see that the console is not for them', async () => {
+    const { page } = await visit('/portal/console/audit', 'ada', wide)
+    await page.getByText('Administrators only').waitFor()
+    expect(await page.getByRole('button', { name: 'Verify the audit' }).count()).toBe(0)
+  })
+})

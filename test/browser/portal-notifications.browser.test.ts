@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import {
+  ask,
+  expectAccessible,
+  heading,
+  isTooWide,
+  looks,
+  picture,
+  settled,
+  usePortal,
+} from '#testing/portal-browser.ts'
+
+describe.skipIf(!hasChromium())('notifications in the portal', () => {
+  const { visit } = usePortal()
+
+  test('an approver sees a request, opens it by keyboard, and the requester sees the denial', async () => {
+    const { page: ada, complaints } = await visit('/portal/request', 'ada')
+    await ask(ada, 'Access to the vault', 'On call')
+    const { page: grace } = await visit('/portal', 'grace')
+    const bell = grace.getByRole('link', { name: '1 unread notification' })
+    await bell.focus()
+    await grace.keyboard.press('Enter')
+    await heading(grace, 'Notifications')
+    const row = grace.getByRole('link', { name: 'Needs your decision: Access to the vault for ada' })
+    await row.focus()
+    await grace.keyboard.press('Enter')
+    await heading(grace, 'Access to the vault for ada')
+    await grace.getByRole('link', { name: 'Notifications', exact: true }).waitFor()
+    await grace.getByRole('textbox', { name: 'Comment' }).fill('Not today')
+    await grace.getByRole('button', { name: 'Deny' }).click()
+
+    await expect.poll(() => bellOf(ada), { timeout: 60_000 }).toBe('1 unread notification')
+    await ada.goto('/portal/notifications')
+    await ada.getByRole('link', { name: 'Access to the vault was denied' }).waitFor()
+    await ada.getByRole('button', { name: 'Mark all as read' }).click()
+    await ada.getByRole('link', { name: 'Notifications', exact: true }).waitFor()
+    await ada.reload()
+    await ada.getByRole('link', { name: 'Access to the vault was denied' }).waitFor()
+    expect(await ada.getByText('New', { exact: true }).count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
+  /** The name of the bell after loading the page again. */
+  const bellOf = async (page: Awaited<ReturnType<typeof visit>>['page']): Promise<string | null> => {
+    await page.goto('/portal')
+    await settled(page)
+    return page
+      .getByRole('banner')
+      .getByRole('link', { name: /notification/i })
+      .getAttribute('aria-label')
+  }
+
+  test.each(looks)('the page is accessible and fits the window: $name', async ({ name, options }) => {
+    const { page, complaints } = await visit('/portal/notifications', 'ada', options)
+    await page.getByRole('link', { name: 'Access to the vault was denied' }).waitFor()
+    await settled(page)
+    await expectAccessible(page, `${name} notifications`)
+    await picture(page, `notifications-${name}`)
+    expect(await isTooWide(page)).toBe(false)
+    const { page: empty } = await visit('/portal/notifications', 'joan', options)
+    await empty.getByRole('heading', { name: "You're all caught up" }).waitFor()
+    await expectAccessible(empty, `${name} no notifications`)
+    expect(complaints).toEqual([])
+  })
+})

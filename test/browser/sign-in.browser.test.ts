@@ -1,0 +1,100 @@
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { hasChromium } from '#testing/chromium.ts'
+import { expectAccessible, isTooWide, password, picture, usePortal } from '#testing/portal-browser.ts'
+
+const views = [
+  { locale: 'en-GB', colorScheme: 'light', width: 1440 },
+  { locale: 'en-GB', colorScheme: 'dark', width: 390 },
+  { locale: 'de-DE', colorScheme: 'light', width: 390 },
+  { locale: 'de-DE', colorScheme: 'dark', width: 1440 },
+] as const
+
+const words = {
+  'en-GB': {
+    title: 'Sign in',
+    user: 'User name',
+    password: 'Password',
+    forgot: 'Forgot your password?',
+    join: 'Create an account',
+  },
+  'de-DE': {
+    title: 'Anmelden',
+    user: 'Benutzername',
+    password: 'Passwort',
+    forgot: 'Passwort vergessen?',
+    join: 'Konto erstellen',
+  },
+} as const
+
+/** The color of an element, as the browser computes it. */
+const colour = (page: Page, selector: string, property: string): Promise<string> =>
+  page.evaluate<string>(`getComputedStyle(document.querySelector('${selector}')).${property}`)
+
+describe.skipIf(!hasChromium())('the sign-in pages', () => {
+  const { open, visit, url } = usePortal({
+    changes: {
+      'portal.yaml': (text) =>
+        text.replace('headerTitle: Example', 'headerTitle: Acme Access\n            themePrimaryMain: "#0b5fff"'),
+    },
+  })
+
+  test.each(views)('look like the portal: $locale, $colorScheme, $width px', async ({ locale, colorScheme, width }) => {
+    const text = words[locale]
+    const { page, complaints } = await open('/portal', { locale, colorScheme, viewport: { width, height: 844 } })
+    await page.getByRole('heading', { level: 1, name: text.title }).waitFor()
+    expect(await page.locator('html').getAttribute('lang')).toBe(locale.slice(0, 2))
+    expect(await page.title()).toBe(`${text.title} · Acme Access`)
+    await page.getByRole('banner').getByText('Acme Access').waitFor()
+    expect(await colour(page, 'button', 'backgroundColor')).toBe('rgb(11, 95, 255)')
+    expect(await colour(page, 'body', 'backgroundColor')).toBe(
+      colorScheme === 'light' ? 'rgb(246, 247, 249)' : 'rgb(23, 25, 30)',
+    )
+    await page.getByRole('link', { name: text.forgot }).waitFor()
+    await page.getByRole('link', { name: text.join }).waitFor()
+    await expectAccessible(page, `login ${locale} ${colorScheme} ${width}`)
+    expect(await isTooWide(page)).toBe(false)
+    await picture(page, `sign-in-${locale}-${colorScheme}-${width}`)
+
+    await page.getByLabel(text.user).fill('mary')
+    await page.getByLabel(text.password).fill('wrong horse')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByLabel(text.user).inputValue()).toBe('mary')
+    expect(await page.getByLabel(text.password).inputValue()).toBe('')
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('pwd')
+    await expectAccessible(page, `failed login ${locale} ${colorScheme} ${width}`)
+    await picture(page, `sign-in-failed-${locale}-${colorScheme}-${width}`)
+
+    await page.keyboard.type(password)
+    await page.keyboard.press('Enter')
+    await page.waitForURL((address) => address.pathname.startsWith('/portal'))
+    expect(complaints.filter((line) => !/status of 401/.test(line))).toEqual([])
+  })
+
+  test('follow the language and the appearance chosen in the portal, also after signing out', async () => {
+    const { page } = await visit('/portal', 'mary', { colorScheme: 'light' })
+    await page.getByRole('button', { name: 'Language' }).click()
+    await page.getByRole('menuitemradio', { name: 'Français' }).click()
+    await page.getByRole('button', { name: 'Apparence' }).click()
+    await page.getByRole('menuitemradio', { name: 'Sombre' }).click()
+    await page.goto(url('/portal/logout'))
+    await page.getByRole('heading', { name: 'Vous êtes déconnecté' }).waitFor()
+    expect(await colour(page, 'body', 'backgroundColor')).toBe('rgb(23, 25, 30)')
+    await expectAccessible(page, 'signed out')
+    await picture(page, 'signed-out-fr-dark')
+    await page.goto(url('/portal'))
+    await page.getByRole('heading', { name: 'Connexion' }).waitFor()
+    await page.goto(url('/auth/formLogin'))
+    await page.getByRole('heading', { name: 'Cette connexion est terminée' }).waitFor()
+    await expectAccessible(page, 'a login that has ended')
+  })
+
+  test('work without scripts', async () => {
+    const { page } = await open('/portal', { javaScriptEnabled: false })
+    await page.getByLabel('User name').fill('mary')
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.waitForURL((address) => address.pathname.startsWith('/portal'))
+  })
+})
