@@ -9,6 +9,7 @@ import { createPortal, createPortalMemory } from '#engine/portal.ts'
 import { type RegistrationParts, Registrations } from '#engine/registrations/registrations.ts'
 import type { RunChanges } from '#engine/run-changes.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors.ts'
+import { servedApis } from '#engine/served-apis.ts'
 import { createSessionAccess, type Sessions } from '#engine/session/sessions.ts'
 import { createStatistics } from '#engine/statistics.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
@@ -130,6 +131,7 @@ export function createHostFor(parts: HostParts): HostFor {
     passwords: new PasswordChanges({ services, configuration, directory, targets }),
     sessions: createSessionAccess(services.sessions, configuration),
     secondFactors: new SecondFactors({ ...services.secondFactors, clock }),
+    apis: servedApis(configuration),
     forms: configuration.applications.flatMap(({ urls }) =>
       urls.flatMap(({ filters }) => filters.flatMap(({ form }) => form ?? [])),
     ),

@@ -1,4 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { accountApi } from '#modules/filters/account/api-description.ts'
 import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
@@ -11,6 +12,7 @@ export const describedApis = {
   '/main': mainApi,
   '/token': tokenApiDescription,
   '/call-workflow': callWorkflowApi,
+  '/account': accountApi,
 } as const
 export type ApiPrefix = keyof typeof describedApis
 
@@ -27,14 +29,14 @@ export interface ReceivedAnswer {
 export class ApiContract {
   /** The `operation status` pairs that were seen. */
   readonly seen = new Set<string>()
-  readonly #prefix: ApiPrefix
+  readonly #prefix: string
   readonly #api: DescribedApi
-  readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true, formats: { 'date-time': true } })
   readonly #validators = new Map<string, ValidateFunction>()
 
-  constructor(prefix: ApiPrefix) {
+  constructor(prefix: string, api: DescribedApi) {
     this.#prefix = prefix
-    this.#api = describedApis[prefix]
+    this.#api = api
     const place = { origin: 'http://x', base: '', prefix }
     this.#ajv.addSchema(this.#api.openApi(place), 'openapi')
     this.#ajv.addSchema(this.#api.swagger(place), 'swagger')
@@ -67,7 +69,8 @@ export class ApiContract {
     return this.#api.operations.find((one) => one.method === method.toLowerCase() && fits(one))
   }
 
-  #bodyFaults({ schema, many = false, type = 'application/json' }: ApiAnswer, given: string | null, text: string) {
+  #bodyFaults(answer: ApiAnswer, given: string | null, text: string) {
+    const { schema, many = false, type = this.#api.description.type ?? 'application/json' } = answer
     const received = given?.split(';', 1)[0]
     if (schema === undefined) return type === 'application/json' && text !== '' ? ['a body is not described'] : []
     // A report may be a file, which is described by its parameter.
@@ -97,7 +100,7 @@ const contracts = new Map<ApiPrefix, ApiContract>()
 
 /** The contract of the answers of this test file. */
 export function contractOf(prefix: ApiPrefix): ApiContract {
-  const known = contracts.get(prefix) ?? new ApiContract(prefix)
+  const known = contracts.get(prefix) ?? new ApiContract(prefix, describedApis[prefix])
   contracts.set(prefix, known)
   return known
 }

@@ -13,6 +13,7 @@ import type { SessionAccess } from '#sdk/auth/session.ts'
 import type { AuditAccess } from '#sdk/filter/audit-access.ts'
 import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/filter/event-stream.ts'
+import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { ReadJournal } from '#sdk/filter/journal.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
@@ -74,6 +75,7 @@ export interface FakeHostOptions {
   readonly portal?: PortalAccess
   readonly texts?: ConfiguredTexts
   readonly forms?: readonly RegistrationForm[]
+  readonly apis?: readonly ServedApi[]
   readonly reports?: ReportEndpoint
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
@@ -114,6 +116,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     javaScript: () => undefined,
     ...(options.texts === undefined ? {} : { texts: options.texts }),
     ...(options.forms === undefined ? {} : { forms: options.forms }),
+    ...(options.apis === undefined ? {} : { apis: options.apis }),
     log: silentLogger,
     clock: () => new Date(options.now?.() ?? Date.now()),
     targets: { get: (name) => options.targets?.[name] ?? missing(`target ${name}`) },

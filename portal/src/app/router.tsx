@@ -1,4 +1,5 @@
 import { createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
+import { apisPart } from './catalogues.ts'
 import { consoleRoutes } from './console-routes.ts'
 import { NotFound, PageFailure, PagePending } from './fallbacks.tsx'
 import { part } from './part.ts'
@@ -188,6 +189,25 @@ const security = createRoute({
   ),
 })
 
+const apis = createRoute({
+  getParentRoute: () => root,
+  path: '/apis',
+  component: lazyRouteComponent(
+    apisPart(() => import('../pages/apis/apis-page.tsx')),
+    'ApisPage',
+  ),
+})
+
+const oneApi = createRoute({
+  getParentRoute: () => root,
+  path: '/apis/$name',
+  validateSearch: words('q', 'operation'),
+  component: lazyRouteComponent(
+    apisPart(() => import('../pages/apis/api-page.tsx')),
+    'ApiPage',
+  ),
+})
+
 const signedIn = createRoute({
   getParentRoute: () => root,
   path: '/signed-in',
@@ -217,6 +237,8 @@ export const router = createRouter({
     oneReport,
     dashboard,
     security,
+    apis,
+    oneApi,
     signedIn,
     ...consoleRoutes,
   ]),

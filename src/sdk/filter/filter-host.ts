@@ -10,6 +10,7 @@ import type { SessionAccess } from '#sdk/auth/session.ts'
 import type { AuditAccess } from '#sdk/filter/audit-access.ts'
 import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/filter/event-stream.ts'
+import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/filter/journal.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
@@ -56,6 +57,8 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly registrations: RegistrationAccess
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: PortalAccess
+  /** The APIs of the configuration; none if absent. */
+  readonly apis?: readonly ServedApi[]
   /** The registration forms of the configuration; none if absent. */
   readonly forms?: readonly RegistrationForm[]
   /** Texts of the configuration in other languages; absent if there are none. */

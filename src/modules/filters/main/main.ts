@@ -3,7 +3,7 @@ import type { UserRef } from '#identity/identity.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { portalLook } from '#modules/shared/forms/page-theme.ts'
-import { apiPlace } from '#modules/shared/http/api-description.ts'
+import { apiPlace, placeBelow } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound, privateErrors } from '#modules/shared/http/json-answer.ts'
 import { answerRoute, pathBelow, type Routes, readQuery } from '#modules/shared/http/routes.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
@@ -14,7 +14,8 @@ import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 import { giveBackAccess, listAccess } from './access.ts'
-import { mainApi } from './api-description.ts'
+import { mainApiFor } from './api-description.ts'
+import { listApis, showApiDocument } from './apis.ts'
 import {
   addDelegation,
   askQuestion,
@@ -42,7 +43,16 @@ import {
   showOrgs,
 } from './front-page.ts'
 import { localizedParts, varying } from './localized-parts.ts'
-import { endOffer, loginOf, type MainParts, requireOwnLogin, rightsOf, userOf, Visibility } from './main-parts.ts'
+import {
+  endOffer,
+  isAdministrator,
+  loginOf,
+  type MainParts,
+  requireOwnLogin,
+  rightsOf,
+  userOf,
+  Visibility,
+} from './main-parts.ts'
 import { type MainSettings, parameters, parseMain } from './main-settings.ts'
 import { listNotifications, readNotifications } from './notifications.ts'
 import { People } from './people.ts'
@@ -63,6 +73,11 @@ export default defineFilter<MainSettings>({
     ...(given.jitWorkflow === undefined ? [] : [{ label: 'workflow for new people', value: given.jitWorkflow }]),
   ],
   look: ({ given }) => portalLook(given),
+  api: ({ given: { enableApprovals: approvals } }) =>
+    mainApiFor({ approvals, administrator: true }).served(placeBelow('/main'), {
+      formats: ['openapi', 'swagger'],
+      users: mainApiFor({ approvals, administrator: false }),
+    }),
   create: (settings, host) => createMain(settings, host),
 })
 
@@ -87,8 +102,7 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
       const path = pathBelow('/main', exchange)
       requireLogin(exchange, path)
       const parts = localized(exchange.request)
-      const document = mainApi.document(path.slice(1), apiPlace('/main', exchange))
-      if (document !== undefined && isRead(exchange)) return answer(document)
+      if (documentPath.test(path) && isRead(exchange)) return await showOwnDocument(parts, exchange, path)
       if (path === '/reports' || path.startsWith('/reports/')) return await answerReports(parts, exchange, path)
       if (path.startsWith('/admin/')) return await answerConsole(parts, exchange, path)
       return varying(await answerRoute(routes, parts, exchange, path), parts)
@@ -99,6 +113,15 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
 
 /** Public pages need these; everything else is about one user and requires a login. */
 const publicPaths = /^\/(?:config|orgs|urls(?:\/org\/[^/]+)?|swagger\.json|openapi\.json)$/
+
+const documentPath = /^\/(?:swagger|openapi)\.json$/
+
+/** The description of this API, as far as the caller can use it. */
+async function showOwnDocument(parts: MainParts, exchange: Exchange, path: string): Promise<GatewayResponse> {
+  const administrator = await isAdministrator(parts, exchange.subject)
+  const api = mainApiFor({ approvals: parts.settings.given.enableApprovals, administrator })
+  return answer(api.document(path.slice(1), apiPlace('/main', exchange)))
+}
 
 const isRead = ({ request: { method } }: Exchange): boolean => method === 'GET' || method === 'HEAD'
 
@@ -133,6 +156,8 @@ export const portalRoutes: Routes<MainParts> = {
   'POST /access/{id}/return': giveBackAccess,
   'GET /notifications': listNotifications,
   'PUT /notifications/read': readNotifications,
+  'GET /apis': listApis,
+  'GET /apis/{name}/{document}': showApiDocument,
 }
 
 export const approvalRoutes: Routes<MainParts> = {

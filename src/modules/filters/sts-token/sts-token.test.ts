@@ -1,15 +1,19 @@
 import { decodeJwt } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { asGatewayError } from '#kernel/errors.ts'
-import stsToken from '#modules/filters/sts-token/sts-token.ts'
+import stsToken, { tokenExchangeApi } from '#modules/filters/sts-token/sts-token.ts'
 import { jwtTokenType, tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import type { LoggedCaller } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { ApiContract } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
 import { subject } from '#testing/subjects.ts'
 import { issuingFixture } from '#testing/token-issuing-fixture.ts'
+
+/** Every answer is compared with the description, except the bare token, which is not JSON. */
+const contract = new ApiContract('', tokenExchangeApi)
 
 async function start() {
   const fixture = await issuingFixture()
@@ -18,6 +22,14 @@ async function start() {
   const identified: LoggedCaller[] = []
   /** Like the pipeline: errors become answers in the filter's own format. */
   const send = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
+    const answer = await received(pathInfo, request)
+    const type = String(answer.headers['content-type'])
+    const { method = 'GET' } = request
+    const described = { method, path: pathInfo, status: answer.status, type, text: String(answer.body) }
+    if (type !== 'application/jwt') expect(contract.faults(described)).toEqual([])
+    return answer
+  }
+  const received = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
     const exchange = {
       application: 'sts',
       mount: '/sts/cloud/token',

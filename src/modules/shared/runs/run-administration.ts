@@ -5,9 +5,10 @@ import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { Approval, ApprovalDecision } from '#domain/approval.ts'
 import { isRunState, type Run, type RunQuery, type RunState, runStates, type StoredStep } from '#domain/run.ts'
+import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
-import { answerList, type List, readTime } from '#modules/shared/http/list-answer.ts'
+import { answerList, type List, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
 import { type Routes, readQuery } from '#modules/shared/http/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -54,6 +55,57 @@ export const runRoutes = <P extends RunParts>(
     [`POST ${prefix}/runs/{id}/cancel`]: change('cancel'),
   }
 }
+
+const runFilter = {
+  name: 'The workflow',
+  subject: 'A login',
+  requestor: 'A login',
+  target: 'Only incidents at this target',
+  from: 'Created since then: ISO 8601, or such as 7d',
+  until: 'Created before then',
+  ...listQuery,
+}
+
+/** The operations of `runRoutes`. */
+export const runOperations = (prefix: '' | '/admin') =>
+  ({
+    listIncidents: {
+      route: `GET ${prefix}/incidents`,
+      summary: 'Runs that an administrator has to look at',
+      query: runFilter,
+      answer: 'AdminRuns',
+    },
+    listRuns: {
+      route: `GET ${prefix}/runs`,
+      summary: 'Stored runs',
+      query: { state: 'Only of this state; may repeat', ...runFilter },
+      answer: 'AdminRuns',
+    },
+    getRun: {
+      route: `GET ${prefix}/runs/{id}`,
+      summary: 'One run',
+      query: { after: 'The id of a step: only the steps after it' },
+      answer: 'AdminRunDetails',
+    },
+    retryRun: {
+      route: `POST ${prefix}/runs/{id}/retry`,
+      summary: 'Tries the step again',
+      body: 'RetryRun',
+      answer: 'AdminRun',
+    },
+    skipRun: {
+      route: `POST ${prefix}/runs/{id}/skip`,
+      summary: 'Continues with the next step',
+      body: 'SkipRun',
+      answer: 'AdminRun',
+    },
+    cancelRun: {
+      route: `POST ${prefix}/runs/{id}/cancel`,
+      summary: 'Ends the run',
+      body: 'CancelRun',
+      answer: 'AdminRun',
+    },
+  }) satisfies Readonly<Record<string, OperationDescription>>
 
 async function listIncidents({ host }: RunParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, runFilters, (given) =>
