@@ -4,7 +4,9 @@ import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
-import type { ApiAnswer, ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
+import type { PreparedFilter } from '#sdk/filter/filter.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 /** The described APIs, by the prefix of their paths. */
 export const describedApis = {
@@ -117,4 +119,17 @@ export function expectDescribed(answer: ReceivedAnswer, mounts: readonly string[
       return
     }
   }
+}
+
+/** Throws if the answer of a filter does not match the filter's own description. `path` is below its mount. */
+export function expectDescribedBy(
+  { api }: Pick<PreparedFilter, 'api'>,
+  method: string,
+  path: string,
+  { status, headers, body }: GatewayResponse,
+): void {
+  if (!(api?.documents instanceof DescribedApi)) throw new Error('the filter has no description')
+  const type = String(headers['content-type'] ?? '')
+  const faults = new ApiContract('', api.documents).faults({ method, path, status, type, text: String(body ?? '') })
+  if (faults.length > 0) throw new Error(`an answer is not as described: ${faults.join('\n')}`)
 }

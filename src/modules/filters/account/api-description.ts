@@ -97,10 +97,7 @@ export const accountApi = new DescribedApi({
     stepUp: {
       route: 'GET /step-up',
       summary: 'Signs in again, by a browser',
-      answers: {
-        '302': { description: 'To the login' },
-        '303': { description: 'Back to the portal' },
-      },
+      answers: { '303': { description: 'To the login, or back to the portal' } },
     },
   },
 })

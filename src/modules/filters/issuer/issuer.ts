@@ -67,7 +67,11 @@ export const issuerApi = new DescribedApi({
       summary: 'The discovery document',
       answer: 'Discovery',
     },
-    getKeys: { route: 'GET /certs', summary: 'The public keys that tokens are signed with', answer: 'KeySet' },
+    getKeys: {
+      route: 'GET /certs',
+      summary: 'The public keys that tokens are signed with',
+      answers: { '200': { description: 'Success', schema: 'KeySet', type: 'application/jwk-set+json' } },
+    },
     authorize: {
       route: 'GET /auth',
       summary: 'Signs a user in, by a browser',
@@ -81,7 +85,10 @@ export const issuerApi = new DescribedApi({
         code_challenge: 'PKCE (RFC 7636); required for clients without a secret',
         code_challenge_method: '"S256"',
       },
-      answers: { '303': { description: 'To the login, or back to the client' } },
+      answers: {
+        '303': { description: 'To the login, or back to the client' },
+        '400': { description: 'A page that says what is wrong', type: 'text/html' },
+      },
     },
     getTokens: {
       route: 'POST /token',

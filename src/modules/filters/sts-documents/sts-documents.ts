@@ -99,6 +99,14 @@ function issuerDocumentApi(document: keyof typeof issuerDocuments): DescribedApi
     answers: { IssuerDocument: schema, Errors: mainErrors },
     bodies: {},
     failure: { description: 'What is wrong', schema: 'Errors' },
-    operations: { getDocument: { route: 'GET', summary, query, answer: 'IssuerDocument' } },
+    operations: {
+      getDocument: {
+        route: 'GET',
+        summary,
+        query,
+        answer: 'IssuerDocument',
+        answers: { '304': { description: 'It has the tag of If-None-Match' } },
+      },
+    },
   })
 }

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { Exchange } from '#sdk/filter/exchange.ts'
-import { ApiContract } from '#testing/api-contract.ts'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -10,7 +10,7 @@ import { MemoryRuns } from '#testing/memory-runs.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/some-approval.ts'
 import { subject } from '#testing/subjects.ts'
-import workflowAdmin, { workflowAdminApi } from './workflow-admin.ts'
+import workflowAdmin from './workflow-admin.ts'
 
 const approval = someApproval({
   id: 'a-1',
@@ -22,9 +22,6 @@ const approval = someApproval({
   decision: { at: new Date('2030-01-02T01:00:00Z'), by: byLogin('chief'), comment: 'no' },
 })
 
-/** Every answer is compared with the description. */
-const contract = new ApiContract('', workflowAdminApi)
-
 async function open(params: ParamValues = {}) {
   const runs = new MemoryRuns()
   const prepared = workflowAdmin.prepare(fakeParams(params), noIssues(), fakeParseContext())
@@ -32,10 +29,8 @@ async function open(params: ParamValues = {}) {
   const filter = await prepared.create(fakeModuleHost({ runs, approvals }))
   const send = async (method: string, path: string, body?: unknown) => {
     const response = await filter.handle(exchangeOf(method, path, body), nothingBehind)
-    const text = String(response.body)
-    const received = { method, path, status: response.status, type: String(response.headers['content-type']), text }
-    expect(contract.faults(received)).toEqual([])
-    return { status: response.status, body: JSON.parse(text) }
+    expectDescribedBy(prepared, method, path, response)
+    return { status: response.status, body: JSON.parse(String(response.body)) }
   }
   return { runs, filter, send }
 }
