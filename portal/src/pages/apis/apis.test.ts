@@ -157,6 +157,18 @@ describe('the curl command', () => {
     )
   })
 
+  test('has required parameters of the query, and no others', () => {
+    const parameter = { place: 'query', description: '', schema: {} }
+    const parameters = [
+      { ...parameter, name: 'workflowName', required: true },
+      { ...parameter, name: '$(id)', required: true },
+      { ...parameter, name: 'uuid', required: false },
+    ]
+    expect(curlCommand({ ...document, credentials: [] }, { ...operationOf('listThings'), parameters })).toBe(
+      'curl "https://x/api/things?workflowName=$WORKFLOW_NAME&%24(id)=$__ID_"',
+    )
+  })
+
   test('sends a form as a form', () => {
     const type = 'application/x-www-form-urlencoded'
     const schema = { type: 'object', required: ['a'], properties: { a: { const: "it's" } } }

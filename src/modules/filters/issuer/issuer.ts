@@ -85,6 +85,7 @@ export const issuerApi = new DescribedApi({
         code_challenge: 'PKCE (RFC 7636); required for clients without a secret',
         code_challenge_method: '"S256"',
       },
+      requiredQuery: ['response_type', 'client_id', 'scope'],
       answers: {
         '303': { description: 'To the login, or back to the client' },
         '400': { description: 'A page that says what is wrong', type: 'text/html' },

@@ -66,6 +66,7 @@ const portal: Operations = {
     route: 'GET /workflows/candelegate',
     summary: 'Whether the caller may request a workflow for others, and approve it at once',
     query: { workflowName: 'The workflow', uuid: 'Returned as it is' },
+    requiredQuery: ['workflowName'],
     answer: 'DelegationRights',
   },
   getCatalogItem: {
@@ -109,6 +110,7 @@ const portal: Operations = {
     route: 'GET /search',
     summary: 'Finds workflows, links and users',
     query: { q: 'What to look for', kind: '"workflow", "url" or "person"; may repeat' },
+    requiredQuery: ['q'],
     answer: 'SearchResults',
   },
   listFavourites: {

@@ -25,6 +25,8 @@ export interface OperationDescription {
   readonly description?: string
   /** Query parameters by name, with their descriptions. */
   readonly query?: Readonly<Record<string, string>>
+  /** Those of them that every call needs. */
+  readonly requiredQuery?: readonly string[]
   /** The name of a definition. */
   readonly body?: string
   /** The media type of the body; that of the API if absent. */
@@ -38,7 +40,7 @@ export interface OperationDescription {
 }
 
 export interface ApiOperation
-  extends Pick<OperationDescription, 'summary' | 'description' | 'query' | 'body' | 'bodyType'> {
+  extends Pick<OperationDescription, 'summary' | 'description' | 'query' | 'requiredQuery' | 'body' | 'bodyType'> {
   readonly id: string
   readonly method: string
   /** Empty for the path of the API itself. */
@@ -150,27 +152,30 @@ export class DescribedApi implements ApiDocuments {
       consumes: [this.#type],
       produces: [this.#type],
       ...this.#tags(),
-      paths: this.#paths(prefix, ({ id, path, query = {}, body, bodyType, answers, ...operation }) => ({
-        operationId: id,
-        ...this.#texts(path, operation),
-        ...(bodyType === undefined ? {} : { consumes: [bodyType] }),
-        ...producesOf(answers, this.#type),
-        parameters: [
-          ...namesIn(path).map((name) => ({ name, in: 'path', required: true, type: 'string' })),
-          ...Object.entries(query).map(([name, description]) => ({
-            name,
+      paths: this.#paths(
+        prefix,
+        ({ id, path, query = {}, requiredQuery = [], body, bodyType, answers, ...operation }) => ({
+          operationId: id,
+          ...this.#texts(path, operation),
+          ...(bodyType === undefined ? {} : { consumes: [bodyType] }),
+          ...producesOf(answers, this.#type),
+          parameters: [
+            ...namesIn(path).map((name) => ({ name, in: 'path', required: true, type: 'string' })),
+            ...Object.entries(query).map(([name, description]) => ({
+              name,
+              description,
+              in: 'query',
+              required: requiredQuery.includes(name),
+              type: 'string',
+            })),
+            ...(body === undefined ? [] : [{ name: 'body', in: 'body', required: true, schema: reference(body) }]),
+          ],
+          responses: mapAnswers(answers, ({ description, schema, many }) => ({
             description,
-            in: 'query',
-            required: false,
-            type: 'string',
+            ...(schema === undefined ? {} : { schema: reference(schema, many) }),
           })),
-          ...(body === undefined ? [] : [{ name: 'body', in: 'body', required: true, schema: reference(body) }]),
-        ],
-        responses: mapAnswers(answers, ({ description, schema, many }) => ({
-          description,
-          ...(schema === undefined ? {} : { schema: reference(schema, many) }),
-        })),
-      })),
+        }),
+      ),
       definitions: this.#schemas('#/definitions/', 'draft-4', plainSchema),
     }
   }
@@ -187,29 +192,32 @@ export class DescribedApi implements ApiDocuments {
       info: { title, version },
       servers: [{ url: `${origin}${base}` }],
       ...this.#tags(),
-      paths: this.#paths(prefix, ({ id, path, query = {}, body, bodyType, answers, ...operation }) => ({
-        operationId: id,
-        ...this.#texts(path, operation),
-        parameters: [
-          ...namesIn(path).map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
-          ...Object.entries(query).map(([name, description]) => ({
-            name,
+      paths: this.#paths(
+        prefix,
+        ({ id, path, query = {}, requiredQuery = [], body, bodyType, answers, ...operation }) => ({
+          operationId: id,
+          ...this.#texts(path, operation),
+          parameters: [
+            ...namesIn(path).map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+            ...Object.entries(query).map(([name, description]) => ({
+              name,
+              description,
+              in: 'query',
+              required: requiredQuery.includes(name),
+              schema: { type: 'string' },
+            })),
+          ],
+          ...(body === undefined ? {} : { requestBody: { required: true, content: content(body, false, bodyType) } }),
+          responses: mapAnswers(answers, ({ description, schema, many, type }) => ({
             description,
-            in: 'query',
-            required: false,
-            schema: { type: 'string' },
+            ...(schema !== undefined
+              ? { content: content(schema, many, type) }
+              : type === undefined
+                ? {}
+                : { content: { [type]: {} } }),
           })),
-        ],
-        ...(body === undefined ? {} : { requestBody: { required: true, content: content(body, false, bodyType) } }),
-        responses: mapAnswers(answers, ({ description, schema, many, type }) => ({
-          description,
-          ...(schema !== undefined
-            ? { content: content(schema, many, type) }
-            : type === undefined
-              ? {}
-              : { content: { [type]: {} } }),
-        })),
-      })),
+        }),
+      ),
       components: { schemas: this.#schemas('#/components/schemas/', 'draft-2020-12', (schema) => schema) },
     }
   }
