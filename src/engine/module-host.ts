@@ -9,6 +9,7 @@ import { createPortal, createPortalMemory } from '#engine/portal.ts'
 import { type RegistrationParts, Registrations } from '#engine/registrations/registrations.ts'
 import type { RunChanges } from '#engine/run-changes.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors.ts'
+import type { SessionChanges } from '#engine/session/session-changes.ts'
 import { createSessionAccess, type Sessions } from '#engine/session/sessions.ts'
 import { createStatistics } from '#engine/statistics.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
@@ -55,6 +56,7 @@ export interface HostServices extends PasswordServices {
   readonly openUserDirectory: EngineHost['openUserDirectory']
   readonly journals: Journals
   readonly runChanges: RunChanges
+  readonly sessionChanges: SessionChanges
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
   readonly portal: PortalStore
@@ -98,6 +100,7 @@ export function createHostFor(parts: HostParts): HostFor {
     workflows: { run: async (call, started) => await runs.run(call, started) },
     runs,
     runChanges: (listener) => services.runChanges.listen(listener),
+    sessionChanges: (user, listener) => services.sessionChanges.listen(user, listener),
     approvals,
     grants: createOwnAccess({ ...services, runs, store: services.runs }),
     workflowCatalog: createWorkflowCatalog(configuration, services.runs),
