@@ -10,6 +10,7 @@ import { type RegistrationParts, Registrations } from '#engine/registrations/reg
 import type { RunChanges } from '#engine/run-changes.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors.ts'
 import { servedApis } from '#engine/served-apis.ts'
+import type { SessionChanges } from '#engine/session/session-changes.ts'
 import { createSessionAccess, type Sessions } from '#engine/session/sessions.ts'
 import { createStatistics } from '#engine/statistics.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
@@ -56,6 +57,7 @@ export interface HostServices extends PasswordServices {
   readonly openUserDirectory: EngineHost['openUserDirectory']
   readonly journals: Journals
   readonly runChanges: RunChanges
+  readonly sessionChanges: SessionChanges
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
   readonly portal: PortalStore
@@ -99,6 +101,7 @@ export function createHostFor(parts: HostParts): HostFor {
     workflows: { run: async (call, started) => await runs.run(call, started) },
     runs,
     runChanges: (listener) => services.runChanges.listen(listener),
+    sessionChanges: (user, listener) => services.sessionChanges.listen(user, listener),
     approvals,
     grants: createOwnAccess({ ...services, runs, store: services.runs }),
     workflowCatalog: createWorkflowCatalog(configuration, services.runs),

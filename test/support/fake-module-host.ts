@@ -10,6 +10,7 @@ import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { ListenToSessions } from '#sdk/auth/session-changes.ts'
 import type { AuditAccess } from '#sdk/filter/audit-access.ts'
 import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/filter/event-stream.ts'
@@ -55,6 +56,7 @@ export interface FakeHostOptions {
   readonly readJournal?: ReadJournal
   readonly readStatistics?: ReadStatistics
   readonly runChanges?: ListenToRuns
+  readonly sessionChanges?: ListenToSessions
   readonly audit?: AuditAccess
   readonly system?: SystemAccess
   readonly loaded?: ConfigurationAccess
@@ -166,6 +168,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     },
     readJournal: options.readJournal ?? (async () => missing('journal to read')),
     runChanges: options.runChanges ?? (() => () => {}),
+    sessionChanges: options.sessionChanges ?? (() => () => {}),
     audit: options.audit ?? absentStore('audit'),
     readStatistics: options.readStatistics ?? (async () => missing('statistics')),
     openEventStream: (stream) => ({

@@ -1,4 +1,5 @@
 import type { NewMail } from '#domain/mail.ts'
+import type { Run } from '#domain/run.ts'
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import type { LinkedApproval, LinksFor } from '#engine/approvals/approval-links.ts'
 import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
@@ -6,6 +7,7 @@ import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder
 import { endingWith, type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
+import { formerIdentity } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import type { ApproverMail } from '#sdk/workflow/approval.ts'
@@ -37,12 +39,16 @@ interface MailOccasion {
 }
 
 /** Approvers see who submitted the request, if that is not the requester. */
-export function withCaller<M extends MailText>(
+export async function withCaller<M extends MailText>(
   mail: M,
-  { requestor, caller }: { readonly requestor: string; readonly caller?: string },
-): M {
+  { requestor, caller, who }: Pick<Run, 'requestor' | 'caller' | 'who'>,
+  finder: Pick<ApproverFinder, 'nameOf'>,
+): Promise<M> {
   if (caller === undefined || sameLogin(caller, requestor)) return mail
-  const line = `Requested in the name of ${requestor}, submitted by ${caller}.`
+  const nameOf = (login: string, identity = formerIdentity(login)): Promise<string> =>
+    finder.nameOf({ login, identity })
+  const [inNameOf, by] = [await nameOf(requestor, who.requestor), await nameOf(caller, who.caller)]
+  const line = `Requested in the name of ${inNameOf}, submitted by ${by}.`
   const text = `${mail.text.trimEnd()}\n\n${line}\n`
   return { ...mail, text, ...(mail.html && { html: endingWith(mail.html, `<p>${escapeHtml(line)}</p>`) }) }
 }

@@ -200,7 +200,8 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
     approval: { id, version },
     involved,
   }
-  const text = withCaller({ ...reminderText(approval, request, parts.clock()), ...waysOf(plan.mail) }, approval)
+  const plain = { ...reminderText(approval, request, parts.clock()), ...waysOf(plan.mail) }
+  const text = await withCaller(plain, approval, parts.finder)
   const mails = address === undefined ? [] : await approverMails(approvers, { ...text, address }, about, parts)
   if (!changed) {
     if (mails.length > 0) await parts.mails.add(mails)

@@ -14,7 +14,7 @@ import type { ApprovalStore } from '#storage/approval-store.ts'
 
 interface MessageParts {
   readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun' | 'addMessage' | 'messagesOf'>
-  readonly finder: Pick<ApproverFinder, 'entriesOf'>
+  readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly clock: Clock
   /** Pages of the portal. */
   readonly pages?: PortalLinks | undefined
@@ -81,7 +81,7 @@ async function mailsTo(
   const addresses = entry?.attributes.values(mail.address).filter(isMailAddress).slice(0, maxAddresses) ?? []
   const plain = {
     subject: `${words[kind]} about: ${label}`.slice(0, 300),
-    text: `${by.login} writes:\n\n${text}\n`,
+    text: `${await finder.nameOf(by)} writes:\n\n${text}\n`,
     ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
   }
   // The requester sees the request, and the approver the approval.

@@ -35,7 +35,10 @@ describe('mails about outcomes', () => {
     }
     const parts = {
       ...one,
-      finder: { entriesOf: async ({ login }: { login: string }) => (people[login] ? [people[login]] : []) },
+      finder: {
+        entriesOf: async ({ login }: { login: string }) => (people[login] ? [people[login]] : []),
+        nameOf: async ({ login }: { login: string }) => people[login]?.attributes.first('displayName') ?? login,
+      },
       pages: {
         request: (run: string) => ({ label: 'Open in the portal', url: `https://gate.test/requests/${run}` }),
         approval: () => ({ label: '', url: '' }),

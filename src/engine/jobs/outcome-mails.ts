@@ -18,7 +18,7 @@ interface OutcomeParts {
   readonly runs: Pick<RunStore, 'list' | 'listEnded'>
   readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun'>
   readonly mails: Pick<MailStore, 'add'>
-  readonly finder: Pick<ApproverFinder, 'entriesOf'>
+  readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly pages: PortalLinks | undefined
   /** The label of a workflow. */
   labelOf(workflow: string): string
@@ -37,12 +37,13 @@ const maxLines = 50
 export async function mailOutcomes(request: OutcomeMails, parts: OutcomeParts): Promise<number> {
   const runs = await outcomesOf(request, parts)
   const addresses = new Map<Identity, string | undefined>()
+  const names = new Map<Identity, string>()
   const outcomesByAddress = new Map<string, { readonly run: Run; readonly text: MailText }[]>()
   for (const run of runs) {
     request.signal.throwIfAborted()
     const address = await addressOf(run, request.mailAttribute, addresses, parts)
     if (address === undefined) continue
-    const said = { run, text: await outcomeText(run, parts) }
+    const said = { run, text: await outcomeText(run, await subjectName(run, names, parts), parts) }
     outcomesByAddress.set(address, [...(outcomesByAddress.get(address) ?? []), said])
   }
   const mails = [...outcomesByAddress].flatMap(([recipient, outcomes]) => mailsTo(recipient, outcomes, request))
@@ -94,9 +95,17 @@ const subjects: Readonly<Record<MailedOutcome, string>> = {
   incident: 'On hold',
 }
 
-async function outcomeText(run: Run, parts: OutcomeParts): Promise<MailText> {
+/** A subject without an identity may be a new user, and is shown by login. */
+async function subjectName({ who, subject: login }: Run, known: Map<Identity, string>, { finder }: OutcomeParts) {
+  const identity = who.subject
+  const name = identity === undefined ? login : (known.get(identity) ?? (await finder.nameOf({ identity, login })))
+  if (identity !== undefined) known.set(identity, name)
+  return name
+}
+
+async function outcomeText(run: Run, name: string, parts: OutcomeParts): Promise<MailText> {
   const label = oneLine(parts.labelOf(run.name))
-  const what = `Your request "${label}" for ${oneLine(run.subject)}`
+  const what = `Your request "${label}" for ${oneLine(name)}`
   const outcome = run.state as MailedOutcome
   const subject = `${subjects[outcome]}: ${label}`
   const text = `${what} ${await outcomeSentence(run, outcome, parts)}`

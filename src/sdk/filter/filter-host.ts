@@ -7,6 +7,7 @@ import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { ListenToSessions } from '#sdk/auth/session-changes.ts'
 import type { AuditAccess } from '#sdk/filter/audit-access.ts'
 import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/filter/event-stream.ts'
@@ -51,6 +52,7 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly workflowCatalog: WorkflowCatalog
   readonly grants: OwnAccess
   readonly sessions: SessionAccess
+  readonly sessionChanges: ListenToSessions
   readonly secondFactors: SecondFactorAccess
   /** Passwords that users set themselves. */
   readonly passwords: PasswordAccess

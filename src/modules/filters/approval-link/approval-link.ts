@@ -1,7 +1,9 @@
+import type { PersonNames } from '#contract/person-names.ts'
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { readPageUrl } from '#modules/shared/http/page-url.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
+import { type LookUpNames, nameLookup, usersOfItem } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -59,10 +61,13 @@ interface OpenLink {
 class ApprovalLinkFilter implements Filter {
   readonly #withoutLogin: boolean
   readonly #host: FilterHost
+  readonly #names: LookUpNames
 
   constructor(withoutLogin: boolean, host: FilterHost) {
     this.#withoutLogin = withoutLogin
     this.#host = host
+    const { directory, log } = host
+    this.#names = nameLookup({ directory, loginAttribute: 'uid', nameAttribute: 'displayName', log })
   }
 
   async handle(exchange: Exchange): Promise<GatewayResponse> {
@@ -74,7 +79,9 @@ class ApprovalLinkFilter implements Filter {
       if (!('claims' in opened)) return opened
       const { claims, user, approval } = opened
       const { approver = user.login, approve } = claims
-      return confirmationPage({ approval, approver, approve, token, action: mount || '/' })
+      const others = [{ login: approver, identity: user.identity }, { login: approval.onBehalfOf ?? '' }]
+      const names = await this.#names([...usersOfItem(approval), ...others])
+      return confirmationPage({ approval, approver, approve, token, action: mount || '/', names })
     }
     if (request.method === 'POST') return this.#decide(exchange)
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
@@ -123,7 +130,8 @@ class ApprovalLinkFilter implements Filter {
       return failurePage(error)
     }
     const word = approve ? 'approved' : 'denied'
-    return notice(200, 'Thank you', `The request "${approval.label}" for ${approval.subject} was ${word}.`)
+    const who = nameIn(await this.#names(usersOfItem(approval)), approval.subject)
+    return notice(200, 'Thank you', `The request "${approval.label}" for ${who} was ${word}.`)
   }
 }
 
@@ -160,23 +168,30 @@ interface Confirmation {
   readonly token: string
   /** The address that the form posts to. */
   readonly action: string
+  readonly names: PersonNames
+}
+
+/** With the login, since the decision is about this user and no namesake. */
+function nameIn(names: PersonNames, login: string): string {
+  const name = Object.hasOwn(names, login) ? names[login] : undefined
+  return name === undefined || name === login ? login : `${name} (${login})`
 }
 
 /** Shows the request and its requester and asks for confirmation: opening the link decides nothing. */
-function confirmationPage({ approval, approver, approve, token, action }: Confirmation): GatewayResponse {
+function confirmationPage({ approval, approver, approve, token, action, names }: Confirmation): GatewayResponse {
   const word = approve ? 'Approve' : 'Deny'
   const isRequired = approval.commentRequired === true
   const rows = [
     ['Request', approval.label],
     ['Workflow', approval.workflow],
-    ['For', approval.subject],
-    ['Requested by', isAnonymousLogin(approval.requestor) ? registering : approval.requestor],
-    ['Submitted by', approval.caller ?? ''],
+    ['For', nameIn(names, approval.subject)],
+    ['Requested by', isAnonymousLogin(approval.requestor) ? registering : nameIn(names, approval.requestor)],
+    ['Submitted by', nameIn(names, approval.caller ?? '')],
     ['Reason', approval.reason ?? ''],
     ['Expiry date', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],
     ['Open since', minuteOf(approval.opened)],
-    ['You decide as', approver],
-    ['On behalf of', approval.onBehalfOf ?? ''],
+    ['You decide as', nameIn(names, approver)],
+    ['On behalf of', nameIn(names, approval.onBehalfOf ?? '')],
   ] as const
   const shown = rows.flatMap(([name, value]) => (value === '' ? [] : [html`<dt>${name}</dt><dd>${value}</dd>\n`]))
   return page(

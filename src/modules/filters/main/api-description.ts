@@ -90,8 +90,17 @@ const portal: Operations = {
   getEvents: {
     route: 'GET /events',
     summary: 'Server-sent events that say what changed for the caller, until the session ends',
-    answers: { '200': { description: 'Events "requests", "approvals", "runs" and "all"', type: 'text/event-stream' } },
-    failures: { '429': 'The caller has 32 streams open' },
+    query: {
+      sessions: '"true": also when a session of the caller begins or ends',
+      sessionsOf: 'For administrators: also when a session of the user with this id begins or ends',
+    },
+    answers: {
+      '200': {
+        description: 'Events "requests", "approvals", "runs", "sessions" and "all"',
+        type: 'text/event-stream',
+      },
+    },
+    failures: { '403': 'sessionsOf, and the caller is not an administrator', '429': 'The caller has 32 streams open' },
   },
   getRequest: { route: 'GET /requests/{id}', summary: 'One request', answer: 'RequestDetails' },
   cancelRequest: {

@@ -7,6 +7,7 @@ import { apiPlace, placeBelow } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound, privateErrors } from '#modules/shared/http/json-answer.ts'
 import { answerRoute, pathBelow, type Routes, readQuery } from '#modules/shared/http/routes.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
+import { nameLookup } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -88,6 +89,12 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
     host,
     visibility: new Visibility(host),
     people: new People(host.directory, uidAttributeName, displayNameAttribute),
+    names: nameLookup({
+      directory: host.directory,
+      loginAttribute: uidAttributeName,
+      nameAttribute: displayNameAttribute,
+      log: host.log,
+    }),
     translate: (text) => text,
   }
   const events = new ChangeStreams()

@@ -13,6 +13,7 @@ import type { Subject } from '#identity/subject.ts'
 import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { readQuery } from '#modules/shared/http/routes.ts'
+import type { NamedUser } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
@@ -54,8 +55,8 @@ export async function readNotifications(parts: MainParts, { request, subject }: 
 
 interface Found {
   readonly notification: Notification
-  /** The login of the user whose display name is shown. A registration shows the submitted login. */
-  readonly login?: string
+  /** The user whose display name is shown. A registration shows the submitted login. */
+  readonly user?: NamedUser
 }
 
 async function currentList(parts: MainParts, subject: Subject, limit: number): Promise<NotificationList> {
@@ -85,10 +86,10 @@ async function currentNotifications(parts: MainParts, subject: Subject): Promise
 async function openApprovals({ settings, host }: MainParts, subject: Subject): Promise<Found[]> {
   if (!settings.given.enableApprovals) return []
   const { approvals } = await host.approvals.list(approvalUser(subject), { limit: most })
-  return approvals.map(({ id, label, subject: login, opened, newAccount }) => {
+  return approvals.map(({ id, label, subject: login, who, opened, newAccount }) => {
     const what = { kind: 'approval', approval: id, label, displayName: login } as const
     const notification = wireForm(approvalNotification, { ...what, id: `approval:${id}`, at: opened, read: false })
-    return newAccount === true ? { notification } : { notification, login }
+    return newAccount === true ? { notification } : { notification, user: { login, identity: who.subject } }
   })
 }
 
@@ -128,11 +129,10 @@ const warningTime = ({ granted, expires }: Pick<Grant, 'granted' | 'expires'>): 
   new Date(expires.getTime() - Math.min(warningMillis, (expires.getTime() - granted.getTime()) / 4))
 
 /** Display names cost a search of the directory. */
-async function withNames(found: readonly Found[], { people }: MainParts): Promise<Notification[]> {
-  const logins = found.flatMap(({ login }) => login ?? [])
-  const names = logins.length === 0 ? undefined : await people.displayNames(logins)
-  return found.map(({ notification, login = '' }) => {
-    const displayName = names?.get(login)
+async function withNames(found: readonly Found[], parts: MainParts): Promise<Notification[]> {
+  const names = await parts.names(found.flatMap(({ user }) => user ?? []))
+  return found.map(({ notification, user }) => {
+    const displayName = user !== undefined && Object.hasOwn(names, user.login) ? names[user.login] : undefined
     return notification.kind === 'approval' && displayName !== undefined
       ? { ...notification, displayName }
       : notification

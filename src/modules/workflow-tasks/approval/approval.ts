@@ -4,7 +4,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import { spanMillis, type TimeSpan } from '#kernel/time.ts'
-import { findRequester, isAboutRequester } from '#modules/shared/tasks/find-workflow-user.ts'
+import { findRequester, findUser, isAboutRequester } from '#modules/shared/tasks/find-workflow-user.ts'
 import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import {
@@ -176,7 +176,8 @@ async function decided(
   if (approved) return { kind: 'branch', branch: 'onSuccess' }
   user.attributes.set(reasonAttribute, comment === undefined ? [] : [comment])
   const subject = oneLine(renderTask(config.failureEmailSubject, context), 300)
-  const text = withCaller(withComment(renderTask(config.failureEmailMsg, context), comment), context)
+  const plain = withComment(renderTask(config.failureEmailMsg, context), comment)
+  const text = await withCaller(plain, context, directory)
   const recipients = await requesterAddresses(config.mailAttr, context, directory)
   if (recipients.length === 0) log.info('the requester has no mail address, so no denial was sent', { approval: id })
   for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier })
@@ -188,10 +189,16 @@ const withComment = (text: string, comment = ''): string =>
   comment === '' || text.includes(comment) ? text : `${text.trimEnd()}\n\nComment of the approver: ${comment}\n`
 
 /** Adds who submitted the request, if that was not the requester. */
-const withCaller = (text: string, { requestor, caller }: TaskContext): string =>
-  caller === undefined || sameLogin(caller, requestor)
-    ? text
-    : `${text.trimEnd()}\n\nThe request was submitted in your name by ${caller}.\n`
+async function withCaller(
+  text: string,
+  { requestor, caller, who }: TaskContext,
+  directory: Pick<Directory, 'search' | 'entry'>,
+): Promise<string> {
+  if (caller === undefined || sameLogin(caller, requestor)) return text
+  const entry = await findUser(caller, who.caller, directory)
+  const name = entry?.attributes.first('displayName') ?? caller
+  return `${text.trimEnd()}\n\nThe request was submitted in your name by ${name}.\n`
+}
 
 const maxAddresses = 3
 
