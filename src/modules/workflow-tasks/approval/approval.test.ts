@@ -227,7 +227,7 @@ describe('after the decision', () => {
     expect(request.mail).toMatchObject({ channel: 'slack' })
     expect((await asked(approval())).mail).not.toHaveProperty('channel')
     const { referred } = parseTasks([approval({ channelNotifier: 'slack' })])
-    expect(referred).toContainEqual({ kind: 'notifier', name: 'slack', path: [0, 'channelNotifier'] })
+    expect(referred).toContainEqual({ kind: 'channel notifier', name: 'slack', path: [0, 'channelNotifier'] })
   })
 
   test('a requester who is the subject gets the mail at the address of the request', async () => {

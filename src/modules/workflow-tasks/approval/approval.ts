@@ -96,7 +96,7 @@ export default defineTask({
       notifier: notifier === '' ? {} : { notifier },
       channel: channel === '' ? {} : { channel },
     }
-    if (channel !== '') referNotifier(channel, pathOf('channelNotifier'), context)
+    if (channel !== '') context.refer('channel notifier', channel, pathOf('channelNotifier'))
     referNotifier(notifier, notifier === '' ? path : pathOf('notifier'), context)
     const reads = texts.flatMap((name) =>
       templateReads(config[name], pathOf(name)).filter(({ attribute }) => attribute !== reasonAttribute),
