@@ -142,6 +142,7 @@ export type WorkflowListItem = Wire<typeof workflowListItem>
 export const delegationRights = z.object({
   canDelegate: z.boolean(),
   canPreApprove: z.boolean(),
+  commentRequired: z.boolean().describe('A decision with the request needs a reason.'),
   uuid: z.string().optional(),
 })
 export type DelegationRights = Wire<typeof delegationRights>

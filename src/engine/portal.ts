@@ -1,4 +1,4 @@
-import { approverGroups } from '#engine/workflow/workflow-parameters.ts'
+import { approverGroups, needsComment } from '#engine/workflow/workflow-parameters.ts'
 import { newSecret, secretHash } from '#kernel/ids.ts'
 import type {
   MarkedPortalItem,
@@ -63,6 +63,7 @@ export function createPortal(
           parameterSets: async (subject) => {
             const source = sources.get(name)
             if (source === undefined) throw new Error(`the dynamic workflow "${name}" is not ready yet`)
+        commentRequired: inList && needsComment({ workflows }, name),
             return await source.parameterSets(subject)
           },
         },

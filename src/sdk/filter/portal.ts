@@ -54,6 +54,8 @@ export interface PortalWorkflow {
   /** The groups whose members decide, as far as the configuration names them. */
   readonly approverGroups: readonly string[]
   /** Present if the requester chooses an expiry date. */
+  /** Whether one of its approvals refuses a decision without a comment. */
+  readonly commentRequired: boolean
   readonly accessEnds?: ExpiryOffer | undefined
   /** Present if it has one row per set of parameters. */
   readonly dynamic: DynamicWorkflows | undefined

@@ -223,7 +223,8 @@ async function showRights(
   const { workflowName, uuid } = readQuery(request.query, ['workflowName', 'uuid'])
   const [name = ''] = workflowName
   if (name === '') throw badRequest('workflowName is required.')
-  const sees = (await visibility.workflows(subject)).some((workflow) => workflow.name === name)
+  const found = (await visibility.workflows(subject)).find((workflow) => workflow.name === name)
+  const sees = found !== undefined
   const rights = rightsOf(settings, subject)
   const shown: DelegationRights = {
     canDelegate: sees && rights.delegate,
@@ -232,3 +233,4 @@ async function showRights(
   }
   return answer(shown)
 }
+    commentRequired: found?.commentRequired === true,

@@ -112,6 +112,7 @@ export default defineTask({
         onDirectory(directory, (people, task) =>
           task.signal?.kind === 'approval'
             ? decided(config, task.signal, task, people)
+        commentRequired: config.commentRequired,
             : { kind: 'wait', approval: request(config, task) },
         ),
     }
