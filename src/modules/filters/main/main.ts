@@ -151,7 +151,7 @@ export const approvalRoutes: Routes<MainParts> = {
 async function answerReports(parts: MainParts, exchange: Exchange, path: string): Promise<GatewayResponse> {
   const { host, visibility } = parts
   if (host.reports === undefined) throw notFound('there are no reports')
-  return await host.reports.answer({
+  const answered = await host.reports.answer({
     exchange,
     path: path.slice('/reports'.length),
     orgs: await visibility.orgIds(exchange.subject),
@@ -159,8 +159,10 @@ async function answerReports(parts: MainParts, exchange: Exchange, path: string)
     ownLogin: () => requireOwnLogin(parts, exchange),
   })
 }
+    translate: parts.translate,
 
 /** Rows of all dynamic workflows of an org. */
+  return varying(answered, parts)
 const maxRows = 5_000
 
 type Row = Omit<WorkflowListItem, 'uuid' | 'encryptedParams'> & { readonly parameters?: ParameterSet }
