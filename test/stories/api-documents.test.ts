@@ -300,6 +300,8 @@ describe('the documents of the APIs', () => {
     const { notifications } = (await main('GET', '/notifications')).body
     const read = { ids: notifications.map(({ id: one }: { id: string }) => one) }
     expect((await main('PUT', '/notifications/read', read)).status).toBe(200)
+    expect((await main('GET', '/notifications/settings')).status).toBe(200)
+    expect((await main('PUT', '/notifications/settings', { mails: { request: 'never' } })).status).toBe(200)
     expect((await main('GET', '/admin/runs')).status).toBe(403)
     expect((await main('GET', '/nothing')).status).toBe(404)
     // A stream does not end, so the story of two replicas reads it.

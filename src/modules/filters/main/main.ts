@@ -44,6 +44,7 @@ import {
 import { localizedParts, varying } from './localized-parts.ts'
 import { endOffer, loginOf, type MainParts, requireOwnLogin, rightsOf, userOf, Visibility } from './main-parts.ts'
 import { type MainSettings, parameters, parseMain } from './main-settings.ts'
+import { changeNotificationSettings, showNotificationSettings } from './notification-settings.ts'
 import { listNotifications, readNotifications } from './notifications.ts'
 import { People } from './people.ts'
 import { changeProfile, showProfile } from './profile.ts'
@@ -133,6 +134,8 @@ export const portalRoutes: Routes<MainParts> = {
   'POST /access/{id}/return': giveBackAccess,
   'GET /notifications': listNotifications,
   'PUT /notifications/read': readNotifications,
+  'GET /notifications/settings': showNotificationSettings,
+  'PUT /notifications/settings': changeNotificationSettings,
 }
 
 export const approvalRoutes: Routes<MainParts> = {
@@ -156,13 +159,13 @@ async function answerReports(parts: MainParts, exchange: Exchange, path: string)
     path: path.slice('/reports'.length),
     orgs: await visibility.orgIds(exchange.subject),
     login: loginOf(parts, exchange.subject),
+    translate: parts.translate,
     ownLogin: () => requireOwnLogin(parts, exchange),
   })
+  return varying(answered, parts)
 }
-    translate: parts.translate,
 
 /** Rows of all dynamic workflows of an org. */
-  return varying(answered, parts)
 const maxRows = 5_000
 
 type Row = Omit<WorkflowListItem, 'uuid' | 'encryptedParams'> & { readonly parameters?: ParameterSet }
@@ -231,8 +234,8 @@ async function showRights(
   const shown: DelegationRights = {
     canDelegate: sees && rights.delegate,
     canPreApprove: sees && rights.preApprove,
+    commentRequired: found?.commentRequired === true,
     ...(uuid[0] === undefined ? {} : { uuid: uuid[0] }),
   }
   return answer(shown)
 }
-    commentRequired: found?.commentRequired === true,

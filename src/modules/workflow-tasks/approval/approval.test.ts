@@ -198,7 +198,9 @@ describe('after the decision', () => {
     expect(outcome).toEqual({ kind: 'branch', branch: 'onFailure', end: 'denied' })
     expect(request.get('APPROVAL_RESULT')).toBe(false)
     expect(user.attributes.values('reason')).toEqual(['not ${cn} $namespace$'])
-    expect(mails).toEqual([{ recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$' }])
+    expect(mails).toEqual([
+      { recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$', isOutcome: true },
+    ])
   })
 
   test('the mail to a requester names the user who submitted the request', async () => {
