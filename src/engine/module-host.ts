@@ -35,6 +35,7 @@ import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
+import type { NotificationStore } from '#storage/notification-store.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
@@ -61,6 +62,7 @@ export interface HostServices extends PasswordServices {
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
   readonly portal: PortalStore
+  readonly notifications: NotificationStore
   readonly statistics: StatisticsStore
   readonly auditAccess: AuditAccess & Closable
   /** What only a gateway has. */
@@ -128,7 +130,7 @@ export function createHostFor(parts: HostParts): HostFor {
     portal: createPortal(
       withRemovalWorkflow(configuration),
       parts.dynamicWorkflows,
-      createPortalMemory(services.portal),
+      createPortalMemory(services.portal, services.notifications),
     ),
     registrations: new Registrations({ ...services.registrations, runs, clock }),
     passwords: new PasswordChanges({ services, configuration, directory, targets }),

@@ -106,6 +106,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     grants: storage.grants,
     sessionStore: storage.sessions,
     portal: storage.portal,
+    notifications: storage.notifications,
     reports: {
       store: storage.reports,
       secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }),

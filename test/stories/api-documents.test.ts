@@ -318,6 +318,8 @@ describe('the documents of the APIs', () => {
       [],
     ])
     expect((await main('GET', '/apis/nothing/openapi.json')).status).toBe(404)
+    expect((await main('GET', '/notifications/settings')).status).toBe(200)
+    expect((await main('PUT', '/notifications/settings', { mails: { request: 'never' } })).status).toBe(200)
     expect((await main('GET', '/admin/runs')).status).toBe(403)
     expect((await main('GET', '/nothing')).status).toBe(404)
     // A stream does not end, so the story of two replicas reads it.

@@ -113,6 +113,15 @@ const notifications = createRoute({
   ),
 })
 
+const notificationSettings = createRoute({
+  getParentRoute: () => root,
+  path: '/notifications/settings',
+  component: lazyRouteComponent(
+    part(() => import('../pages/notifications/notification-settings-page.tsx')),
+    'NotificationSettingsPage',
+  ),
+})
+
 const profile = createRoute({
   getParentRoute: () => root,
   path: '/profile',
@@ -230,6 +239,7 @@ export const router = createRouter({
     deputies,
     oneApproval,
     notifications,
+    notificationSettings,
     profile,
     token,
     register,

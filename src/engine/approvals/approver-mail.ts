@@ -4,6 +4,7 @@ import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import type { LinkedApproval, LinksFor } from '#engine/approvals/approval-links.ts'
 import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { endingWith, type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
@@ -25,6 +26,8 @@ export interface ApproverMailParts {
   readonly linksFor?: LinksFor
   /** Pages of the portal. */
   readonly pages?: PortalLinks | undefined
+  /** Without it, every approver is mailed. */
+  readonly choices?: MailChoices
 }
 
 interface MailOccasion {
@@ -53,14 +56,17 @@ export async function withCaller<M extends MailText>(
   return { ...mail, text, ...(mail.html && { html: endingWith(mail.html, `<p>${escapeHtml(line)}</p>`) }) }
 }
 
-/** Mails to approvers and their current deputies, each with their own links, and a message to the channel if there is one. */
+/**
+ * Mails to approvers and their current deputies, each with their own links, and a message to the channel if there is one.
+ * Those who chose no mail as it happens get none, unless the mail is required.
+ */
 export async function approverMails(
   approvers: readonly Approver[],
   mail: ApproverMail,
   about: MailOccasion,
-  { finder, delegations, linksFor }: ApproverMailParts,
+  { finder, delegations, linksFor, choices }: ApproverMailParts,
 ): Promise<NewMail[]> {
-  const { address, channel, ...text } = mail
+  const { address, channel, required, ...text } = mail
   const recipients = [...approvers]
   if (approvers.length <= maxRepresented) {
     for (const approver of approvers) {
@@ -74,8 +80,11 @@ export async function approverMails(
       }
     }
   }
+  const identities = recipients.map(({ identity }) => identity)
+  const wanting = required === true ? undefined : await choices?.mailedNow('approval', identities)
   const mails: StepMail[] = []
   for (const { login, identity, entry } of recipients) {
+    if (wanting?.has(identity) === false) continue
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
     const links = await linksFor?.(about.approval, { login, identity })
@@ -92,12 +101,19 @@ export async function approverMails(
 export async function deciderMails(
   run: string,
   text: string,
-  { approvals, finder, pages }: Pick<ApproverMailParts, 'finder' | 'pages'> & { readonly approvals: ApprovalStore },
+  {
+    approvals,
+    finder,
+    pages,
+    choices,
+  }: Pick<ApproverMailParts, 'finder' | 'pages' | 'choices'> & { readonly approvals: ApprovalStore },
 ): Promise<NewMail[]> {
   const mails: StepMail[] = []
   for (const { id, state } of await approvals.listOfRun(run)) {
     const approval = state === 'approved' ? await approvals.get(id) : undefined
     if (approval?.decision?.by === undefined) continue
+    // No digest has it, so that only those who want no mail at all go without.
+    if ((await choices?.isNeverMailed('approval', approval.decision.by.identity)) === true) continue
     const { address = 'mail', notifier } = readPlan(approval.rules).mail ?? {}
     const [entry] = await finder.entriesOf(approval.decision.by)
     const addresses = entry?.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses) ?? []

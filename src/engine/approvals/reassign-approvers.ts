@@ -235,9 +235,10 @@ async function assignedApprovers({ approvers }: Approval, finder: ApproverFinder
 }
 
 /** How the approval sends its messages. */
-const waysOf = ({ notifier, channel }: Partial<ApproverMail> = {}): Pick<ApproverMail, 'notifier' | 'channel'> => ({
-  ...(notifier === undefined ? {} : { notifier }),
-  ...(channel === undefined ? {} : { channel }),
+const waysOf = (mail: Partial<ApproverMail> = {}): Pick<ApproverMail, 'notifier' | 'channel' | 'required'> => ({
+  ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
+  ...(mail.channel === undefined ? {} : { channel: mail.channel }),
+  ...(mail.required === undefined ? {} : { required: mail.required }),
 })
 
 function reminderText({ label, opened }: Approval, { message = defaultMessage }: ReminderRequest, now: Date): MailText {

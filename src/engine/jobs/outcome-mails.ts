@@ -1,6 +1,7 @@
 import type { NewMail } from '#domain/mail.ts'
 import type { Run } from '#domain/run.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
@@ -20,6 +21,7 @@ interface OutcomeParts {
   readonly mails: Pick<MailStore, 'add'>
   readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly pages: PortalLinks | undefined
+  readonly choices: Pick<MailChoices, 'isMailedNow'>
   /** The label of a workflow. */
   labelOf(workflow: string): string
 }
@@ -31,8 +33,8 @@ const maxLines = 50
 
 /**
  * Mails the outcomes of requests to their requesters: one mail for each, or one summary for each requester. A mail of
- * the same outcome, or of the same summary, is not sent twice. Requesters without a directory entry or an address get
- * none. Returns the number of mails.
+ * the same outcome, or of the same summary, is not sent twice. Requesters without a directory entry or an address, and
+ * those who chose no such mails when it happened, get none. Returns the number of mails.
  */
 export async function mailOutcomes(request: OutcomeMails, parts: OutcomeParts): Promise<number> {
   const runs = await outcomesOf(request, parts)
@@ -42,7 +44,7 @@ export async function mailOutcomes(request: OutcomeMails, parts: OutcomeParts): 
   for (const run of runs) {
     request.signal.throwIfAborted()
     const address = await addressOf(run, request.mailAttribute, addresses, parts)
-    if (address === undefined) continue
+    if (address === undefined || !(await isWanted(run, parts))) continue
     const said = { run, text: await outcomeText(run, await subjectName(run, names, parts), parts) }
     outcomesByAddress.set(address, [...(outcomesByAddress.get(address) ?? []), said])
   }
@@ -67,7 +69,8 @@ async function outcomesOf({ since, until, outcomes, limit }: OutcomeMails, { run
   return found.slice(0, limit)
 }
 
-const isOwnCancellation = ({ state, cancel, requestor }: Run): boolean =>
+/** The requester knows of it. */
+export const isOwnCancellation = ({ state, cancel, requestor }: Run): boolean =>
   state === 'cancelled' && cancel !== undefined && sameLogin(cancel.by, requestor)
 
 async function addressOf(
@@ -85,6 +88,9 @@ async function addressOf(
   }
   return known.get(identity)
 }
+
+const isWanted = async ({ who, ended, updated }: Run, { choices }: OutcomeParts): Promise<boolean> =>
+  who.requestor !== undefined && (await choices.isMailedNow('request', who.requestor, ended ?? updated))
 
 const subjects: Readonly<Record<MailedOutcome, string>> = {
   completed: 'Done',

@@ -90,12 +90,28 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
 
 const form = 'application/x-www-form-urlencoded'
 
+test('pages are in the language of their reader', async () => {
+  const scene: Scene = { headers: { 'accept-language': 'de-CH, en;q=0.5' } }
+  const { page } = await call('GET', await tokenFor(), scene)
+  expect(page).toContain('<html lang="de">')
+  expect(page).toContain('Diesen Antrag genehmigen?')
+  expect(page).toContain('<dt>Offen seit</dt><dd>1. Januar 2026 um 00:00 UTC</dd>')
+  expect((await call('POST', await tokenFor(), scene)).page).toContain('wurde genehmigt.')
+  expect((await call('GET', 'damaged', scene)).page).toContain('Dieser Link ist nicht gültig.')
+})
+
 describe('opening a link', () => {
   test('shows the request and a form, and decides nothing', async () => {
     const token = await tokenFor()
     const { status, page, votes, headers } = await call('GET', token)
     expect({ status, votes }).toEqual({ status: 200, votes: [] })
-    for (const text of ['Access to &lt;payroll&gt;', 'grant', 'eve', 'I need it &amp; soon', '2026-01-01 00:00 UTC']) {
+    for (const text of [
+      'Access to &lt;payroll&gt;',
+      'grant',
+      'eve',
+      'I need it &amp; soon',
+      'January 1, 2026 at 12:00 AM UTC',
+    ]) {
       expect(page).toContain(text)
     }
     expect(page).toContain('<form method="post" action="/decide">')
@@ -136,7 +152,7 @@ describe('opening a link', () => {
   test('shows the expiry date, and a registration without a login', async () => {
     const approval = { accessEnds: new Date('2026-02-01T23:59:59Z'), requestor: 'Anonymous' }
     const { page } = await call('GET', await tokenFor(), { approval })
-    expect(page).toContain('<dt>Expiry date</dt><dd>2026-02-01 23:59 UTC</dd>')
+    expect(page).toContain('<dt>Expiry date</dt><dd>February 1, 2026 at 11:59 PM UTC</dd>')
     expect(page).toContain('<dd>a visitor who registered without signing in</dd>')
     expect((await call('GET', await tokenFor())).page).not.toContain('Expiry date')
   })

@@ -29,6 +29,7 @@ import { targetOperations } from './console/targets.ts'
 import { tokenOperations } from './console/tokens.ts'
 import { workflowOperations } from './console/workflows.ts'
 import { useSchema } from './front-page.ts'
+import { settingsSchema } from './notification-settings.ts'
 import { readSchema } from './notifications.ts'
 import { changesSchema } from './profile.ts'
 import { cancelSchema } from './requests.ts'
@@ -143,7 +144,7 @@ const portal: Operations = {
   },
   listNotifications: {
     route: 'GET /notifications',
-    summary: 'Open approvals of the caller, outcomes of requests, and access that expires soon',
+    summary: 'Open approvals of the caller, outcomes of requests, questions and answers, and access that expires soon',
     query: { limit: 'How many at most; 0 for the count alone' },
     answer: 'NotificationList',
   },
@@ -163,6 +164,17 @@ const portal: Operations = {
     summary: 'A document of one of them: openapi.json, or swagger.json where the list names it',
     answer: 'ApiDocument',
     failures: { '404': 'The caller knows no such API or document' },
+  },
+  getNotificationSettings: {
+    route: 'GET /notifications/settings',
+    summary: 'When the caller is mailed about what',
+    answer: 'NotificationSettings',
+  },
+  changeNotificationSettings: {
+    route: 'PUT /notifications/settings',
+    summary: 'Chooses when the caller is mailed about what: as it happens, in the digest, or never',
+    body: 'ChosenNotifications',
+    answer: 'NotificationSettings',
   },
 }
 
@@ -321,6 +333,7 @@ export const mainApi = new DescribedApi({
     CancelRequest: cancelSchema,
     RecentUse: useSchema,
     ReadNotifications: readSchema,
+    ChosenNotifications: settingsSchema,
     BulkVote: bulkSchema,
     ApprovalVote: voteSchema,
     ApprovalHandover: handoverSchema,

@@ -55,6 +55,7 @@ import {
   Visibility,
 } from './main-parts.ts'
 import { type MainSettings, parameters, parseMain } from './main-settings.ts'
+import { changeNotificationSettings, showNotificationSettings } from './notification-settings.ts'
 import { listNotifications, readNotifications } from './notifications.ts'
 import { People } from './people.ts'
 import { changeProfile, showProfile } from './profile.ts'
@@ -165,6 +166,8 @@ export const portalRoutes: Routes<MainParts> = {
   'PUT /notifications/read': readNotifications,
   'GET /apis': listApis,
   'GET /apis/{name}/{document}': showApiDocument,
+  'GET /notifications/settings': showNotificationSettings,
+  'PUT /notifications/settings': changeNotificationSettings,
 }
 
 export const approvalRoutes: Routes<MainParts> = {
@@ -183,13 +186,15 @@ export const approvalRoutes: Routes<MainParts> = {
 async function answerReports(parts: MainParts, exchange: Exchange, path: string): Promise<GatewayResponse> {
   const { host, visibility } = parts
   if (host.reports === undefined) throw notFound('there are no reports')
-  return await host.reports.answer({
+  const answered = await host.reports.answer({
     exchange,
     path: path.slice('/reports'.length),
     orgs: await visibility.orgIds(exchange.subject),
     login: loginOf(parts, exchange.subject),
+    translate: parts.translate,
     ownLogin: () => requireOwnLogin(parts, exchange),
   })
+  return varying(answered, parts)
 }
 
 /** Rows of all dynamic workflows of an org. */
@@ -255,11 +260,13 @@ async function showRights(
   const { workflowName, uuid } = readQuery(request.query, ['workflowName', 'uuid'])
   const [name = ''] = workflowName
   if (name === '') throw badRequest('workflowName is required.')
-  const sees = (await visibility.workflows(subject)).some((workflow) => workflow.name === name)
+  const found = (await visibility.workflows(subject)).find((workflow) => workflow.name === name)
+  const sees = found !== undefined
   const rights = rightsOf(settings, subject)
   const shown: DelegationRights = {
     canDelegate: sees && rights.delegate,
     canPreApprove: sees && rights.preApprove,
+    commentRequired: found?.commentRequired === true,
     ...(uuid[0] === undefined ? {} : { uuid: uuid[0] }),
   }
   return answer(shown)

@@ -51,6 +51,10 @@ const fields = {
     about: 'The [Notifier](../kinds/Notifier.md) that sends these mails; the default one when absent.',
     fallback: '',
   }),
+  mailRequired: flag({
+    about:
+      '`true` mails approvers at once, even if they chose the digest or no mail in the portal; `false` when absent.',
+  }),
   channelNotifier: text({
     about:
       'A Notifier of the class [notifiers.Webhook](../notifiers/notifiers.Webhook.md) whose channel also gets the text of the mail to approvers, with links that require a login.',
@@ -68,6 +72,7 @@ interface Config {
   readonly policy: EscalationPolicy
   readonly allowSelf: boolean
   readonly commentRequired: boolean
+  readonly mailRequired: boolean
   readonly notifier: Pick<MailText, 'notifier'>
   readonly channel: Pick<ApproverMail, 'channel'>
 }
@@ -96,7 +101,7 @@ export default defineTask({
       notifier: notifier === '' ? {} : { notifier },
       channel: channel === '' ? {} : { channel },
     }
-    if (channel !== '') referNotifier(channel, pathOf('channelNotifier'), context)
+    if (channel !== '') context.refer('channel notifier', channel, pathOf('channelNotifier'))
     referNotifier(notifier, notifier === '' ? path : pathOf('notifier'), context)
     const reads = texts.flatMap((name) =>
       templateReads(config[name], pathOf(name)).filter(({ attribute }) => attribute !== reasonAttribute),
@@ -107,6 +112,7 @@ export default defineTask({
         reads,
         produces: [{ attribute: reasonAttribute, path: pathOf('failureEmailMsg') }],
         approverGroups: config.approvers.flatMap(({ group }) => group ?? []),
+        commentRequired: config.commentRequired,
       },
       create: async ({ directory }) =>
         onDirectory(directory, (people, task) =>
@@ -140,6 +146,7 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
       address: config.mailAttr,
       ...config.notifier,
       ...config.channel,
+      ...(config.mailRequired ? { required: true } : {}),
     },
   }
 }
@@ -180,7 +187,7 @@ async function decided(
   const text = await withCaller(plain, context, directory)
   const recipients = await requesterAddresses(config.mailAttr, context, directory)
   if (recipients.length === 0) log.info('the requester has no mail address, so no denial was sent', { approval: id })
-  for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier })
+  for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier, isOutcome: true })
   return { kind: 'branch', branch: 'onFailure', end: 'denied' }
 }
 
