@@ -38,6 +38,8 @@ async function open(options: Partial<MainOptions> = {}) {
   return { ...opened, approval, done }
 }
 
+const bob: UserRef = { identity: someone('bob').identity, login: 'bob' }
+
 const idsOf = (notifications: readonly { readonly id: string }[]): string[] => notifications.map(({ id }) => id)
 
 describe('notifications', () => {
@@ -107,7 +109,7 @@ describe('notifications', () => {
   })
 
   test('are questions about requests of the caller, until they are answered', async () => {
-    const message = { id: newId(), kind: 'question', by: userRef('bob'), at: ago(0), askedBy: userRef('bob') } as const
+    const message = { id: newId(), kind: 'question', by: bob, at: ago(0), askedBy: bob } as const
     const latest = new Map<string, LatestMessage>()
     const list = async () => ({ approvals: [] })
     const { send, runs } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => latest } })
@@ -133,7 +135,7 @@ describe('notifications', () => {
 
   test('are answers to questions of the caller about open approvals', async () => {
     const approval = someApproval({ id: newId(), label: 'Access for bob', subject: 'bob', opened: ago(2) })
-    const answer = { id: newId(), kind: 'answer', by: userRef('bob'), at: ago(0) } as const
+    const answer = { id: newId(), kind: 'answer', by: bob, at: ago(0) } as const
     const answers = async (askedBy: UserRef) => {
       const latest = new Map([[approval.run, { ...answer, askedBy }]])
       const list = async () => ({ approvals: [approval] })
