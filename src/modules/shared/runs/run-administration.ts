@@ -12,7 +12,7 @@ import { type Routes, readQuery } from '#modules/shared/http/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { RunIntervention } from '#sdk/workflow/runs.ts'
+import type { PinnedRun, RunIntervention } from '#sdk/workflow/runs.ts'
 
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -130,8 +130,9 @@ async function showRun({ host }: RunParts, { request }: Exchange, id = ''): Prom
   const [timeline, approvals] = await Promise.all([host.runs.steps(id, after), host.approvals.ofRun(id)])
   return answer({
     ...runDocument(run),
+    definitions: run.definitions,
     timeline: timeline.map(stepDocument),
-    approvals: approvals.map(approvalDocument),
+    approvals: approvals.map((approval) => ({ ...approvalDocument(approval), version: approval.version })),
   } satisfies AdminRunDetails)
 }
 
@@ -166,7 +167,7 @@ async function intervene(
   return answer(runDocument(await requireRun(host, id)))
 }
 
-async function requireRun({ runs }: RunParts['host'], id: string): Promise<Run> {
+async function requireRun({ runs }: RunParts['host'], id: string): Promise<PinnedRun> {
   const run = runId.test(id) ? await runs.get(id) : undefined
   if (run !== undefined) return run
   throw notFound(`no run "${id.slice(0, 80)}"`, 'There is no such run.')
