@@ -41,9 +41,9 @@ export function manyRows(dialect: SqlDialect, { users, groups, runs, audit, jour
      select ${collection(kind)}, ${id(prefix[0] ?? '', 'i')}, '${prefix}' || ${padded('i')}, '${prefix}' || ${padded('i')},
        1, ${time(count)}, ${time(count)}, ${attributes} from series`
   const values = (name: string, value: string): string =>
-    `${series(users)} insert into attributes (entry, name_key, position, collection, name, value, value_key)
-     select e.pk, '${name.toLowerCase()}', 0, e.collection, '${name}', ${value}, lower(${value})
-     from series join entries as e on e.id = ${id('u', 'i')}`
+    `insert into attributes (entry, name_key, position, collection, name, value, value_key)
+     select e.pk, '${name.toLowerCase()}', 0, e.collection, '${name}', ${value}, lower(${value}) from entries as e
+     where e.collection = ${collection('users')} and substr(e.id, 1, 1) = 'u'`
   const mail = `'user' || ${padded('i')} || '@example.com'`
   const displayName = `'Person ' || ${padded('i')}`
   const size = (kind: string, count: number): string =>
@@ -60,8 +60,8 @@ export function manyRows(dialect: SqlDialect, { users, groups, runs, audit, jour
   const ofWaiting = (count: number): string => `${series(count)}, waiting as (select i from series where i % 10 < 3)`
   return [
     entries('users', 'user', users, `'[["displayName",["' || ${displayName} || '"]],["mail",["' || ${mail} || '"]]]'`),
-    values('displayName', displayName),
-    values('mail', mail),
+    values('displayName', `'Person ' || substr(e.name, 5)`),
+    values('mail', `e.name || '@example.com'`),
     size('users', users),
     entries('groups', 'group', groups, `'[]'`),
     size('groups', groups),
