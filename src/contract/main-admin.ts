@@ -45,13 +45,21 @@ export type AdminRuns = Wire<typeof adminRuns>
 
 export const runStep = requestStep.extend({ number: z.int(), task: z.string() })
 
+export const adminApproval = requestApproval.extend({
+  version: z.int().describe('A reassignment names the one it was decided on.'),
+})
+export type AdminApproval = Wire<typeof adminApproval>
+
 export const adminStep = runStep.extend({ error: z.string().optional() })
 export type AdminStep = Wire<typeof adminStep>
 
 /** GET admin/runs/{id}. */
 export const adminRunDetails = adminRun.extend({
+  definitions: z
+    .record(z.string(), z.string())
+    .describe('The hashes of the definitions that the run follows, by workflow: its own, and of the workflows it can call.'),
   timeline: z.array(adminStep),
-  approvals: z.array(requestApproval).describe('Oldest first'),
+  approvals: z.array(adminApproval).describe('Oldest first'),
   names: personNames.optional(),
 })
 export type AdminRunDetails = Wire<typeof adminRunDetails>

@@ -2,7 +2,7 @@ import { hasEnded, type Run, type RunQuery, type RunState } from '#domain/run.ts
 import { formerIdentity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { CallKey, RefusedCall, RunAccess, RunIntervention, RunStart } from '#sdk/workflow/runs.ts'
+import type { CallKey, PinnedRun, RefusedCall, RunAccess, RunIntervention, RunStart } from '#sdk/workflow/runs.ts'
 import type { WorkflowCall, WorkflowResult } from '#sdk/workflow/workflow.ts'
 
 interface Answered {
@@ -77,8 +77,9 @@ export class MemoryRuns implements RunAccess {
     return whole
   }
 
-  async get(id: string): Promise<Run | undefined> {
-    return this.runs.get(id)
+  async get(id: string): Promise<PinnedRun | undefined> {
+    const run = this.runs.get(id)
+    return run && { ...run, definitions: { [run.name]: run.definition } }
   }
 
   /** The earliest other run of the subject that has not ended, if this one is ready. */

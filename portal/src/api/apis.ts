@@ -1,8 +1,8 @@
 import { queryOptions } from '@tanstack/react-query'
 import { mainPaths } from '#contract/constants.ts'
 import type { ApiEntry, ApiList } from '#contract/main-apis.ts'
-import { call } from './call.ts'
-import { download } from './download.ts'
+import { call, callForResponse } from './call.ts'
+import { saveFile } from './download.ts'
 import { mainAddress } from './main.ts'
 
 const staleTime = 5 * 60_000
@@ -21,5 +21,7 @@ export const apiDocumentQuery = (name: string) =>
     staleTime,
   })
 
-export const downloadApiDocument = (name: string, file: ApiEntry['documents'][number]): Promise<void> =>
-  download(mainAddress([mainPaths.apis, name, file]), `${name}-${file}`)
+export async function downloadApiDocument(name: string, file: ApiEntry['documents'][number]): Promise<void> {
+  const response = await callForResponse(mainAddress([mainPaths.apis, name, file]))
+  saveFile(await response.blob(), `${name}-${file}`)
+}

@@ -4,8 +4,14 @@ import type { ConsoleDefinition } from '#contract/console-workflows.ts'
 import { call } from './call.ts'
 import { consoleAddress } from './console.ts'
 
-/** The tasks of a workflow: of the configuration, or of the definition that a run follows. */
-export const definitionQuery = (name: string, definition?: string) =>
+/** The tasks of a workflow of the configuration. */
+export const definitionQuery = (name: string) => queryOf(name)
+
+/** The tasks of the definition that a run follows, which never change. */
+export const pinnedDefinitionQuery = (name: string, definition: string) =>
+  queryOptions({ ...queryOf(name, definition), staleTime: Number.POSITIVE_INFINITY, retry: false })
+
+const queryOf = (name: string, definition?: string) =>
   queryOptions({
     queryKey: ['admin', 'workflow', name, definition ?? ''],
     queryFn: ({ signal }) =>

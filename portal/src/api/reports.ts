@@ -27,4 +27,4 @@ export const reportQuery = (name: string, values: ReportValues) =>
 export type ReportFile = 'csv' | 'xlsx'
 
 export const downloadReport = (name: string, values: ReportValues, format: ReportFile): Promise<void> =>
-  download(mainAddress([mainPaths.reports, name], { ...values, format }), `${name}.${format}`)
+  download(mainAddress([mainPaths.reports, name], { ...values, format }))

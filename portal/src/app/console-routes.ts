@@ -2,150 +2,109 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
 import { consolePart } from './catalogues.ts'
 import { root, words } from './root-route.ts'
 
+/** The exported component of a page, loaded with its texts when it is first shown. */
+const page = <M extends Record<string, unknown>, N extends keyof M & string>(load: () => Promise<M>, name: N) =>
+  lazyRouteComponent(consolePart(load), name)
+
 const consoleAudit = createRoute({
   getParentRoute: () => root,
   path: '/console/audit',
   validateSearch: words('subject', 'requestor', 'target', 'workflow', 'requestId', 'from', 'until'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/audit/audit-page.tsx')),
-    'AuditPage',
-  ),
+  component: page(() => import('../pages/console/audit/audit-page.tsx'), 'AuditPage'),
 })
 
 const consoleSystem = createRoute({
   getParentRoute: () => root,
   path: '/console/system',
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/system/system-page.tsx')),
-    'SystemPage',
-  ),
+  component: page(() => import('../pages/console/system/system-page.tsx'), 'SystemPage'),
 })
 
 const consoleScim = createRoute({
   getParentRoute: () => root,
   path: '/console/scim',
   validateSearch: words('gateway', 'status', 'failed', 'since'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/scim/scim-page.tsx')),
-    'ScimPage',
-  ),
+  component: page(() => import('../pages/console/scim/scim-page.tsx'), 'ScimPage'),
 })
 
 const consoleTokens = createRoute({
   getParentRoute: () => root,
   path: '/console/tokens',
   validateSearch: words('endpoint', 'namespace', 'serviceAccount'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/tokens/tokens-page.tsx')),
-    'TokensPage',
-  ),
+  component: page(() => import('../pages/console/tokens/tokens-page.tsx'), 'TokensPage'),
 })
 
 const consoleConfiguration = createRoute({
   getParentRoute: () => root,
   path: '/console/configuration',
   validateSearch: words('kind', 'name', 'status'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/configuration/configuration-page.tsx')),
-    'ConfigurationPage',
-  ),
+  component: page(() => import('../pages/console/configuration/configuration-page.tsx'), 'ConfigurationPage'),
 })
 
 const people = createRoute({
   getParentRoute: () => root,
   path: '/console/people',
   validateSearch: words('q'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/people/people-page.tsx')),
-    'PeoplePage',
-  ),
+  component: page(() => import('../pages/console/people/people-page.tsx'), 'PeoplePage'),
 })
 
 const person = createRoute({
   getParentRoute: () => root,
   path: '/console/people/$id',
   validateSearch: words('tab'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/people/person-page.tsx')),
-    'PersonPage',
-  ),
+  component: page(() => import('../pages/console/people/person-page.tsx'), 'PersonPage'),
 })
 
 const groups = createRoute({
   getParentRoute: () => root,
   path: '/console/groups',
   validateSearch: words('q'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/groups/groups-page.tsx')),
-    'GroupsPage',
-  ),
+  component: page(() => import('../pages/console/groups/groups-page.tsx'), 'GroupsPage'),
 })
 
 const group = createRoute({
   getParentRoute: () => root,
   path: '/console/groups/$id',
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/groups/group-page.tsx')),
-    'GroupPage',
-  ),
+  component: page(() => import('../pages/console/groups/group-page.tsx'), 'GroupPage'),
 })
 
 const consoleRuns = createRoute({
   getParentRoute: () => root,
   path: '/console/runs',
   validateSearch: words('state', 'name', 'subject', 'requestor', 'target', 'from', 'until'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/runs/runs-page.tsx')),
-    'RunsPage',
-  ),
+  component: page(() => import('../pages/console/runs/runs-page.tsx'), 'RunsPage'),
 })
 
 const consoleRun = createRoute({
   getParentRoute: () => root,
   path: '/console/runs/$id',
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/runs/run-page.tsx')),
-    'RunPage',
-  ),
+  component: page(() => import('../pages/console/runs/run-page.tsx'), 'RunPage'),
 })
 
 const consoleWorkflows = createRoute({
   getParentRoute: () => root,
   path: '/console/workflows',
   validateSearch: words('q'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/workflows/workflows-page.tsx')),
-    'WorkflowsPage',
-  ),
+  component: page(() => import('../pages/console/workflows/workflows-page.tsx'), 'WorkflowsPage'),
 })
 
 const consoleWorkflow = createRoute({
   getParentRoute: () => root,
   path: '/console/workflows/$name',
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/workflows/workflow-page.tsx')),
-    'WorkflowPage',
-  ),
+  component: page(() => import('../pages/console/workflows/workflow-page.tsx'), 'WorkflowPage'),
 })
 
 const consoleApprovals = createRoute({
   getParentRoute: () => root,
   path: '/console/approvals',
   validateSearch: words('workflow', 'approver', 'overdue'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/approvals/approvals-page.tsx')),
-    'OpenApprovalsPage',
-  ),
+  component: page(() => import('../pages/console/approvals/approvals-page.tsx'), 'OpenApprovalsPage'),
 })
 
 const consoleTargets = createRoute({
   getParentRoute: () => root,
   path: '/console/targets',
   validateSearch: words('q'),
-  component: lazyRouteComponent(
-    consolePart(() => import('../pages/console/targets/targets-page.tsx')),
-    'TargetsPage',
-  ),
+  component: page(() => import('../pages/console/targets/targets-page.tsx'), 'TargetsPage'),
 })
 
 /** The pages of administrators. */

@@ -6,111 +6,82 @@ import { part } from './part.ts'
 import { root, words } from './root-route.ts'
 import { settings } from './settings.ts'
 
+/** The exported component of a page, loaded when it is first shown. */
+const page = <M extends Record<string, unknown>, N extends keyof M & string>(load: () => Promise<M>, name: N) =>
+  lazyRouteComponent(part(load), name)
+
 /** A page that exists only if its API does. */
-const where = <P,>(api: string | undefined, page: P): P | typeof NotFound => (api === undefined ? NotFound : page)
+const where = <P,>(api: string | undefined, found: P): P | typeof NotFound => (api === undefined ? NotFound : found)
 
 const home = createRoute({
   getParentRoute: () => root,
   path: '/',
   validateSearch: words('q', 'org'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/home/home-page.tsx')),
-    'HomePage',
-  ),
+  component: page(() => import('../pages/home/home-page.tsx'), 'HomePage'),
 })
 
 const request = createRoute({
   getParentRoute: () => root,
   path: '/request',
   validateSearch: words('q', 'org'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/request-access/request-page.tsx')),
-    'RequestPage',
-  ),
+  component: page(() => import('../pages/request-access/request-page.tsx'), 'RequestPage'),
 })
 
 const item = createRoute({
   getParentRoute: () => root,
   path: '/request/item',
   validateSearch: words('name', 'label'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/request-access/item-page.tsx')),
-    'ItemPage',
-  ),
+  component: page(() => import('../pages/request-access/item-page.tsx'), 'ItemPage'),
 })
 
 const cart = createRoute({
   getParentRoute: () => root,
   path: '/request/cart',
-  component: lazyRouteComponent(
-    part(() => import('../pages/request-access/cart-page.tsx')),
-    'CartPage',
-  ),
+  component: page(() => import('../pages/request-access/cart-page.tsx'), 'CartPage'),
 })
 
 const requests = createRoute({
   getParentRoute: () => root,
   path: '/requests',
   validateSearch: words('about', 'state', 'q'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/requests/requests-page.tsx')),
-    'RequestsPage',
-  ),
+  component: page(() => import('../pages/requests/requests-page.tsx'), 'RequestsPage'),
 })
 
 const oneRequest = createRoute({
   getParentRoute: () => root,
   path: '/requests/$id',
-  component: lazyRouteComponent(
-    part(() => import('../pages/requests/request-details-page.tsx')),
-    'RequestDetailsPage',
-  ),
+  component: page(() => import('../pages/requests/request-details-page.tsx'), 'RequestDetailsPage'),
 })
 
 const access = createRoute({
   getParentRoute: () => root,
   path: '/access',
-  component: lazyRouteComponent(
-    part(() => import('../pages/access/access-page.tsx')),
-    'AccessPage',
-  ),
+  component: page(() => import('../pages/access/access-page.tsx'), 'AccessPage'),
 })
 
 const approvals = createRoute({
   getParentRoute: () => root,
   path: '/approvals',
   validateSearch: words('q', 'workflow', 'show'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/approvals/approvals-page.tsx')),
-    'ApprovalsPage',
-  ),
+  component: page(() => import('../pages/approvals/approvals-page.tsx'), 'ApprovalsPage'),
 })
 
 const deputies = createRoute({
   getParentRoute: () => root,
   path: '/approvals/deputies',
-  component: lazyRouteComponent(
-    part(() => import('../pages/approvals/deputies-page.tsx')),
-    'DeputiesPage',
-  ),
+  component: page(() => import('../pages/approvals/deputies-page.tsx'), 'DeputiesPage'),
 })
 
 const oneApproval = createRoute({
   getParentRoute: () => root,
   path: '/approvals/$id',
-  component: lazyRouteComponent(
-    part(() => import('../pages/approvals/approval-page.tsx')),
-    'ApprovalPage',
-  ),
+  component: page(() => import('../pages/approvals/approval-page.tsx'), 'ApprovalPage'),
 })
 
 const notifications = createRoute({
   getParentRoute: () => root,
   path: '/notifications',
-  component: lazyRouteComponent(
-    part(() => import('../pages/notifications/notifications-page.tsx')),
-    'NotificationsPage',
-  ),
+  component: page(() => import('../pages/notifications/notifications-page.tsx'), 'NotificationsPage'),
 })
 
 const notificationSettings = createRoute({
@@ -125,10 +96,7 @@ const notificationSettings = createRoute({
 const profile = createRoute({
   getParentRoute: () => root,
   path: '/profile',
-  component: lazyRouteComponent(
-    part(() => import('../pages/profile/profile-page.tsx')),
-    'ProfilePage',
-  ),
+  component: page(() => import('../pages/profile/profile-page.tsx'), 'ProfilePage'),
 })
 
 const token = createRoute({
@@ -136,10 +104,7 @@ const token = createRoute({
   path: '/token',
   component: where(
     settings.apis.token,
-    lazyRouteComponent(
-      part(() => import('../pages/token/token-page.tsx')),
-      'TokenPage',
-    ),
+    page(() => import('../pages/token/token-page.tsx'), 'TokenPage'),
   ),
 })
 
@@ -149,10 +114,7 @@ const register = createRoute({
   validateSearch: words('invitation'),
   component: where(
     settings.apis.register,
-    lazyRouteComponent(
-      part(() => import('../pages/register/register-page.tsx')),
-      'RegisterPage',
-    ),
+    page(() => import('../pages/register/register-page.tsx'), 'RegisterPage'),
   ),
 })
 
@@ -160,30 +122,21 @@ const reports = createRoute({
   getParentRoute: () => root,
   path: '/reports',
   validateSearch: words('q'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/reports/reports-page.tsx')),
-    'ReportsPage',
-  ),
+  component: page(() => import('../pages/reports/reports-page.tsx'), 'ReportsPage'),
 })
 
 const oneReport = createRoute({
   getParentRoute: () => root,
   path: '/reports/$name',
   validateSearch: words('beginDate', 'endDate', 'userKey'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/reports/report-page.tsx')),
-    'ReportPage',
-  ),
+  component: page(() => import('../pages/reports/report-page.tsx'), 'ReportPage'),
 })
 
 const dashboard = createRoute({
   getParentRoute: () => root,
   path: '/dashboard',
   validateSearch: words('period'),
-  component: lazyRouteComponent(
-    part(() => import('../pages/dashboard/dashboard-page.tsx')),
-    'DashboardPage',
-  ),
+  component: page(() => import('../pages/dashboard/dashboard-page.tsx'), 'DashboardPage'),
 })
 
 const security = createRoute({
@@ -191,10 +144,7 @@ const security = createRoute({
   path: '/security',
   component: where(
     settings.apis.account,
-    lazyRouteComponent(
-      part(() => import('../pages/security/security-page.tsx')),
-      'SecurityPage',
-    ),
+    page(() => import('../pages/security/security-page.tsx'), 'SecurityPage'),
   ),
 })
 
@@ -220,10 +170,7 @@ const oneApi = createRoute({
 const signedIn = createRoute({
   getParentRoute: () => root,
   path: '/signed-in',
-  component: lazyRouteComponent(
-    part(() => import('../pages/signed-in/signed-in-page.tsx')),
-    'SignedInPage',
-  ),
+  component: page(() => import('../pages/signed-in/signed-in-page.tsx'), 'SignedInPage'),
 })
 
 export const router = createRouter({

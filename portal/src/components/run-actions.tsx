@@ -1,12 +1,17 @@
 import { Button, Group } from '@mantine/core'
-import { type ReactNode, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useState } from 'react'
 import type { AdminAction, AdminRun } from '#contract/main-admin.ts'
 import { useConfig } from '../app/config.tsx'
 import { useTranslation } from '../app/i18n.tsx'
 import type { MessageKey } from '../app/messages.ts'
+import { part } from '../app/part.ts'
 import { Icon, type IconName } from './icon.tsx'
-import { InterventionDialog } from './intervention-dialog.tsx'
 import { useNames } from './person-names.tsx'
+
+/** Loaded when it is first opened, since few visits need it. */
+const InterventionDialog = lazy(
+  part(async () => ({ default: (await import('./intervention-dialog.tsx')).InterventionDialog })),
+)
 
 interface RunAction {
   readonly action: AdminAction
@@ -29,7 +34,11 @@ export function useIntervention(): { readonly ask: Ask; readonly dialog: ReactNo
   const [asked, setAsked] = useState<{ readonly run: AdminRun; readonly action: AdminAction }>()
   return {
     ask: (run, action) => setAsked({ run, action }),
-    dialog: asked !== undefined && <InterventionDialog {...asked} onClose={() => setAsked(undefined)} />,
+    dialog: asked !== undefined && (
+      <Suspense>
+        <InterventionDialog {...asked} onClose={() => setAsked(undefined)} />
+      </Suspense>
+    ),
   }
 }
 

@@ -1,10 +1,10 @@
 import type { AuditEntry } from '#domain/audit.ts'
 import type { RunQuery, RunState, RunWithData } from '#domain/run.ts'
-import { skipTask } from '#engine/workflow/saved-run.ts'
+import { pinnedDefinitions, skipTask } from '#engine/workflow/saved-run.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
-import type { RunAccess, RunIntervention } from '#sdk/workflow/runs.ts'
+import type { PinnedRun, RunAccess, RunIntervention } from '#sdk/workflow/runs.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 
 /** Shows stored runs and lets administrators act on them; needs no configuration. Audits every action. */
@@ -17,8 +17,9 @@ export class RunInterventions implements Omit<RunAccess, 'start' | 'refuse'> {
     this.#clock = clock
   }
 
-  get(id: string): Promise<RunWithData | undefined> {
-    return this.#store.get(id)
+  async get(id: string): Promise<(PinnedRun & RunWithData) | undefined> {
+    const run = await this.#store.get(id)
+    return run && { ...run, definitions: { [run.name]: run.definition, ...pinnedDefinitions(run.data) } }
   }
 
   list(query: RunQuery) {

@@ -173,6 +173,10 @@ export function restoreRun(head: RunHead, { data, secret = {} }: SavedRun): RunP
   }
 }
 
+/** The hashes of the definitions that the run is pinned to, by workflow; none if the run has no saved state. */
+export const pinnedDefinitions = (data: JsonObject): Readonly<Record<string, string>> =>
+  Object.fromEntries(savedRun.shape.pins.safeParse(data['pins']).data ?? [])
+
 /** Moves past the next task, even if it waited. Undefined if no task is left. */
 export function skipTask(data: JsonObject): JsonObject | undefined {
   const { frames, steps } = readSaved(savedPosition, data, 'run')

@@ -43,6 +43,11 @@ export class AnotherSubject extends GatewayError {
   }
 }
 
+export interface PinnedRun extends Run {
+  /** The hashes of the definitions that it follows, by workflow: its own, and of the workflows it can call. */
+  readonly definitions: Readonly<Record<string, string>>
+}
+
 /** An administrator's change of a run. */
 export interface RunIntervention {
   readonly id: string
@@ -62,7 +67,7 @@ export interface RunAccess {
    * anyway.
    */
   refuse(call: RefusedCall): Promise<void>
-  get(id: string): Promise<Run | undefined>
+  get(id: string): Promise<PinnedRun | undefined>
   /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
   list(query: RunQuery): Promise<RunPage>
   /** The run of the same subject that this queued run waits for. */

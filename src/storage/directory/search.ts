@@ -7,7 +7,7 @@ import { directoryLimits, type Page, type SortOrder, type UserSearch } from '#id
 import { GatewayError } from '#kernel/errors.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { DatabaseReader, SqlQuery } from '#storage/client/sql-client.ts'
-import { dynamic, statement } from '#storage/client/statement.ts'
+import { type DialectText, dynamic, statement } from '#storage/client/statement.ts'
 import { assertStorable, foldKey, isLong, isStorable } from '#storage/client/text-keys.ts'
 import {
   type Entry,
@@ -123,9 +123,17 @@ async function readNearby(reader: DatabaseReader, request: PageRequest): Promise
   const start = after?.pk ?? 0
   const size = Math.min(maxTested, limit * testedForEach)
   const window = await findNearby.first(reader, { collection, after: start, size })
-  const keys = sql`select e.pk as pk from entries as e where e.collection = ${collection}
-    and e.pk > ${start} and e.pk <= ${window?.last ?? start} and ${truthCondition(truth, space, false)}`
-  const page = sql`${keys} order by pk limit ${count(limit + 1)} offset ${count(offset)}`
+  const { first, last } = { first: window?.first ?? start, last: window?.last ?? start }
+  // The same range as in `nextKeys`.
+  const [range, order] =
+    reader.dialect === 'sqlite'
+      ? [sql`e.collection = ${collection} and e.pk >= ${first} and e.pk <= ${last}`, sql`pk`]
+      : [
+          sql`(e.collection, e.pk) >= (${collection}, ${first}) and (e.collection, e.pk) <= (${collection}, ${last})`,
+          sql`e.collection, e.pk`,
+        ]
+  const page = sql`select e.pk as pk from entries as e where ${range} and ${truthCondition(truth, space, false)}
+    order by ${order} limit ${count(limit + 1)} offset ${count(offset)}`
   const query = dynamic<EntryRow>(
     reader.dialect,
     sql`with page as (${page}) ${raw(selectPage(reader.dialect, related))}`,
@@ -136,11 +144,19 @@ async function readNearby(reader: DatabaseReader, request: PageRequest): Promise
 
 const findNearby = statement<
   { collection: number; after: number; size: number },
-  { last: number | null; found: number }
->(
-  `select max(pk) as last, count(*) as found from
-     (select pk from entries where collection = :collection and pk > :after order by pk limit :size) as next`,
-)
+  { first: number | null; last: number | null; found: number }
+>((on) => `select min(pk) as first, max(pk) as last, count(*) as found from (${nextKeys(on)} limit :size) as next`)
+
+/**
+ * The keys of a collection behind `:after`, in order. Only an order by the collection too keeps PostgreSQL from reading all
+ * entries in the order of their keys, such as a million users before the first group.
+ */
+function nextKeys({ name }: DialectText): string {
+  if (name === 'sqlite') return 'select pk from entries where collection = :collection and pk > :after order by pk'
+  const collection = 'cast(:collection as bigint)'
+  return `select pk from entries where (collection, pk) > (${collection}, cast(:after as bigint))
+    and (collection, pk) < (${collection} + 1, cast(0 as bigint)) order by collection, pk`
+}
 
 /** An entry that is deleted between the two statements is missing, as if it had been deleted before the first. */
 async function readSorted(reader: DatabaseReader, request: PageRequest, sort: SortOrder): Promise<FoundPage> {
@@ -317,7 +333,13 @@ interface EqualValues {
   readonly value: string
 }
 
-/** The keys of the entries that one comparison finds; `column` is that of the key. */
+interface EqualKeys {
+  /** The column of the key. */
+  readonly column: string
+  readonly text: string
+}
+
+/** The keys of the entries that one comparison finds. */
 const equalKeys = {
   key: { column: 'pk', text: 'select pk from entries where collection = :collection and key = :value' },
   id: { column: 'pk', text: 'select pk from entries where collection = :collection and id = :value' },
@@ -327,18 +349,17 @@ const equalKeys = {
       where collection = :collection and name_key = :name and value_key = :value`,
   },
 }
-const allKeys = { column: 'pk', text: 'select pk from entries where collection = :collection' }
 
 const pagesOf = (related: SearchRelated) => {
-  const page = ({ column, text }: typeof allKeys) =>
+  const page = (keys: (on: DialectText) => string) =>
     statement<EqualValues & Slice, EntryRow>(
-      ({ name }) => `with page as (${text} and ${column} > :after order by pk limit :limit offset :offset)
-        ${selectPage(name, related)}`,
+      (on) => `with page as (${keys(on)} limit :limit offset :offset) ${selectPage(on.name, related)}`,
     )
-  return { all: page(allKeys), key: page(equalKeys.key), id: page(equalKeys.id), value: page(equalKeys.value) }
+  const equal = ({ column, text }: EqualKeys) => page(() => `${text} and ${column} > :after order by pk`)
+  return { all: page(nextKeys), key: equal(equalKeys.key), id: equal(equalKeys.id), value: equal(equalKeys.value) }
 }
 const pages = { groups: pagesOf('groups'), none: pagesOf('none') }
 
-const countOf = ({ text }: typeof allKeys) =>
+const countOf = ({ text }: EqualKeys) =>
   statement<EqualValues, { total: number }>(`select count(*) as total from (${text}) as keys`)
 const counts = { key: countOf(equalKeys.key), id: countOf(equalKeys.id), value: countOf(equalKeys.value) }

@@ -42,7 +42,7 @@ export function ConsoleList<R>(props: ConsoleListProps<R>) {
     ...listQuery<R>(path, name, filter),
     refetchInterval: everyMillis === undefined ? false : live,
   })
-  const exported = useMutation({ mutationFn: () => download(exportAddress(path, filter), `${name}.csv`) })
+  const exported = useMutation({ mutationFn: () => download(exportAddress(path, filter)) })
   const more = useNextPage(list)
   const rows = list.data?.pages.flatMap((page) => page.rows)
   return (

@@ -14,23 +14,25 @@ import { Groups } from './groups.tsx'
 import { ProfileField } from './profile-field.tsx'
 import { changeOf, type FieldValues, fieldProblem, fieldsOf, valuesOf } from './profile-form.ts'
 
-/** The user's profile, with the fields that the user may change. */
+/** The user's profile, with the fields that the user may change. On wide screens the groups are beside them. */
 export function ProfilePage() {
   const { t } = useTranslation()
+  const { groupsAreJson } = useConfig()
   const user = useQuery(userQuery)
   return (
     <Page title={t('page.profile')}>
       <Answer query={user} shape="facts">
         {(data) => (
-          <Stack gap="lg">
+          // A table of groups needs the whole width.
+          <div className={groupsAreJson ? 'details details-below' : 'details'}>
             <ProfileForm user={data} />
-            <section aria-labelledby="groups">
+            <section className="details-facts" aria-labelledby="groups">
               <Title order={2} size="h4" id="groups" mb="sm">
                 {t('profile.groups')}
               </Title>
               <Groups groups={data.groups} />
             </section>
-          </Stack>
+          </div>
         )}
       </Answer>
     </Page>

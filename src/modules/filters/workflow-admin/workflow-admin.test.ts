@@ -92,8 +92,9 @@ test('a run is shown with its timeline and its approvals', async () => {
   expect(body).toMatchObject({
     id: run.id,
     fence: 1,
+    definitions: { w: 'hash' },
     timeline: [{ id: 1, error: 'connect ECONNREFUSED 10.0.0.7' }, { id: 2 }],
-    approvals: [{ id: 'a-1', status: 'denied', decision: { by: 'chief', comment: 'no' } }],
+    approvals: [{ id: 'a-1', version: 2, status: 'denied', decision: { by: 'chief', comment: 'no' } }],
   })
   expect((await send('GET', `/runs/${run.id}?after=1`)).body.timeline).toHaveLength(1)
 })

@@ -21,8 +21,10 @@ export interface ListPage<R> {
 }
 
 export interface List<R> {
-  /** The property of the answer that holds the rows, and the name of an exported file. */
+  /** The property of the answer that holds the rows. */
   readonly name: string
+  /** The name of an exported file; that of the property if absent. */
+  readonly file?: string
   /** One page; `after` is the `next` of the page before. */
   readonly read: (page: { readonly after?: string; readonly limit: number }) => Promise<ListPage<R>>
   /** Adds the display names of the users to a page. A file has logins only, for programs. */
@@ -50,7 +52,7 @@ export async function answerList<R, const N extends string>(
   many: readonly NoInfer<N>[] = [],
 ): Promise<GatewayResponse> {
   const given = readQuery<N | (typeof listParameters)[number]>(request.query, [...filters, ...listParameters], many)
-  const { name, read, names, columns } = list(given)
+  const { name, file = name, read, names, columns } = list(given)
   const [after] = given.after
   const [format = 'json'] = given.format
   const start = after === undefined ? {} : { after }
@@ -66,7 +68,7 @@ export async function answerList<R, const N extends string>(
     status: 200,
     headers: {
       'content-type': 'text/csv; charset=utf-8',
-      'content-disposition': `attachment; filename="${name}.csv"`,
+      'content-disposition': `attachment; filename="${file}.csv"`,
     },
     body: Readable.from(csv(first, read, columns)),
   }

@@ -14,7 +14,7 @@ import { approversOf, type LookUpNames, usersOfRun } from '#modules/shared/peopl
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
-import type { RunIntervention } from '#sdk/workflow/runs.ts'
+import type { PinnedRun, RunIntervention } from '#sdk/workflow/runs.ts'
 
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -190,8 +190,9 @@ async function showRun({ host, names }: RunParts, { request }: Exchange, id = ''
   const [timeline, approvals] = await Promise.all([host.runs.steps(id, after), host.approvals.ofRun(id)])
   return answer({
     ...runDocument(run),
+    definitions: run.definitions,
     timeline: timeline.map(stepDocument),
-    approvals: approvals.map(approvalDocument),
+    approvals: approvals.map((approval) => ({ ...approvalDocument(approval), version: approval.version })),
     ...(names === undefined ? {} : { names: await names([...usersOfRun(run), ...approvals.flatMap(approversOf)]) }),
   } satisfies AdminRunDetails)
 }
@@ -227,7 +228,7 @@ async function intervene(
   return answer(runDocument(await requireRun(host, id)))
 }
 
-async function requireRun({ runs }: RunParts['host'], id: string): Promise<Run> {
+async function requireRun({ runs }: RunParts['host'], id: string): Promise<PinnedRun> {
   const run = runId.test(id) ? await runs.get(id) : undefined
   if (run !== undefined) return run
   throw notFound(`no run "${id.slice(0, 80)}"`, 'There is no such run.')

@@ -6,7 +6,7 @@ import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { Answer } from '../../../components/answer.tsx'
 import { Icon } from '../../../components/icon.tsx'
-import { ReasonDialog } from '../reason-dialog.tsx'
+import { ReasonDialog } from '../../../components/reason-dialog.tsx'
 import { nameOf, type PersonPart } from './person-part.ts'
 
 /** The second factors of a user. */
@@ -54,6 +54,7 @@ export function PersonFactors({ person, mayChange }: PersonPart) {
             <ReasonDialog
               title={t('users.reset')}
               text={t('users.resetText', { name: nameOf(person) })}
+              isHarmful
               send={(reason) => resetFactors(person.id, reason)}
               done={({ removed }) => (removed === 0 ? t('users.nothingReset') : tn('users.removed', removed))}
               onClose={() => setOpen(false)}

@@ -9,9 +9,9 @@ import { useTranslation } from '../../../app/i18n.tsx'
 import type { MessageKey } from '../../../app/messages.ts'
 import { Answer } from '../../../components/answer.tsx'
 import { Icon } from '../../../components/icon.tsx'
+import { ReasonDialog } from '../../../components/reason-dialog.tsx'
 import { ConsolePage } from '../console-page.tsx'
 import { EntryFacts } from '../entry-facts.tsx'
-import { ReasonDialog } from '../reason-dialog.tsx'
 import { PersonFactors } from './person-factors.tsx'
 import { PersonAudit, PersonGroups, PersonRuns } from './person-lists.tsx'
 import { nameOf, type PersonPart } from './person-part.ts'
@@ -94,6 +94,7 @@ function Deactivate({ person }: { readonly person: ConsolePersonDetails }) {
         <ReasonDialog
           title={t('users.deactivate')}
           text={t('users.deactivateText', { name })}
+          isHarmful
           send={(reason) => deactivate(person.id, reason)}
           done={() => t('users.deactivateStarted', { name })}
           onClose={() => setOpen(false)}

@@ -9,7 +9,7 @@ import { Answer } from '../../../components/answer.tsx'
 import { browserName } from '../../../components/browser-name.ts'
 import { Icon } from '../../../components/icon.tsx'
 import { useLiveSessions } from '../../../components/live.ts'
-import { ReasonDialog } from '../reason-dialog.tsx'
+import { ReasonDialog } from '../../../components/reason-dialog.tsx'
 import { nameOf, type PersonPart } from './person-part.ts'
 
 /** The API lists no more. */
@@ -52,6 +52,7 @@ export function PersonSessions({ person, mayChange }: PersonPart) {
             <ReasonDialog
               title={title}
               text={t(ending === 'all' ? 'users.endAllText' : 'users.endOneText', { name })}
+              isHarmful
               send={(reason) => endPersonSessions(person.id, reason, ending === 'all' ? undefined : ending.id)}
               done={({ ended }) => (ended === 0 ? t('users.nothingEnded') : tn('security.ended', ended))}
               onClose={() => setEnding(undefined)}

@@ -1,24 +1,29 @@
-import { Paper, Stack, Text, Title } from '@mantine/core'
-import type { RequestApproval } from '#contract/main-requests.ts'
+import { Button, Paper, Stack, Text, Title } from '@mantine/core'
+import { useState } from 'react'
+import type { AdminApproval, AdminRunDetails } from '#contract/main-admin.ts'
+import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { IconName } from '../../../components/icon.tsx'
 import { useNames } from '../../../components/person-names.tsx'
 import { Preline } from '../../../components/preline.tsx'
 import { Status, type Tone } from '../../../components/status.tsx'
+import { ReassignDialog } from '../approvals/reassign-dialog.tsx'
 
-const looks: Readonly<Record<RequestApproval['status'], { readonly tone: Tone; readonly icon: IconName }>> = {
+const looks: Readonly<Record<AdminApproval['status'], { readonly tone: Tone; readonly icon: IconName }>> = {
   open: { tone: 'waiting', icon: 'clock' },
   approved: { tone: 'good', icon: 'check' },
   denied: { tone: 'bad', icon: 'close' },
   cancelled: { tone: 'plain', icon: 'close' },
 }
 
-/** The approvals of a run, with who decided, or whom they wait for. */
-export function RunApprovals({ approvals }: { readonly approvals: readonly RequestApproval[] }) {
+/** The approvals of a run, with who decided, or whom they wait for. Operators reassign open ones. */
+export function RunApprovals({ run: { approvals, subject } }: { readonly run: AdminRunDetails }) {
   const { t, tn, dateTime } = useTranslation()
   const nameOf = useNames()
-  const title = ({ label, status, decision }: RequestApproval): string => {
+  const { operator } = useConfig()
+  const [asked, setAsked] = useState<AdminApproval>()
+  const title = ({ label, status, decision }: AdminApproval): string => {
     if (status === 'open') return t('timeline.opened', { label })
     if (status === 'cancelled') return `${label}: ${t('requestState.cancelled')}`
     const by = decision?.by === undefined ? '–' : nameOf(decision.by)
@@ -46,6 +51,17 @@ export function RunApprovals({ approvals }: { readonly approvals: readonly Reque
                     : t('timeline.holders', { who: approvers.map((login) => nameOf(login)).join(', ') })}
                 </Text>
               )}
+              {status === 'open' && operator && (
+                <Button
+                  size="xs"
+                  mt="xs"
+                  variant="default"
+                  aria-label={`${t('openApprovals.reassign')}: ${approval.label}, ${subject}`}
+                  onClick={() => setAsked(approval)}
+                >
+                  {t('openApprovals.reassign')}
+                </Button>
+              )}
               {decision?.onBehalfOf !== undefined && (
                 <Text size="sm">{t('console.onBehalfOf', { login: nameOf(decision.onBehalfOf) })}</Text>
               )}
@@ -54,6 +70,7 @@ export function RunApprovals({ approvals }: { readonly approvals: readonly Reque
           )
         })}
       </Stack>
+      {asked !== undefined && <ReassignDialog approval={{ ...asked, subject }} onClose={() => setAsked(undefined)} />}
     </section>
   )
 }

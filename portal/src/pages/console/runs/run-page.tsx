@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import type { AdminRunDetails } from '#contract/main-admin.ts'
 import { runQuery } from '../../../api/admin.ts'
-import { definitionQuery } from '../../../api/console-runs.ts'
+import { pinnedDefinitionQuery } from '../../../api/console-runs.ts'
 import { isGoing } from '../../../api/requests.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
@@ -66,7 +66,7 @@ export function RunPage() {
                 </Title>
                 <RunSteps timeline={run.timeline} />
               </div>
-              {run.approvals.length > 0 && <RunApprovals approvals={run.approvals} />}
+              {run.approvals.length > 0 && <RunApprovals run={run} />}
             </Stack>
           </Names>
         )}
@@ -125,15 +125,19 @@ function Summary({ run }: { readonly run: AdminRunDetails }) {
 /** The definition that the run follows, which may be an earlier one. */
 function Diagram({ run }: { readonly run: AdminRunDetails }) {
   const { t } = useTranslation()
-  const { name, definition, timeline, incident } = run
-  const query = useQuery({ ...definitionQuery(name, definition), staleTime: Number.POSITIVE_INFINITY, retry: false })
+  const { name, definition, definitions, timeline, incident } = run
+  const query = useQuery(pinnedDefinitionQuery(name, definition))
   if (query.error !== null && query.data === undefined) return <Text c="dimmed">{t('runs.noDiagram')}</Text>
   return (
     <Answer query={query} rows={2}>
       {({ tasks, current }) => (
         <Stack gap="xs">
           {!current && <Text c="dimmed">{t('workflows.earlier')}</Text>}
-          <TaskTree label={t('runs.diagram')} tasks={tasks} marks={marksOf(timeline, incident?.task)} />
+          <TaskTree
+            label={t('runs.diagram')}
+            tasks={tasks}
+            run={{ definitions, marks: marksOf(timeline, incident?.task) }}
+          />
         </Stack>
       )}
     </Answer>

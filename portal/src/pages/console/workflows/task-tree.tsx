@@ -1,56 +1,76 @@
 import { Text } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ConsoleTask } from '#contract/console-workflows.ts'
+import { pinnedDefinitionQuery } from '../../../api/console-runs.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { MessageKey } from '../../../app/messages.ts'
+import { Answer } from '../../../components/answer.tsx'
 import { Status } from '../../../components/status.tsx'
-import { outcomeLooks, type TaskMark } from './task-marks.ts'
+import { outcomeLooks, type TaskMark, type TaskMarks } from './task-marks.ts'
 import './task-tree.css'
+
+/** A run that follows a workflow. */
+interface FollowingRun {
+  /** What became of the tasks. */
+  readonly marks: TaskMarks
+  /** The hashes of the definitions that it follows, by workflow. */
+  readonly definitions: Readonly<Record<string, string>>
+}
 
 interface TaskTreeProps {
   readonly label: string
   readonly tasks: readonly ConsoleTask[]
-  /** What became of each task in a run, by its place. */
-  readonly marks?: ReadonlyMap<string, TaskMark>
+  /** Marks each task with what became of it. */
+  readonly run?: FollowingRun
 }
 
-/** A workflow as a diagram: a list of tasks from top to bottom, each with the lists that follow from its result. */
-export function TaskTree({ label, tasks, marks }: TaskTreeProps) {
+/**
+ * A workflow as a diagram: a list of tasks from top to bottom, each with the lists that follow from its result, and in
+ * a run with the tasks of the workflow that it called.
+ */
+export function TaskTree({ label, tasks, run }: TaskTreeProps) {
   const { t } = useTranslation()
   if (tasks.length === 0) return <Text c="dimmed">{t('workflows.noTasks')}</Text>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys have to reach it
     <section className="task-scroll" tabIndex={0} aria-label={label}>
-      <TaskList tasks={tasks} marks={marks} />
+      <TaskList tasks={tasks} run={run} />
     </section>
   )
 }
 
 interface TaskListProps {
   readonly tasks: readonly ConsoleTask[]
-  readonly marks: ReadonlyMap<string, TaskMark> | undefined
+  readonly run: FollowingRun | undefined
 }
 
-function TaskList({ tasks, marks }: TaskListProps) {
+function TaskList({ tasks, run }: TaskListProps) {
   return (
     <ol className="task-list">
-      {tasks.map((task) => (
-        <li key={task.place}>
-          <TaskBox task={task} mark={marks?.get(task.place)} isRun={marks !== undefined} />
-          {(task.onSuccess.length > 0 || task.onFailure.length > 0) && (
-            <div className="task-branches">
-              <Branch name="workflows.onSuccess" tasks={task.onSuccess} marks={marks} />
-              <Branch name="workflows.onFailure" tasks={task.onFailure} marks={marks} />
-            </div>
-          )}
-        </li>
-      ))}
+      {tasks.map((task) => {
+        const mark = run?.marks.get(task.place)
+        return (
+          <li key={task.place}>
+            <TaskBox task={task} mark={mark} isRun={run !== undefined} />
+            {(task.onSuccess.length > 0 || task.onFailure.length > 0) && (
+              <div className="task-branches">
+                <Branch name="workflows.onSuccess" tasks={task.onSuccess} run={run} />
+                <Branch name="workflows.onFailure" tasks={task.onFailure} run={run} />
+              </div>
+            )}
+            {run !== undefined && mark?.called !== undefined && (
+              <CalledWorkflow {...mark.called} definitions={run.definitions} />
+            )}
+          </li>
+        )
+      })}
     </ol>
   )
 }
 
-function Branch({ name, tasks, marks }: TaskListProps & { readonly name: MessageKey }) {
+function Branch({ name, tasks, run }: TaskListProps & { readonly name: MessageKey }) {
   const { t } = useTranslation()
   if (tasks.length === 0) return null
   return (
@@ -58,7 +78,34 @@ function Branch({ name, tasks, marks }: TaskListProps & { readonly name: Message
       <Text size="xs" c="dimmed" fw={600}>
         {t(name)}
       </Text>
-      <TaskList tasks={tasks} marks={marks} />
+      <TaskList tasks={tasks} run={run} />
+    </div>
+  )
+}
+
+/** The tasks of a workflow that a task of the run called. */
+function CalledWorkflow({ workflow, ...run }: FollowingRun & { readonly workflow: string }) {
+  const { t } = useTranslation()
+  const definition = run.definitions[workflow]
+  const query = useQuery({
+    ...pinnedDefinitionQuery(workflow, definition ?? ''),
+    enabled: definition !== undefined,
+  })
+  const isMissing = definition === undefined || (query.error !== null && query.data === undefined)
+  return (
+    <div className="task-branches">
+      <div className="task-branch">
+        <Text size="xs" c="dimmed" fw={600}>
+          {isolated(workflow)}
+        </Text>
+        {isMissing ? (
+          <Text c="dimmed">{t('runs.noDiagram')}</Text>
+        ) : (
+          <Answer query={query} rows={1}>
+            {({ tasks }) => <TaskList tasks={tasks} run={run} />}
+          </Answer>
+        )}
+      </div>
     </div>
   )
 }

@@ -1,23 +1,21 @@
-import { type AuditEntryView, type AuditVerificationView, auditEntry } from '#contract/console-audit.ts'
+import {
+  type AuditEntryView,
+  type AuditVerificationView,
+  auditEntry,
+  auditVerification,
+} from '#contract/console-audit.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { AuditEntry, AuditQuery } from '#domain/audit.ts'
 import { isSecretName, withoutTokens } from '#kernel/redaction.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
-import { answerList, readTime } from '#modules/shared/http/list-answer.ts'
+import { answerList, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
 import type { AuditVerification } from '#sdk/filter/audit-access.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { loginOf, type MainParts } from '../main-parts.ts'
 
 const maxText = 1000
-
-/** The parameters of every list. */
-export const listQuery = {
-  after: 'The `next` of the page before',
-  limit: 'How many at most',
-  format: '"csv": a file of everything instead of a page',
-} as const
 
 export const auditOperations: Readonly<Record<string, OperationDescription>> = {
   listAudit: {
@@ -124,28 +122,5 @@ async function shownVerification(
   { names }: MainParts,
 ): Promise<AuditVerificationView> {
   if (verification === undefined) return { state: 'none' }
-  const { started, ended, report, ...rest } = verification
-  return {
-    ...rest,
-    started: started.toISOString(),
-    ...(ended === undefined ? {} : { ended: ended.toISOString() }),
-    ...(report === undefined ? {} : { report: shownReport(report) }),
-    names: await names([{ login: verification.by }]),
-  }
-}
-
-function shownReport({
-  authenticated,
-  since,
-  sealed,
-  pruned,
-  problems,
-}: NonNullable<AuditVerification['report']>): NonNullable<AuditVerificationView['report']> {
-  return {
-    authenticated,
-    ...(since === undefined ? {} : { since: since.toISOString() }),
-    sealed: sealed.map(({ at, ...place }) => ({ ...place, at: at.toISOString() })),
-    pruned,
-    problems: problems.map(({ key: _, ...problem }) => problem),
-  }
+  return wireForm(auditVerification, { ...verification, names: await names([{ login: verification.by }]) })
 }

@@ -4,12 +4,11 @@ import { Dn } from '#identity/dn.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
-import { answerList } from '#modules/shared/http/list-answer.ts'
+import { answerList, listQuery } from '#modules/shared/http/list-answer.ts'
 import type { ConfigurationAccess, ConfigurationObject, DescribedCaller } from '#sdk/filter/configuration-access.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { MainParts } from '../main-parts.ts'
-import { listQuery } from './audit.ts'
 
 const maxProblems = 500
 const maxBodyBytes = 64 * 1024
@@ -93,6 +92,7 @@ export async function listConfigurationObjects(parts: MainParts, exchange: Excha
       )
     return {
       name: 'objects',
+      file: 'configuration',
       read: async ({ after = '0', limit }) => {
         if (!/^\d{1,9}$/.test(after)) throw badRequest('after must be the next of the page before.')
         const end = Number(after) + limit

@@ -49,7 +49,7 @@ test('calls are found by gateway, outcome, status and time, in the journals that
 test('an export has every page', async () => {
   const { get } = await open()
   const { text, headers } = await get('?format=csv')
-  expect(headers).toMatchObject({ 'content-disposition': 'attachment; filename="entries.csv"' })
+  expect(headers).toMatchObject({ 'content-disposition': 'attachment; filename="scim-journal.csv"' })
   expect(text.trim().split('\r\n')).toEqual([
     'time,gateway,client,method,path,status,scimType,error,millis,requestId,workflows',
     expect.stringMatching(/^2030-01-02T00:00:00.000Z,scim-people,okta,POST,\/Users,409,uniqueness,,3,r-2,run-1 run-2$/),

@@ -1,10 +1,9 @@
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
-import { answerList, listParameters } from '#modules/shared/http/list-answer.ts'
+import { answerList, listParameters, listQuery } from '#modules/shared/http/list-answer.ts'
 import { journalFilters, readJournalQuery, shownCall } from '#modules/shared/runs/journal-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { MainParts } from '../main-parts.ts'
-import { listQuery } from './audit.ts'
 
 export const scimOperations: Readonly<Record<string, OperationDescription>> = {
   getScimJournal: {
@@ -27,6 +26,7 @@ export async function listScimCalls({ settings, host }: MainParts, exchange: Exc
       const query = readJournalQuery(filters, settings.given.scimJournals, host.clock())
       return {
         name: 'entries',
+        file: 'scim-journal',
         read: async (page) => {
           const { entries, next } = await host.readJournal({ ...query, ...page })
           return { rows: entries.map(shownCall), next }

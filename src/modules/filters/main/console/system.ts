@@ -1,4 +1,5 @@
 import { system } from '#contract/console-system.ts'
+import { wireForm } from '#contract/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, notFound } from '#modules/shared/http/json-answer.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -15,7 +16,5 @@ export const systemOperations: Readonly<Record<string, OperationDescription>> = 
 /** The state of the installation. */
 export async function showSystem({ host }: MainParts): Promise<GatewayResponse> {
   if (host.system === undefined) throw notFound('this process is not a gateway')
-  const facts = await host.system.describe()
-  // Dates are texts in JSON; the schema leaves out what it does not name.
-  return answer(system.parse(JSON.parse(JSON.stringify(facts))))
+  return answer(wireForm(system, await host.system.describe()))
 }

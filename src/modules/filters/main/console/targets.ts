@@ -44,8 +44,4 @@ async function listTargets({ host }: MainParts, exchange: Exchange): Promise<Gat
   }))
 }
 
-const targetDocument = ({ lastFailure, ...status }: TargetStatus): ConsoleTarget =>
-  wireForm(consoleTarget, {
-    ...status,
-    ...(lastFailure && { lastFailure: { ...lastFailure, time: lastFailure.time.toISOString() } }),
-  })
+const targetDocument = (status: TargetStatus): ConsoleTarget => wireForm(consoleTarget, status)

@@ -1,4 +1,5 @@
 import { tokenIssuers } from '#contract/console-tokens.ts'
+import { wireForm } from '#contract/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, notFound } from '#modules/shared/http/json-answer.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -15,7 +16,5 @@ export const tokenOperations: Readonly<Record<string, OperationDescription>> = {
 /** Who issues tokens, and with which keys. */
 export async function showTokenIssuers({ host }: MainParts): Promise<GatewayResponse> {
   if (host.tokenReport === undefined) throw notFound('this process is not a gateway')
-  const issuers = await host.tokenReport.describe()
-  // Dates are texts in JSON; the schema leaves out what it does not name.
-  return answer(tokenIssuers.parse(JSON.parse(JSON.stringify({ issuers }))))
+  return answer(wireForm(tokenIssuers, { issuers: await host.tokenReport.describe() }))
 }
