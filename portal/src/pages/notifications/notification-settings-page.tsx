@@ -68,6 +68,7 @@ function SettingsForm({ settings }: { readonly settings: NotificationSettings })
   const [chosenLanguage, setLanguage] = useState<string>()
   const language = chosenLanguage ?? settings.language ?? shown
   const isChanged = settings.mails.some(({ kind, mail }) => (mails[kind] ?? mail) !== mail)
+  const offered = settings.mails.filter(({ choices }) => choices.length > 1)
   const hasDigest = settings.mails.some(({ choices }) => choices.includes('digest'))
   const save = useSaveNotificationSettings(() => {
     setMails(nothingChosen)
@@ -82,7 +83,7 @@ function SettingsForm({ settings }: { readonly settings: NotificationSettings })
     <Paper withBorder p="md" maw={640}>
       <form onSubmit={onSubmit}>
         <Stack gap="sm">
-          {settings.mails.map(({ kind, mail, choices }) => (
+          {offered.map(({ kind, mail, choices }) => (
             <NativeSelect
               key={kind}
               label={t(kindTexts[kind])}
