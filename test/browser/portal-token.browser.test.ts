@@ -131,7 +131,7 @@ describe.skipIf(!hasChromium())('the token page', () => {
     })
     expect(answer.status).toBe(202)
     const { workflowId } = JSON.parse(await answer.text())
-    const both = 'linus (submitted by ada)'
+    const both = 'Linus Pauling (submitted by Ada Lovelace)'
 
     const { page: grace, complaints } = await visit('/portal/approvals', 'grace')
     await grace.getByText(`requested by ${both}`).click()
