@@ -28,7 +28,7 @@ const tiers: readonly Tier[] = [
   { name: 'conformance', command: [...vitest, 'conformance', native, '--maxWorkers', '100%'] },
   // It mostly waits for a rotation of keys.
   { name: 'kube', command: [...vitest, 'kube', native, '--maxWorkers', '100%'], beside: 'conformance' },
-  { name: 'stories', command: [...vitest, 'stories', native, '--maxWorkers', '150%'] },
+  { name: 'stories', command: [...vitest, 'stories', native, '--maxWorkers', '200%'] },
   { name: 'browser', command: [...vitest, 'browser', native, '--maxWorkers', '100%'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]
