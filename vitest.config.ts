@@ -11,6 +11,9 @@ const realParts = {
   expect: { poll: { timeout: 20_000 } },
 }
 
+/** Files of a worker share what they import: a new process per file would take a sixth of the CPU time. */
+const shared = { isolate: false }
+
 /** One project per test tier; `test/run.ts` runs them in order and reports each tier's time. */
 export default defineConfig({
   test: {
@@ -34,8 +37,7 @@ export default defineConfig({
         test: {
           name: 'conformance',
           ...realParts,
-          // Files of a worker share what they import: a new process per file would take a sixth of the CPU time.
-          isolate: false,
+          ...shared,
           include: ['src/**/*.conformance.test.ts'],
           globalSetup: ['test/support/postgres-setup.ts', 'test/support/slapd-setup.ts'],
         },
@@ -52,6 +54,7 @@ export default defineConfig({
         test: {
           name: 'stories',
           ...realParts,
+          ...shared,
           include: ['test/stories/**/*.test.ts'],
           globalSetup: [
             'test/support/postgres-setup.ts',
@@ -64,6 +67,7 @@ export default defineConfig({
         test: {
           name: 'browser',
           ...realParts,
+          ...shared,
           include: ['test/browser/**/*.browser.test.ts'],
           globalSetup: ['test/support/chromium-setup.ts'],
           // The browser itself fails at times, which `CrashedPages` reports; a page that fails is not tried again.

@@ -72,6 +72,9 @@ ${application('proof', [
 ])}
 `
 
+// Other files of the worker have called some of the operations.
+for (const prefix of Object.keys(describedApis) as ApiPrefix[]) contractOf(prefix).seen.clear()
+
 describe('the documents of the APIs', () => {
   let gateway: GatewayProcess
   let config = ''

@@ -152,7 +152,10 @@ function story(databaseUrl?: () => Promise<string>): void {
     })
     expect(payload).toMatchObject({ sub: 'ada', preferred_username: 'ada', email: 'ada@corp.test' })
     expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(60)
-    expect((payload.iat ?? 0) - Number(payload['nbf'])).toBe(120)
+    // The gateway reads the clock once for each of the two, so a slow machine adds a second or more.
+    const ahead = (payload.iat ?? 0) - Number(payload['nbf'])
+    expect(ahead).toBeGreaterThanOrEqual(120)
+    expect(ahead).toBeLessThan(150)
     expect([...browser.jar.keys()].filter((name) => name.includes('_session'))).toEqual([])
     const again = await oidc.refreshTokenGrant(kubectl, tokens.refresh_token ?? '')
     expect(decodeJwt(again.id_token ?? '').sub).toBe('ada')

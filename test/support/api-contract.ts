@@ -100,7 +100,7 @@ export class ApiContract {
 
 const contracts = new Map<ApiPrefix, ApiContract>()
 
-/** The contract of the answers of this test file. */
+/** The contract of the answers since the worker started; a file that asks for unseen ones begins with none seen. */
 export function contractOf(prefix: ApiPrefix): ApiContract {
   const known = contracts.get(prefix) ?? new ApiContract(prefix, describedApis[prefix])
   contracts.set(prefix, known)

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { checkCommand } from '#server/commands/check.ts'
 import { FakeKubernetesApi } from '#testing/fake-kubernetes-api.ts'
 import { type GatewayProcess, startGatewayProcess } from '#testing/gateway-process.ts'
@@ -50,8 +50,9 @@ async function call(method: string, path: string, body?: unknown, bearer = token
 describe("OpenUnison's SCIM gateway tutorial", () => {
   test('loads; check warns of the attribute that nothing produces, naming both positions', async () => {
     const lines: string[] = []
-    process.env['OU_HOST'] = 'gateway.test'
-    process.env['K8S_URL'] = 'https://k8s.test'
+    vi.stubEnv('OU_HOST', 'gateway.test')
+    vi.stubEnv('K8S_URL', 'https://k8s.test')
+    onTestFinished(() => void vi.unstubAllEnvs())
     const code = await checkCommand(['--config', config], {
       stdout: (line) => lines.push(line),
       stderr: (line) => lines.push(line),
