@@ -54,6 +54,7 @@ export default defineConfig({
           ...realParts,
           include: ['test/stories/**/*.test.ts'],
           globalSetup: [
+            'test/support/bundle-setup.ts',
             'test/support/postgres-setup.ts',
             'test/support/python-setup.ts',
             'test/support/slapd-setup.ts',
@@ -65,7 +66,7 @@ export default defineConfig({
           name: 'browser',
           ...realParts,
           include: ['test/browser/**/*.browser.test.ts'],
-          globalSetup: ['test/support/chromium-setup.ts'],
+          globalSetup: ['test/support/bundle-setup.ts', 'test/support/chromium-setup.ts'],
           // The browser itself fails at times, which `CrashedPages` reports; a page that fails is not tried again.
           retry: { count: 1, condition: /Page crashed/ },
         },
