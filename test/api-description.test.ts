@@ -1,10 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from '#kernel/json.ts'
+import { routes as accountRoutes } from '#modules/filters/account/account-api.ts'
+import { accountApi } from '#modules/filters/account/api-description.ts'
 import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
+import { issuerApi } from '#modules/filters/issuer/issuer.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { approvalRoutes, portalRoutes } from '#modules/filters/main/main.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
+import { tokenExchangeApi } from '#modules/filters/sts-token/sts-token.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
+import { workflowAdminApi } from '#modules/filters/workflow-admin/workflow-admin.ts'
 
 const place = { origin: 'https://x', base: '/portal', prefix: '/api' }
 const apis = Object.entries({
@@ -12,6 +17,10 @@ const apis = Object.entries({
   main: mainApi,
   token: tokenApiDescription,
   'call-workflow': callWorkflowApi,
+  account: accountApi,
+  'workflow-admin': workflowAdminApi,
+  'token-exchange': tokenExchangeApi,
+  issuer: issuerApi,
 })
 const documents = apis.flatMap(([name, api]): [string, JsonObject][] => [
   [`${name} as Swagger`, api.swagger(place)],
@@ -118,4 +127,10 @@ test('every route of the Main API is described', () => {
   const served = Object.keys({ ...portalRoutes, ...approvalRoutes })
   const described = new Set<string>(Object.values(mainApi.description.operations).map(({ route }) => route))
   expect(served.filter((route) => !described.has(route))).toEqual([])
+})
+
+test('every route of the Account API is described', () => {
+  const described = Object.values(accountApi.description.operations).map(({ route }) => route)
+  const served = [...Object.keys(accountRoutes).map((route) => route.trim()), 'POST /password']
+  expect(described.toSorted()).toEqual(served.toSorted())
 })

@@ -104,6 +104,7 @@ test('messages of the portal and of the other pages are in plain English', () =>
   for (const file of [
     'portal/src/i18n/en.json',
     'portal/src/i18n/console/en.json',
+    'portal/src/i18n/apis/en.json',
     'src/sdk/filter/page-texts/en.json',
   ]) {
     expect(findings(messages(file))).toEqual([])

@@ -39,6 +39,7 @@ test.each([
   'reports/report-page',
   'dashboard/dashboard-page',
   'security/security-page',
+  'apis/api-page',
 ])('the first load of %s is at most 200 KB of compressed JavaScript, in any language', (page) => {
   const manifest = JSON.parse(readFileSync(`${dist}/manifest.json`, 'utf8'))
   const sizes = Object.keys(languages).map((language) =>

@@ -49,6 +49,7 @@ import workflowAdmin from '#modules/filters/workflow-admin/workflow-admin.ts'
 import cleanUp from '#modules/jobs/clean-up/clean-up.ts'
 import expireAccess from '#modules/jobs/expire-access/expire-access.ts'
 import javaScriptJob from '#modules/jobs/javascript-job/javascript-job.ts'
+import mailDigest from '#modules/jobs/mail-digest/mail-digest.ts'
 import mailOutcomes from '#modules/jobs/mail-outcomes/mail-outcomes.ts'
 import remindApprovers from '#modules/jobs/remind-approvers/remind-approvers.ts'
 import compositeNoReturn from '#modules/mappers/composite-no-return/composite-no-return.ts'
@@ -228,7 +229,7 @@ const mappers = createRegistry('mapper', [
   uuidGenerator,
 ])
 
-const jobs = createRegistry('job', [cleanUp, expireAccess, javaScriptJob, mailOutcomes, remindApprovers])
+const jobs = createRegistry('job', [cleanUp, expireAccess, javaScriptJob, mailDigest, mailOutcomes, remindApprovers])
 
 export const directoryInserts = createRegistry('directory insert', [databaseInsert, ldapInsert, targetInsert])
 

@@ -1,7 +1,8 @@
 import type { ConfigDocument } from '#config/config-document.ts'
-import type { Draft, UrlClaim } from '#config/draft.ts'
+import type { Draft, Reference, UrlClaim } from '#config/draft.ts'
 import type { ParsedObject } from '#config/parse.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
+import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
 
 /** Two objects of one kind may not share a name, even in different namespaces: others refer to them by name alone. */
@@ -36,6 +37,26 @@ export function checkClaims(claims: readonly UrlClaim[], issues: Issues): void {
       const message = `${host} ${claim.uri} is already claimed (${earlier.document.at(earlier.path)})`
       issues.for(claim.document).error([...claim.path, 'hosts', i], message)
     }
+  }
+}
+
+/** A webhook has no address of a user, and a mail server no channel. */
+export function checkNotifiers({ notifiers }: Draft, references: readonly Reference[], issues: Issues): void {
+  const names = [...notifiers.keys()]
+  for (const { kind, name, path, document } of references) {
+    if (kind !== 'notifier' && kind !== 'channel notifier') continue
+    const found = name === defaultNotifier ? names.find((one) => isDefaultNotifier(one, names)) : name
+    const notifier = found === undefined ? undefined : notifiers.get(found)?.notifier
+    const needed = kind === 'notifier' ? 'mails' : 'channel messages'
+    if (notifier === undefined || notifier.delivers === needed || notifier.delivers === 'both') continue
+    const which = name === defaultNotifier ? `the default Notifier "${found}"` : `the Notifier "${name}"`
+    const advice =
+      kind === 'channel notifier'
+        ? 'name one of the class notifiers.Webhook'
+        : `name one of the class notifiers.Smtp${name === defaultNotifier ? ', or call that one "default"' : ''}`
+    issues
+      .for(document)
+      .error(path, `${which} is of the class ${notifier.className}, which cannot send ${needed}: ${advice}`)
   }
 }
 

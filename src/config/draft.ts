@@ -139,5 +139,6 @@ function absence(kind: ReferenceKind, name: string): string {
     const space = name.indexOf(' ')
     return `the identity provider "${name.slice(0, space)}" has no trust "${name.slice(space + 1)}"`
   }
+  if (kind === 'channel notifier') return `no notifier named "${name}"`
   return `no ${kind} named "${name}"`
 }

@@ -7,7 +7,14 @@ import { buildSts } from '#config/build/sts.ts'
 import { BuildContext, type LoadState } from '#config/build-context.ts'
 import { ConfigDocument, FixedPlace } from '#config/config-document.ts'
 import { readConfiguredTexts } from '#config/configured-texts.ts'
-import { checkClaims, checkCycles, checkDuplicates, checkLogins, checkTrusts } from '#config/cross-check.ts'
+import {
+  checkClaims,
+  checkCycles,
+  checkDuplicates,
+  checkLogins,
+  checkNotifiers,
+  checkTrusts,
+} from '#config/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/data-flow.ts'
 import { checkReferences, Draft, type Reference } from '#config/draft.ts'
 import { kinds } from '#config/kinds.ts'
@@ -125,6 +132,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const root = readDirectoryRoot(files.values, values, options.environment, issues)
   checkInserts(state.draft, root, issues)
   checkReferences(state.references, knownNames(files, state, sources), issues)
+  checkNotifiers(state.draft, state.references, issues)
   checkAccessEnds(state.draft, state.references, issues)
   checkDataFlow(state.draft, state.references, options.catalog, issues)
   checkCallableWorkflows(state.draft, options.catalog, issues)
@@ -207,6 +215,7 @@ function knownNames(files: ParsedFiles, state: LoadState, sources: Sources): Map
     known.set(kind.referredAs, names.add(name))
   }
   const notifiers = [...(known.get('notifier') ?? [])]
+  known.set('channel notifier', new Set(notifiers))
   if (notifiers.some((name) => isDefaultNotifier(name, notifiers))) known.get('notifier')?.add(defaultNotifier)
   known.set('org', new Set([...state.draft.orgs.values()].map(({ config }) => config.spec.uuid)))
   known.set('token endpoint', new Set(state.draft.stsEndpoints.map(({ spec }) => spec.name)))

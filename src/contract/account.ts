@@ -1,22 +1,22 @@
-export interface AccountView {
-  readonly login: string
-  readonly displayName: string
-  /** Absent for a caller without a session, who can change nothing. */
-  readonly session?: {
-    readonly id: string
-    readonly chain: string
-    readonly level: number
-    readonly started: string
-    readonly expires: string
-  }
-  /** The rules of a new password; absent where the caller's password can't be changed here. */
-  readonly password?: PasswordRuleView
-}
+import * as z from 'zod'
+import type { Wire } from './wire.ts'
 
-export interface PasswordRuleView {
-  readonly minChars: number
-  readonly maxChars: number
-}
+export const passwordRuleView = z.object({ minChars: z.int(), maxChars: z.int() })
+export type PasswordRuleView = Wire<typeof passwordRuleView>
+
+/** GET. */
+export const accountView = z.object({
+  login: z.string(),
+  displayName: z.string(),
+  session: z
+    .object({ id: z.string(), chain: z.string(), level: z.int(), started: z.string(), expires: z.string() })
+    .describe('Absent for a caller without a session, who can change nothing.')
+    .optional(),
+  password: passwordRuleView
+    .describe("The rules of a new password; absent where the caller's password can't be changed here.")
+    .optional(),
+})
+export type AccountView = Wire<typeof accountView>
 
 /** The body of POST `password`. */
 export interface ChangePassword {
@@ -24,59 +24,57 @@ export interface ChangePassword {
   readonly newPassword: string
 }
 
-export interface AccountSession {
-  readonly id: string
-  /** The session of this request. */
-  readonly current: boolean
-  readonly application: string
-  readonly started: string
-  readonly lastUsed: string
-  readonly expires: string
-  /** The address and the User-Agent at login: untrusted text. */
-  readonly address: string
-  readonly agent: string
-}
+export const accountSession = z.object({
+  id: z.string(),
+  current: z.boolean().describe('The session of this request.'),
+  application: z.string(),
+  started: z.string(),
+  lastUsed: z.string(),
+  expires: z.string(),
+  address: z.string().describe('The address at login: untrusted text.'),
+  agent: z.string().describe('The User-Agent at login: untrusted text.'),
+})
+export type AccountSession = Wire<typeof accountSession>
 
-export interface AccountSessions {
-  readonly sessions: readonly AccountSession[]
-}
+/** GET `sessions`. */
+export const accountSessions = z.object({ sessions: z.array(accountSession) })
+export type AccountSessions = Wire<typeof accountSessions>
 
 /** The answer to DELETE `sessions`, and to POST `password`. */
-export interface EndedSessions {
-  readonly ended: number
-}
+export const endedSessions = z.object({ ended: z.int() })
+export type EndedSessions = Wire<typeof endedSessions>
 
-export type AccountFactorKind = 'totp' | 'passkey'
+const accountFactorKind = z.enum(['totp', 'passkey'])
+export type AccountFactorKind = Wire<typeof accountFactorKind>
 
-export interface AccountFactor {
-  readonly id: string
-  readonly kind: AccountFactorKind
-  readonly name: string
-  readonly created: string
-  /** Absent until its first use. */
-  readonly lastUsed?: string
-}
+export const accountFactor = z.object({
+  id: z.string(),
+  kind: accountFactorKind,
+  name: z.string(),
+  created: z.string(),
+  lastUsed: z.string().describe('Absent until its first use.').optional(),
+})
+export type AccountFactor = Wire<typeof accountFactor>
 
-export interface AccountFactors {
-  readonly factors: readonly AccountFactor[]
-  /** How many recovery codes are left. */
-  readonly recoveryCodes: number
-  /** The kinds of factors that can be enrolled here. */
-  readonly offers: readonly AccountFactorKind[]
-}
+/** GET `factors`. */
+export const accountFactors = z.object({
+  factors: z.array(accountFactor),
+  recoveryCodes: z.int().describe('How many recovery codes are left.'),
+  offers: z.array(accountFactorKind).describe('The kinds of factors that can be enrolled here.'),
+})
+export type AccountFactors = Wire<typeof accountFactors>
 
 /** The answer to POST `factors/totp`. */
-export interface TotpEnrolment {
-  readonly enrolment: string
-  /** Base 32, for typing. */
-  readonly secret: string
-  /** `otpauth:`, for scanning or following. */
-  readonly uri: string
-  /** The same as an image: an SVG path in a square of `size` units. */
-  readonly qr: { readonly size: number; readonly path: string }
-  /** The last time at which it can be confirmed. */
-  readonly expires: string
-}
+export const totpEnrolment = z.object({
+  enrolment: z.string(),
+  secret: z.string().describe('Base 32, for typing.'),
+  uri: z.string().describe('`otpauth:`, for scanning or following.'),
+  qr: z
+    .object({ size: z.int(), path: z.string() })
+    .describe('The same as an image: an SVG path in a square of `size` units.'),
+  expires: z.string().describe('The last time at which it can be confirmed.'),
+})
+export type TotpEnrolment = Wire<typeof totpEnrolment>
 
 /** The body of POST `factors/totp/confirm`. */
 export interface ConfirmTotp {
@@ -86,12 +84,12 @@ export interface ConfirmTotp {
 }
 
 /** The answer to POST `factors/passkey`. */
-export interface PasskeyEnrolment {
-  readonly enrolment: string
-  /** For `navigator.credentials.create`, as PublicKeyCredentialCreationOptionsJSON. */
-  readonly options: unknown
-  readonly expires: string
-}
+export const passkeyEnrolment = z.object({
+  enrolment: z.string(),
+  options: z.unknown().describe('For `navigator.credentials.create`, as PublicKeyCredentialCreationOptionsJSON.'),
+  expires: z.string(),
+})
+export type PasskeyEnrolment = Wire<typeof passkeyEnrolment>
 
 /** The body of POST `factors/passkey/confirm`. */
 export interface ConfirmPasskey {
@@ -102,11 +100,14 @@ export interface ConfirmPasskey {
 }
 
 /** The answer to a confirmation. */
-export interface EnrolledFactor {
-  readonly factor: AccountFactor
-  /** New codes, for a user who had none. They are shown only once. */
-  readonly recoveryCodes?: readonly string[]
-}
+export const enrolledFactor = z.object({
+  factor: accountFactor,
+  recoveryCodes: z
+    .array(z.string())
+    .describe('New codes, for a user who had none. They are shown only once.')
+    .optional(),
+})
+export type EnrolledFactor = Wire<typeof enrolledFactor>
 
 /** The body of PATCH `factors/{id}`. */
 export interface RenameFactor {
@@ -114,16 +115,14 @@ export interface RenameFactor {
 }
 
 /** The answer to POST `recovery-codes`. */
-export interface RecoveryCodes {
-  readonly recoveryCodes: readonly string[]
-}
+export const recoveryCodes = z.object({ recoveryCodes: z.array(z.string()) })
+export type RecoveryCodes = Wire<typeof recoveryCodes>
 
 /** The body of every failure. */
-export interface AccountErrors {
-  /** Text for people. */
-  readonly errors: readonly string[]
-  readonly code: string
-  readonly requestId: string
-  /** Where a browser signs in again, if the error asks for a fresh login. */
-  readonly stepUp?: true
-}
+export const accountErrors = z.object({
+  errors: z.array(z.string()).describe('Text for people.'),
+  code: z.string(),
+  requestId: z.string(),
+  stepUp: z.literal(true).describe('Present if the error asks for a fresh login.').optional(),
+})
+export type AccountErrors = Wire<typeof accountErrors>

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { personNames } from './person-names.ts'
 import type { Wire } from './wire.ts'
 
 /** An open approval, as administrators see it. */
@@ -23,6 +24,7 @@ export type ConsoleApproval = Wire<typeof consoleApproval>
 export const consoleApprovals = z.object({
   approvals: z.array(consoleApproval).describe('Oldest first.'),
   next: z.string().optional(),
+  names: personNames.optional(),
 })
 export type ConsoleApprovals = Wire<typeof consoleApprovals>
 

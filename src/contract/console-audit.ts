@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { personNames } from './person-names.ts'
 import type { Wire } from './wire.ts'
 
 /** A change to a target, or a decision about a token, a login or an approval. */
@@ -24,6 +25,9 @@ export type AuditEntryView = Wire<typeof auditEntry>
 export const auditPage = z.object({
   audit: z.array(auditEntry).describe('Latest first.'),
   next: z.string().optional(),
+  names: personNames
+    .describe('Display names by login, of the users who have these logins now. Entries have no identities.')
+    .optional(),
 })
 export type AuditPageView = Wire<typeof auditPage>
 
@@ -73,5 +77,6 @@ export const auditVerification = z.object({
     })
     .describe('Present if it ended. Copies outside the database were not compared.')
     .optional(),
+  names: personNames.optional(),
 })
 export type AuditVerificationView = Wire<typeof auditVerification>

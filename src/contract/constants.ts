@@ -37,6 +37,8 @@ export const mainPaths = {
   access: 'access',
   /** GET; `notifications/read`: PUT. */
   notifications: 'notifications',
+  /** GET; `apis/{name}/{document}`: GET. */
+  apis: 'apis',
   /** `admin/incidents`, `admin/runs`, `admin/runs/{id}`, `admin/runs/{id}/{retry|skip|cancel}`. */
   admin: 'admin',
   /** GET `admin/scim-journal`. */

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { cancellation, requestApproval, requestStep, runState } from './main-requests.ts'
+import { personNames } from './person-names.ts'
 import type { Wire } from './wire.ts'
 
 /** A run that did not end within its call. */
@@ -38,6 +39,7 @@ export type AdminRun = Wire<typeof adminRun>
 export const adminRuns = z.object({
   runs: z.array(adminRun).describe('Latest first.'),
   next: z.string().optional(),
+  names: personNames.optional(),
 })
 export type AdminRuns = Wire<typeof adminRuns>
 
@@ -50,6 +52,7 @@ export type AdminStep = Wire<typeof adminStep>
 export const adminRunDetails = adminRun.extend({
   timeline: z.array(adminStep),
   approvals: z.array(requestApproval).describe('Oldest first'),
+  names: personNames.optional(),
 })
 export type AdminRunDetails = Wire<typeof adminRunDetails>
 

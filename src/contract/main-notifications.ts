@@ -34,10 +34,30 @@ export const accessNotification = z.object({
   expires: z.string(),
 })
 
+/** A question of an approver about a request of the caller, that waits for an answer. */
+export const questionNotification = z.object({
+  ...common,
+  kind: z.literal('question'),
+  request: z.string(),
+  label: z.string(),
+  displayName: z.string().describe('The user who asks.'),
+})
+
+/** The answer to a question of the caller about an approval that is still open. */
+export const answerNotification = z.object({
+  ...common,
+  kind: z.literal('answer'),
+  approval: z.string(),
+  label: z.string(),
+  displayName: z.string().describe('The user who answered.'),
+})
+
 export const notification = z.discriminatedUnion('kind', [
   approvalNotification,
   requestNotification,
   accessNotification,
+  questionNotification,
+  answerNotification,
 ])
 export type Notification = Wire<typeof notification>
 
@@ -47,6 +67,26 @@ export const notificationList = z.object({
   unread: z.int().describe('Of all that there are, also of those beyond `limit`.'),
 })
 export type NotificationList = Wire<typeof notificationList>
+
+const kind = z.enum(['approval', 'request', 'question', 'access'])
+const mailTime = z.enum(['now', 'digest', 'never'])
+
+/** GET notifications/settings, and the answer to PUT. */
+export const notificationSettings = z.object({
+  sendsMail: z.boolean().describe('False if no mail server is configured: then there is only the inbox.'),
+  mails: z
+    .array(z.object({ kind, mail: mailTime, choices: z.array(mailTime).describe('What can be chosen.') }))
+    .describe('When the caller is mailed about each kind. An answer counts as a question.'),
+  language: z.string().describe('The language of digests; absent if the caller chose none.').optional(),
+})
+export type NotificationSettings = Wire<typeof notificationSettings>
+
+/** PUT notifications/settings. */
+export interface ChosenNotifications {
+  /** By kind; kinds that are absent stay as they are. */
+  readonly mails: Partial<Record<z.infer<typeof kind>, z.infer<typeof mailTime>>>
+  readonly language?: string
+}
 
 /** PUT notifications/read. */
 export interface ReadNotifications {

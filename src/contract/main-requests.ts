@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { attributeValues } from './main.ts'
+import { personNames } from './person-names.ts'
 import type { Wire } from './wire.ts'
 
 /** Secret values are left out. */
@@ -77,6 +78,7 @@ export type ApprovalSummary = Wire<typeof approvalSummary>
 export const approvalList = z.object({
   approvals: z.array(approvalSummary).describe('Oldest first.'),
   next: z.string().describe('The `after` of the following page; absent on the last one.').optional(),
+  names: personNames.optional(),
 })
 export type ApprovalList = Wire<typeof approvalList>
 
@@ -98,6 +100,7 @@ export type DecidedApproval = Wire<typeof decidedApproval>
 export const decisionList = z.object({
   decisions: z.array(decidedApproval).describe('Latest first.'),
   next: z.string().optional(),
+  names: personNames.optional(),
 })
 export type DecisionList = Wire<typeof decisionList>
 
@@ -156,6 +159,7 @@ export const approvalDetails = approvalSummary.extend({
   changes: changePreview
     .describe('Preview of the changes; only with `changes=true`, for approvers, if the portal shows previews.')
     .optional(),
+  names: personNames.optional(),
 })
 export type ApprovalDetails = Wire<typeof approvalDetails>
 
@@ -208,6 +212,7 @@ export type RequestSummary = Wire<typeof requestSummary>
 export const requestList = z.object({
   requests: z.array(requestSummary).describe('Latest first.'),
   next: z.string().optional(),
+  names: personNames.optional(),
 })
 export type RequestList = Wire<typeof requestList>
 
@@ -260,6 +265,7 @@ export const requestDetails = requestSummary.extend({
   approvals: z.array(requestApproval),
   messages: z.array(requestMessage).describe('Questions of approvers and answers, in order.'),
   mayAnswer: z.boolean().describe('Whether an approver waits for an answer of the caller.'),
+  names: personNames.optional(),
 })
 export type RequestDetails = Wire<typeof requestDetails>
 
@@ -275,6 +281,7 @@ export type DelegationPeriod = Wire<typeof delegationPeriod>
 export const delegationList = z.object({
   delegations: z.array(delegationPeriod),
   represents: z.array(z.string()).describe('For whom the caller may decide now.'),
+  names: personNames.optional(),
 })
 export type DelegationList = Wire<typeof delegationList>
 

@@ -142,6 +142,7 @@ export type WorkflowListItem = Wire<typeof workflowListItem>
 export const delegationRights = z.object({
   canDelegate: z.boolean(),
   canPreApprove: z.boolean(),
+  commentRequired: z.boolean().describe('A decision with the request needs a reason.'),
   uuid: z.string().optional(),
 })
 export type DelegationRights = Wire<typeof delegationRights>
@@ -215,6 +216,7 @@ export type ReportParameter = Wire<typeof reportParameter>
 
 export const reportInfo = z.object({
   name: z.string(),
+  label: z.string().describe("The name in the caller's language; absent where it is the same.").optional(),
   description: z.string(),
   orgID: z.string(),
   parameters: z.array(reportParameter),
@@ -242,6 +244,7 @@ export type ReportGroup = Wire<typeof reportGroup>
  */
 export const reportResult = z.object({
   name: z.string(),
+  label: z.string().describe("The name in the caller's language; absent where it is the same.").optional(),
   description: z.string(),
   headerFields: z.array(z.string()),
   dataFields: z.array(z.string()),

@@ -35,4 +35,5 @@ export const portalPages = [
   'console',
   'user',
   'security',
+  'apis',
 ] as const

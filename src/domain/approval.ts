@@ -135,4 +135,10 @@ export interface RequestMessage {
   readonly text: string
 }
 
+/** Where the questions and answers about a run have got to. */
+export interface LatestMessage extends Omit<RequestMessage, 'text'> {
+  /** Who asked last, and so gets the answer. */
+  readonly askedBy: UserRef
+}
+
 export type NewRequestMessage = Omit<RequestMessage, 'at'>

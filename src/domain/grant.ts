@@ -32,3 +32,11 @@ export interface GrantRevocation {
   /** The run that removes the access. */
   readonly removal?: string
 }
+
+const dayMillis = 24 * 3600_000
+/** The longest time before its expiry that access counts as about to expire. */
+const warningMillis = 7 * dayMillis
+
+/** When the user is warned that access expires: 7 days before it, for short access after three quarters of its time. */
+export const expiryWarning = ({ granted, expires }: Pick<Grant, 'granted' | 'expires'>): Date =>
+  new Date(expires.getTime() - Math.min(warningMillis, (expires.getTime() - granted.getTime()) / 4))

@@ -9,6 +9,8 @@ import { createPortal, createPortalMemory } from '#engine/portal.ts'
 import { type RegistrationParts, Registrations } from '#engine/registrations/registrations.ts'
 import type { RunChanges } from '#engine/run-changes.ts'
 import { type SecondFactorParts, SecondFactors } from '#engine/second-factors.ts'
+import { servedApis } from '#engine/served-apis.ts'
+import type { SessionChanges } from '#engine/session/session-changes.ts'
 import { createSessionAccess, type Sessions } from '#engine/session/sessions.ts'
 import { createStatistics } from '#engine/statistics.ts'
 import { AdmissionAudit } from '#engine/sts/admission-audit.ts'
@@ -33,6 +35,7 @@ import type { TaskHost, TaskTargets } from '#sdk/workflow/workflow-task.ts'
 import { workflowWrites } from '#sdk/workflow/workflow-writes.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
+import type { NotificationStore } from '#storage/notification-store.ts'
 import type { PortalStore } from '#storage/portal-store.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
 import type { StatisticsStore } from '#storage/statistics-store.ts'
@@ -55,9 +58,11 @@ export interface HostServices extends PasswordServices {
   readonly openUserDirectory: EngineHost['openUserDirectory']
   readonly journals: Journals
   readonly runChanges: RunChanges
+  readonly sessionChanges: SessionChanges
   readonly events: EventStreams
   readonly registrations: Pick<RegistrationParts, 'store' | 'secrets' | 'meter'>
   readonly portal: PortalStore
+  readonly notifications: NotificationStore
   readonly statistics: StatisticsStore
   readonly auditAccess: AuditAccess & Closable
   /** What only a gateway has. */
@@ -98,6 +103,7 @@ export function createHostFor(parts: HostParts): HostFor {
     workflows: { run: async (call, started) => await runs.run(call, started) },
     runs,
     runChanges: (listener) => services.runChanges.listen(listener),
+    sessionChanges: (user, listener) => services.sessionChanges.listen(user, listener),
     approvals,
     grants: createOwnAccess({ ...services, runs, store: services.runs }),
     workflowCatalog: createWorkflowCatalog(configuration, services.runs),
@@ -124,12 +130,13 @@ export function createHostFor(parts: HostParts): HostFor {
     portal: createPortal(
       withRemovalWorkflow(configuration),
       parts.dynamicWorkflows,
-      createPortalMemory(services.portal),
+      createPortalMemory(services.portal, services.notifications),
     ),
     registrations: new Registrations({ ...services.registrations, runs, clock }),
     passwords: new PasswordChanges({ services, configuration, directory, targets }),
     sessions: createSessionAccess(services.sessions, configuration),
     secondFactors: new SecondFactors({ ...services.secondFactors, clock }),
+    apis: servedApis(configuration),
     forms: configuration.applications.flatMap(({ urls }) =>
       urls.flatMap(({ filters }) => filters.flatMap(({ form }) => form ?? [])),
     ),

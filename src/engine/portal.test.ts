@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { createPortal, createPortalMemory } from '#engine/portal.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
+import { NotificationStore } from '#storage/notification-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
 import { loadText } from '#testing/check-text.ts'
 import { fakeCatalog } from '#testing/fake-catalog.ts'
@@ -99,7 +100,7 @@ const ann = userRef('ann')
 
 test("D13: the stored form of a reference can't be used", async () => {
   const database = memoryDatabase()
-  const memory = createPortalMemory(new PortalStore(database))
+  const memory = createPortalMemory(new PortalStore(database), new NotificationStore(database))
   const offers = [
     { workflow: 'join', parameters: { group: 'a' } },
     { workflow: 'join', parameters: { group: 'b' } },
@@ -116,8 +117,9 @@ test("D13: the stored form of a reference can't be used", async () => {
 })
 
 test('lists recent items latest first, without unknown kinds', async () => {
-  const store = new PortalStore(memoryDatabase())
-  const memory = createPortalMemory(store)
+  const database = memoryDatabase()
+  const store = new PortalStore(database)
+  const memory = createPortalMemory(store, new NotificationStore(database))
   for (const [i, kind] of ['url', 'other', 'workflow'].entries()) {
     await store.mark(ann, 'favourite', { kind, name: `${i}` }, 10)
     await store.note(ann, 'recent', { kind, name: `${i}` }, 10)

@@ -1,4 +1,5 @@
-import { approverGroups } from '#engine/workflow/workflow-parameters.ts'
+import { sendsDigests } from '#engine/mail/mail-choices.ts'
+import { approverGroups, needsComment } from '#engine/workflow/workflow-parameters.ts'
 import { newSecret, secretHash } from '#kernel/ids.ts'
 import type {
   MarkedPortalItem,
@@ -10,18 +11,23 @@ import type {
 } from '#sdk/filter/portal.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { DynamicWorkflowSource } from '#sdk/workflow/dynamic-workflow.ts'
+import type { NotificationStore } from '#storage/notification-store.ts'
 import type { PortalMark, PortalStore } from '#storage/portal-store.ts'
 
-type Shown = Pick<Configuration, 'orgs' | 'portalUrls' | 'reports' | 'workflows'>
+type Shown = Pick<Configuration, 'orgs' | 'portalUrls' | 'reports' | 'workflows' | 'notifiers' | 'jobs'>
 
 /** The portal's part of the configuration. The sources of dynamic workflows, by workflow, may be added later. */
 export function createPortal(
-  { orgs, portalUrls, reports, workflows }: Shown,
+  { orgs, portalUrls, reports, workflows, notifiers, jobs }: Shown,
   sources: ReadonlyMap<string, DynamicWorkflowSource>,
   memory: PortalMemory,
 ): PortalAccess {
   return {
     memory,
+    mail: {
+      isConfigured: [...notifiers.values()].some(({ notifier }) => notifier.delivers === 'mails'),
+      hasDigest: sendsDigests({ jobs }),
+    },
     orgs: fromTheTop(
       Array.from(orgs.values(), ({ name, spec, rules }) => ({
         id: spec.uuid,
@@ -57,6 +63,7 @@ export function createPortal(
         inList,
         owner,
         approverGroups: inList ? approverGroups({ workflows }, name) : [],
+        commentRequired: inList && needsComment({ workflows }, name),
         accessEnds,
         dynamic: dynamic && {
           annotations: dynamic.annotations,
@@ -90,7 +97,7 @@ const maxRead = 500
 const maxOffers = 20_000
 const offerMillis = 60 * 60 * 1000
 
-export function createPortalMemory(store: PortalStore): PortalMemory {
+export function createPortalMemory(store: PortalStore, notifications: NotificationStore): PortalMemory {
   return {
     favourites: async (user) => (await store.marks(user, 'favourite')).flatMap(toItem),
     addFavourite: (user, item) => store.mark(user, 'favourite', item, maxFavourites),
@@ -103,6 +110,9 @@ export function createPortalMemory(store: PortalStore): PortalMemory {
       const marks = (names: readonly string[]) => names.map((name) => ({ kind: 'notification', name }))
       await store.noteAll(user, 'read', marks(ids), { limit: maxRead, ...(current && { keep: marks(current) }) })
     },
+
+    notificationSettings: async ({ identity }) => (await notifications.settingsOf([identity])).get(identity),
+    chooseNotifications: ({ identity }, chosen) => notifications.save(identity, chosen),
 
     async offer(user, offers) {
       const references = offers.map(() => newSecret())

@@ -1,4 +1,5 @@
 import type { Logger } from '#kernel/logger.ts'
+import { PolledListeners } from '#kernel/polled-listeners.ts'
 import type { Closable } from '#kernel/scope.ts'
 import type { RunListener } from '#sdk/workflow/run-changes.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
@@ -18,74 +19,55 @@ const maxChanges = 500
  * listens.
  */
 export class RunChanges implements Closable {
-  readonly #options: Required<RunChangesOptions>
-  readonly #listeners = new Set<RunListener>()
+  readonly #store: RunChangesOptions['store']
+  readonly #log: Logger
+  readonly #listeners: PolledListeners<RunListener>
   /** The time of the latest change of each run that was seen within the window. */
   #seen = new Map<string, number>()
   #since: Date | undefined
-  #timer: NodeJS.Timeout | undefined
-  #round: Promise<void> | undefined
-  #isClosed = false
 
   constructor({ store, log, everyMillis = 1_000 }: RunChangesOptions) {
-    this.#options = { store, log, everyMillis }
+    this.#store = store
+    this.#log = log
+    this.#listeners = new PolledListeners({
+      everyMillis,
+      look: (listeners) => this.#look(listeners),
+      // The next listener starts with the present.
+      idle: () => {
+        this.#since = undefined
+        this.#seen.clear()
+      },
+    })
   }
 
   /** Returns the function that ends it. */
   listen(listener: RunListener): () => void {
-    if (this.#isClosed) {
-      listener.ended()
-      return () => {}
-    }
-    this.#listeners.add(listener)
-    if (this.#timer === undefined && this.#round === undefined) this.#schedule(0)
-    return () => this.#listeners.delete(listener)
+    return this.#listeners.listen(listener)
   }
 
-  /** Ends all listeners, so that no answer waits for changes while the gateway shuts down. */
   drain(): void {
-    this.#isClosed = true
-    clearTimeout(this.#timer)
-    const ended = [...this.#listeners]
-    this.#listeners.clear()
-    for (const listener of ended) listener.ended()
+    this.#listeners.drain()
   }
 
-  async close(): Promise<void> {
-    this.drain()
-    await this.#round
+  close(): Promise<void> {
+    return this.#listeners.close()
   }
 
-  #schedule(millis: number): void {
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined
-      this.#round = this.#look().then(() => {
-        this.#round = undefined
-        if (this.#isClosed) return
-        if (this.#listeners.size > 0) return this.#schedule(this.#options.everyMillis)
-        // The next listener starts with the present.
-        this.#since = undefined
-        this.#seen.clear()
-      })
-    }, millis)
-  }
-
-  async #look(): Promise<void> {
-    const { store, log } = this.#options
+  async #look(listeners: ReadonlySet<RunListener>): Promise<void> {
     try {
       const isFirst = this.#since === undefined
-      const since = this.#since ?? (await store.now())
-      const found = await store.changes(new Date(since.getTime() - lateMillis), maxChanges)
+      const since = this.#since ?? (await this.#store.now())
+      const found = await this.#store.changes(new Date(since.getTime() - lateMillis), maxChanges)
       const fresh = found.filter(({ id, updated }) =>
         isFirst ? updated >= since : this.#seen.get(id) !== updated.getTime(),
       )
       this.#seen = new Map(found.map(({ id, updated }) => [id, updated.getTime()]))
       const isComplete = found.length < maxChanges
-      this.#since = isComplete ? (found.at(-1)?.updated ?? since) : await store.now()
+      this.#since = isComplete ? (found.at(-1)?.updated ?? since) : await this.#store.now()
       if (fresh.length === 0 && (isComplete || isFirst)) return
-      for (const listener of this.#listeners) listener.changed(fresh, isComplete)
+      for (const listener of listeners) listener.changed(fresh, isComplete)
     } catch (err) {
-      log.warn('changes of requests could not be looked for', { err })
+      this.#log.warn('changes of requests could not be looked for', { err })
     }
   }
 }

@@ -3,9 +3,11 @@ import { linksFor } from '#engine/approvals/approval-links.ts'
 import { ApproverFinder } from '#engine/approvals/approver-finder.ts'
 import { revokeDue } from '#engine/grants/grant-revoker.ts'
 import { withRemovalWorkflow } from '#engine/grants/removal-workflow.ts'
+import { mailDigests } from '#engine/jobs/digest-mails.ts'
 import { type JobServices, startJobs } from '#engine/jobs/job-scheduler.ts'
 import { createMaintenanceTasks } from '#engine/jobs/maintenance-tasks.ts'
 import { mailOutcomes } from '#engine/jobs/outcome-mails.ts'
+import { MailChoices } from '#engine/mail/mail-choices.ts'
 import { portalLinks } from '#engine/mail/mail-links.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
@@ -27,6 +29,7 @@ import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { DelegationStore } from '#storage/delegation-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { MailStore } from '#storage/mail-store.ts'
+import type { NotificationStore } from '#storage/notification-store.ts'
 import type { SessionStore } from '#storage/session-store.ts'
 
 /** What workflows, approvals and jobs of all configurations share. */
@@ -38,6 +41,7 @@ export interface WorkflowRuntimeServices extends WorkflowServices {
   readonly mails: MailStore
   readonly grants: GrantStore
   readonly sessionStore: SessionStore
+  readonly notifications: NotificationStore
   /** Present if this process runs jobs. */
   readonly jobs?: JobServices
 }
@@ -57,17 +61,20 @@ export class WorkflowRuntime {
   readonly approvals: ApprovalDesk
   readonly runs: Runs
   readonly #parts: WorkflowRuntimeParts
+  readonly #choices: MailChoices
   #workflows: Workflows | undefined
 
   constructor(parts: WorkflowRuntimeParts) {
     const { configuration, services } = parts
     this.#parts = parts
+    this.#choices = new MailChoices(services.notifications, configuration)
     const preview = new ApprovalPreview({ ...services, workflows: () => this.workflows })
     this.approvals = createApprovalDesk({
       ...parts,
       ...services,
       linksFor: linksFor(configuration, services),
       pages: portalLinks(configuration.applications),
+      choices: this.#choices,
       preview: (approval, by) => preview.of(approval, by),
       newAccounts: preview,
     })
@@ -85,7 +92,7 @@ export class WorkflowRuntime {
     const { configuration, services } = this.#parts
     const hostFor = (name: string, at: string): TaskHost => host(name, 'workflow', at)
     const whole = withRemovalWorkflow(configuration)
-    this.#workflows = scope.own(await createWorkflows(whole, hostFor, services, this.approvals))
+    this.#workflows = scope.own(await createWorkflows(whole, hostFor, services, this.approvals, this.#choices))
   }
 
   /** Starts the runs that remove expired access; returns how many. */
@@ -99,18 +106,20 @@ export class WorkflowRuntime {
     const { configuration, services } = this.#parts
     const { jobs, clock, log, leaseMillis, runs, mails, idempotency, audit, sessionStore } = services
     if (jobs === undefined) return
+    const mailing = {
+      finder: new ApproverFinder({ ...this.#parts, log }),
+      pages: portalLinks(configuration.applications),
+      choices: this.#choices,
+      labelOf: (workflow: string) => configuration.workflows.get(workflow)?.label ?? workflow,
+    }
     const maintenance = createMaintenanceTasks({
       stores: { runs, mails, idempotency, jobRuns: jobs.store, audit, sessions: sessionStore },
       clock,
       approvals: this.approvals,
       revokeDue: (signal) => this.revokeDue(signal),
-      mailOutcomes: (request) =>
-        mailOutcomes(request, {
-          ...services,
-          finder: new ApproverFinder({ ...this.#parts, log }),
-          pages: portalLinks(configuration.applications),
-          labelOf: (workflow) => configuration.workflows.get(workflow)?.label ?? workflow,
-        }),
+      mailOutcomes: (request) => mailOutcomes(request, { ...services, ...mailing }),
+      mailDigests: (request) =>
+        mailDigests(request, { ...services, ...mailing, approvals: this.approvals, texts: configuration.texts }),
     })
     scope.own(await startJobs(configuration, { ...jobs, maintenance, clock, log, leaseMillis, hostFor }))
   }

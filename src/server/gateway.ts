@@ -139,6 +139,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   scope.own(services.auditAccess)
   scope.own(services.events)
   scope.own(services.runChanges)
+  scope.own(services.sessionChanges)
   const { tokenKeys } = services
   tokenKeys.configure(keyIssuers(configuration))
   const running = scope.own(new RunningConfiguration(await createRuntime(configuration, services), log))
@@ -196,6 +197,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     listeners.startShutdown()
     services.events.drain()
     services.runChanges.drain()
+    services.sessionChanges.drain()
   })
   const { address, metricsAddress, webhookAddress } = listeners
   return { address, metricsAddress, webhookAddress, reload }

@@ -8,6 +8,7 @@ import type { TokenKeyRings } from '#engine/keys/token-key-rings.ts'
 import { LoginAudit, type LoginMeter, noLoginMeter } from '#engine/login/login-audit.ts'
 import { RunChanges } from '#engine/run-changes.ts'
 import type { RuntimeServices } from '#engine/runtime.ts'
+import { SessionChanges } from '#engine/session/session-changes.ts'
 import { Sessions } from '#engine/session/sessions.ts'
 import type { ApiServerMeter } from '#engine/sts/api-server-breaker.ts'
 import { createIssuingState } from '#engine/sts/token-issuing.ts'
@@ -105,6 +106,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     grants: storage.grants,
     sessionStore: storage.sessions,
     portal: storage.portal,
+    notifications: storage.notifications,
     reports: {
       store: storage.reports,
       secrets: new SecretBox(sealingKeys, { what: 'report', damaged: 'NOT_FOUND' }),
@@ -112,6 +114,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     },
     statistics: storage.statistics,
     runChanges: new RunChanges({ store: storage.runs, log }),
+    sessionChanges: new SessionChanges({ store: storage.sessions, clock, log }),
     issuer: {
       store: storage.issuer,
       secrets: new SecretBox(sealingKeys, { what: 'issuer record', damaged: 'INTERNAL' }),

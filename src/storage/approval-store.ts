@@ -7,6 +7,7 @@ import type {
   ApprovalPageQuery,
   ApprovalState,
   DecidedPage,
+  LatestMessage,
   NewApproval,
   NewRequestMessage,
   OpenApproval,
@@ -34,7 +35,7 @@ import {
 } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
-import { insertMessage, readMessages } from '#storage/request-messages.ts'
+import { insertMessage, readLatestMessages, readMessages } from '#storage/request-messages.ts'
 import { type IdentityColumns, identityColumns, lockRun, makeReady, toIdentities } from '#storage/runs/run-row.ts'
 import { transactionWithWakeUp, type WakeUp } from '#storage/runs/wake-up.ts'
 import { deleteTimersOfApproval, finishTimers, insertTimers } from '#storage/timer-store.ts'
@@ -255,6 +256,11 @@ export class ApprovalStore {
   /** Questions and answers about a run, in order. */
   async messagesOf(run: string): Promise<readonly RequestMessage[]> {
     return await readMessages(this.#client, run)
+  }
+
+  /** Of each of these runs that has questions, the last message. */
+  async latestMessages(runs: readonly string[]): Promise<ReadonlyMap<string, LatestMessage>> {
+    return await readLatestMessages(this.#client, runs)
   }
 
   async figures(): Promise<ApprovalFigures> {

@@ -21,6 +21,7 @@ import { KeyStore } from '#storage/key-store.ts'
 import { LoginFailureStore } from '#storage/login-failure-store.ts'
 import { LoginStore } from '#storage/login-store.ts'
 import { MailStore } from '#storage/mail-store.ts'
+import { NotificationStore } from '#storage/notification-store.ts'
 import { PasswordChangeStore } from '#storage/password-change-store.ts'
 import { PortalStore } from '#storage/portal-store.ts'
 import { RegistrationStore } from '#storage/registration-store.ts'
@@ -83,6 +84,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: St
     keys: new KeyStore(client),
     issuer: new IssuerStore(client),
     registrations: new RegistrationStore(client),
+    notifications: new NotificationStore(client),
     passwordChanges: new PasswordChangeStore(client),
     portal: new PortalStore(client),
     secondFactors: new SecondFactorStore(client),

@@ -1,8 +1,9 @@
-import type { NewRequestMessage, RequestMessage } from '#domain/approval.ts'
-import { storedIdentity } from '#identity/identity.ts'
+import sql, { join, raw } from 'sql-template-tag'
+import type { LatestMessage, NewRequestMessage, RequestMessage } from '#domain/approval.ts'
+import { storedIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { DatabaseReader, DatabaseTransaction } from '#storage/client/sql-client.ts'
-import { columns, inserted, statement } from '#storage/client/statement.ts'
+import { columns, dynamic, inserted, statement } from '#storage/client/statement.ts'
 import { isStorable, storable } from '#storage/client/text-keys.ts'
 
 const maxMessages = 100
@@ -37,14 +38,51 @@ export async function insertMessage(
 /** Questions and answers about a run, in order. */
 export async function readMessages(reader: DatabaseReader, run: string): Promise<readonly RequestMessage[]> {
   if (!isStorable(run)) return []
-  return (await list.all(reader, { run })).map(({ id, kind, author, authorIdentity, at, body }) => ({
-    id,
-    kind,
-    by: { login: author, identity: storedIdentity(authorIdentity) },
-    at: new Date(at),
-    text: body,
+  return (await list.all(reader, { run })).map((row) => ({
+    id: row.id,
+    kind: row.kind,
+    by: authorOf(row),
+    at: new Date(row.at),
+    text: row.body,
   }))
 }
+
+/** Of each run that has messages, the last one. */
+export async function readLatestMessages(
+  reader: DatabaseReader,
+  runs: readonly string[],
+): Promise<ReadonlyMap<string, LatestMessage>> {
+  const found = new Map<string, LatestMessage>()
+  for (let start = 0; start < runs.length; start += runsAtOnce) {
+    const some = runs.slice(start, start + runsAtOnce).filter(isStorable)
+    if (some.length === 0) continue
+    const lastOf = raw('select max(id) from request_messages other where other.run = message.run')
+    const text = sql`select run, id, kind, author, author_identity as "authorIdentity", at from request_messages message
+      where run in (${join(some)}) and (id = (${lastOf}) or id = (${lastOf} and other.kind = 'question')) order by run, id`
+    const rows = await reader.query(dynamic<Omit<MessageRow, 'body'>>(reader.dialect, text))
+    let asked: Omit<MessageRow, 'body'> | undefined
+    for (const row of rows) {
+      if (row.kind === 'question') asked = row
+      // The question comes before its answer.
+      if (asked?.run !== row.run) continue
+      found.set(row.run, {
+        id: row.id,
+        kind: row.kind,
+        by: authorOf(row),
+        at: new Date(row.at),
+        askedBy: authorOf(asked),
+      })
+    }
+  }
+  return found
+}
+
+const runsAtOnce = 200
+
+const authorOf = ({ author, authorIdentity }: Pick<MessageRow, 'author' | 'authorIdentity'>): UserRef => ({
+  login: author,
+  identity: storedIdentity(authorIdentity),
+})
 
 const stored = ['id', 'run', 'kind', 'author', 'authorIdentity', 'at', 'body'] as const
 const insert = statement<MessageRow>(`insert into request_messages ${inserted(stored)}`)

@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { JsonObject } from '#kernel/json.ts'
 import { appendAudit } from '#storage/audit/audit-chain.ts'
 import type { DatabaseTransaction, SqlClient } from '#storage/client/sql-client.ts'
-import { columns, deletedAtOnce, deleteInParts, inserted, statement } from '#storage/client/statement.ts'
+import { columns, deletedAtOnce, deleteInParts, inserted, ListStatement, statement } from '#storage/client/statement.ts'
 import { assertStorable, isStorable, lookupKey } from '#storage/client/text-keys.ts'
 
 /** How many of a user's sessions are listed. */
@@ -139,6 +139,12 @@ export class SessionStore {
     return (await findByOwner.all(this.#client, { userKey: owner, now: now.getTime() })).map(fromRow)
   }
 
+  /** A text for each owner with a session, which changes when a session of the owner begins or ends. */
+  async fingerprints(owners: readonly Identity[], now: Date): Promise<ReadonlyMap<Identity, string>> {
+    const rows = await countByOwner.all(this.#client, { now: now.getTime() }, owners)
+    return new Map(rows.map(({ userKey, count, latest }) => [userKey, `${count} ${latest}`]))
+  }
+
   /** False when the owner has no session of that public id. */
   async deletePublic(owner: Identity, publicId: string): Promise<boolean> {
     if (!isStorable(publicId)) return false
@@ -252,6 +258,10 @@ const findByPublicId = statement<{ publicId: string; now: number }, StoredSessio
 const findByOwner = statement<{ userKey: Identity; now: number }, StoredSession>(
   `select ${session} from sessions where user_key = :userKey and expires > :now
    order by created desc, id limit ${maxListedSessions}`,
+)
+const countByOwner = new ListStatement<{ now: number }, Identity, { userKey: Identity; count: number; latest: number }>(
+  `select user_key as "userKey", count(*) as count, max(created) as latest
+   from sessions where user_key in (:list) and expires > :now group by user_key`,
 )
 const touch = statement<{ id: string; now: number; expires: number }>(
   `update sessions set touched = :now, expires = :expires where id = :id and expires > :now and touched < :now`,

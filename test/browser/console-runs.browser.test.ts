@@ -145,7 +145,7 @@ describe.skipIf(!hasChromium())('the console of runs', () => {
     await dialog.getByText('"ada" is the requester or the subject').waitFor()
     await choose('linus', 'Linus Pauling')
     await dialog.getByRole('button', { name: 'Reassign' }).click()
-    await page.getByText(/^Reassigned to linus/).waitFor()
+    await page.getByText(/^Reassigned to Linus Pauling/).waitFor()
     await table.getByText('linus').waitFor()
     await page.getByLabel('Age', { exact: true }).selectOption('Overdue: 3 days')
     await page.getByRole('main').getByRole('button', { name: 'Search' }).click()

@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium())('an item of the catalog', () => {
     await page.getByRole('button', { name: 'Submit request' }).click()
     await page.getByText('Access to the vault · joan, mary').waitFor()
     await page.getByRole('link', { name: 'View in My requests' }).click()
-    for (const who of ['joan', 'mary']) await page.getByText(`for ${who}, by ada`).waitFor()
+    for (const who of ['Joan Clarke', 'Mary Jackson']) await page.getByText(`for ${who}, by Ada Lovelace`).waitFor()
     expect(complaints).toEqual([])
   })
 })

@@ -25,6 +25,32 @@ describe.skipIf(!hasChromium())('changes by others', () => {
   })
 })
 
+describe.skipIf(!hasChromium())('sessions', () => {
+  const { visit } = usePortal()
+
+  test('that begin and end elsewhere appear in open lists without a reload', async () => {
+    const { page: mine, complaints } = await visit('/portal/security', 'ada')
+    const others = mine.getByRole('button', { name: /^Sign out: / })
+    await mine.getByText('this device').waitFor()
+    const { page: console } = await visit('/portal/console/people', 'linus')
+    await console.getByRole('link', { name: 'Ada Lovelace' }).click()
+    await console.getByRole('tab', { name: 'Sessions' }).click()
+    const listed = console.getByRole('button', { name: /^End session: / })
+    await expect.poll(() => listed.count()).toBe(1)
+    expect(await others.count()).toBe(0)
+
+    const { page: elsewhere } = await visit('/portal/profile', 'ada')
+    await others.waitFor()
+    await expect.poll(() => listed.count(), { timeout: 20_000 }).toBe(2)
+
+    await elsewhere.getByRole('button', { name: /Ada Lovelace/ }).click()
+    await elsewhere.getByRole('menuitem', { name: 'Sign out' }).click()
+    await others.waitFor({ state: 'detached' })
+    await expect.poll(() => listed.count(), { timeout: 20_000 }).toBe(1)
+    expect(complaints).toEqual([])
+  })
+})
+
 describe.skipIf(!hasChromium())('the preview of changes', () => {
   const { visit } = usePortal()
 

@@ -51,6 +51,34 @@ describe.skipIf(!hasChromium())('notifications in the portal', () => {
       .getAttribute('aria-label')
   }
 
+  test('a user chooses what to be mailed about, by keyboard, and the choice stays', async () => {
+    const { page, complaints } = await visit('/portal/notifications', 'ada')
+    const settings = page.getByRole('link', { name: 'Mail settings' })
+    await settings.focus()
+    await page.keyboard.press('Enter')
+    await heading(page, 'Mail settings')
+    const outcomes = page.getByRole('combobox', { name: 'My request was decided or has ended' })
+    expect(await outcomes.inputValue()).toBe('now')
+    expect(await page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
+    await outcomes.selectOption('Never')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Mail settings saved').waitFor()
+    await page.reload()
+    await heading(page, 'Mail settings')
+    await expect.poll(() => outcomes.inputValue()).toBe('never')
+    expect(complaints).toEqual([])
+  })
+
+  test.each(looks)('the settings are accessible and fit the window: $name', async ({ name, options }) => {
+    const { page, complaints } = await visit('/portal/notifications/settings', 'grace', options)
+    await page.getByRole('combobox', { name: 'A request needs my decision' }).waitFor()
+    await settled(page)
+    await expectAccessible(page, `${name} notification settings`)
+    await picture(page, `notification-settings-${name}`)
+    expect(await isTooWide(page)).toBe(false)
+    expect(complaints).toEqual([])
+  })
+
   test.each(looks)('the page is accessible and fits the window: $name', async ({ name, options }) => {
     const { page, complaints } = await visit('/portal/notifications', 'ada', options)
     await page.getByRole('link', { name: 'Access to the vault was denied' }).waitFor()

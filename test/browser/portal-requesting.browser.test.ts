@@ -25,7 +25,10 @@ describe.skipIf(!hasChromium())('requesting access', () => {
           'reasonIsList: "true"\n            reasons: [On call, New project, Audit]\n            canPreApprove: "YES"',
         ),
       'workflows.yaml': (text) =>
-        text.replace(/^ {6}label: Access to the vault for/m, (label) => `      allowSelfApproval: "true"\n${label}`),
+        text.replace(
+          /^ {6}label: Access to the vault for/m,
+          (label) => `      allowSelfApproval: "true"\n      commentRequired: true\n${label}`,
+        ),
     },
     more: { 'note.yaml': note },
   })

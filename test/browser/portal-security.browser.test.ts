@@ -91,7 +91,6 @@ describe.skipIf(!hasChromium())('the security page', () => {
     const { page: third } = await visit(address, 'ada')
     await other.getByText('this device').waitFor()
     await third.getByText('this device').waitFor()
-    await page.reload()
     await page.getByText('Chrome, Linux').nth(2).waitFor()
     await page
       .getByRole('button', { name: /^Sign out: Chrome/ })
@@ -101,10 +100,7 @@ describe.skipIf(!hasChromium())('the security page', () => {
     await page.getByRole('button', { name: 'Sign out everywhere else' }).click()
     await page.getByText('1 session ended').waitFor()
     await expect.poll(() => page.getByText('Chrome, Linux').count()).toBe(1)
-    for (const ended of [other, third]) {
-      await ended.getByRole('button', { name: 'Add an authenticator app' }).click()
-      await ended.getByText('Your session has ended').waitFor()
-    }
+    for (const ended of [other, third]) await ended.getByText('Your session has ended').waitFor()
     expect(complaints).toEqual([])
   })
 })

@@ -2,6 +2,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { mainApiFor } from '#modules/filters/main/api-description.ts'
 import { type ApiPrefix, contractOf, describedApis } from '#testing/api-contract.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway-process.ts'
 import { PortalPerson } from '#testing/portal-story.ts'
@@ -137,7 +138,8 @@ describe('the documents of the APIs', () => {
         })
         expect([prefix, format, response.status]).toEqual([prefix, format, 200])
         const place = { origin: gateway.url, base: mount, prefix }
-        const wanted = describedApis[prefix].document(`${format}.json`, place)
+        const api = prefix === '/main' ? mainApiFor({ approvals: true, administrator: false }) : describedApis[prefix]
+        const wanted = api.document(`${format}.json`, place)
         expect(await response.json()).toEqual(JSON.parse(JSON.stringify(wanted)))
       }
     }
@@ -300,6 +302,24 @@ describe('the documents of the APIs', () => {
     const { notifications } = (await main('GET', '/notifications')).body
     const read = { ids: notifications.map(({ id: one }: { id: string }) => one) }
     expect((await main('PUT', '/notifications/read', read)).status).toBe(200)
+    const known = (await main('GET', '/apis')).body.apis.map(({ name }: { name: string }) => name)
+    expect(known).toEqual(expect.arrayContaining(['portal-main', 'call-workflow', 'register', 'proof-register']))
+    const all = (await administrator('GET', '/apis')).body.apis
+    expect(all.length).toBeGreaterThanOrEqual(known.length)
+    for (const { name, documents } of all) {
+      for (const document of documents) {
+        const path = `/apis/${name}/${document}`
+        expect([path, (await administrator('GET', path)).status]).toEqual([path, 200])
+      }
+    }
+    const { servers, paths } = (await main('GET', '/apis/portal-main/openapi.json')).body
+    expect([servers[0], Object.keys(paths).filter((path) => path.includes('/admin/'))]).toEqual([
+      { url: `${gateway.url}/portal` },
+      [],
+    ])
+    expect((await main('GET', '/apis/nothing/openapi.json')).status).toBe(404)
+    expect((await main('GET', '/notifications/settings')).status).toBe(200)
+    expect((await main('PUT', '/notifications/settings', { mails: { request: 'never' } })).status).toBe(200)
     expect((await main('GET', '/admin/runs')).status).toBe(403)
     expect((await main('GET', '/nothing')).status).toBe(404)
     // A stream does not end, so the story of two replicas reads it.

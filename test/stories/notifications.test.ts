@@ -64,6 +64,29 @@ spec:
         - { taskType: addGroup, name: payroll }
         - { taskType: provision, target: people, sync: false, attributes: [uid] }
 ---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: ask-urgently }
+spec:
+  label: Urgent payroll
+  tasks:
+    - taskType: approval
+      label: Urgent payroll for \${TREMOLO_USER_ID}
+      emailTemplate: Decide today.
+      mailAttr: mail
+      failureEmailSubject: Denied
+      failureEmailMsg: No payroll for you.
+      approvers: [{ scope: filter, constraint: (uid=boss) }]
+      mailRequired: true
+---
+apiVersion: openunison.tremolo.io/v1
+kind: OUJob
+metadata: { name: digest }
+spec:
+  className: jobs.MailDigest
+  cronSchedule: { seconds: 0/2, minutes: '*', hours: '*', dayOfMonth: '?', month: '*', dayOfWeek: '*', year: '*' }
+  params: {}
+---
 ${tokenMechanism}
 ---
 ${linkedLogin}
@@ -78,7 +101,7 @@ spec:
       uri: /call
       authChain: development
       ${everybody}
-      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [person, ask], subject: any } }]
+      filterChain: [{ className: filters.CallWorkflow, params: { allowedWorkflow: [person, ask, ask-urgently], subject: any } }]
     - hosts: ['*']
       uri: /decide
       authChain: development
@@ -280,6 +303,84 @@ describe('a request for payroll', () => {
       (await notifications('ada')).notifications.some(({ request, state }) => request === run && state === 'denied')
     await until(denied, 60_000)
   }, 180_000)
+
+  async function main(as: string, method: string, path: string, body: object) {
+    const response = await fetch(`${gateway.url}/portal/main${path}`, {
+      method,
+      headers: { 'content-type': 'application/json', ...(await bearer(as)) },
+      body: JSON.stringify(body),
+    })
+    const text = await response.text()
+    expect({ ok: response.ok, text }).toMatchObject({ ok: true })
+    return text
+  }
+
+  /** The texts of the mails to a user since then, in order. */
+  const mailed = (uid: string, since: number): readonly string[] =>
+    mails.mails
+      .slice(since)
+      .filter(({ to }) => to.includes(`${uid}@example.com`))
+      .map(({ parts }) => parts.find(({ type }) => type.startsWith('text/plain'))?.body ?? '')
+
+  const arrived = (uid: string, since: number, text: string) =>
+    until(async () => mailed(uid, since).some((mail) => mail.includes(text)), 60_000)
+
+  test('reaches users as they chose: in one digest that repeats nothing, or in the inbox alone', async () => {
+    const since = mails.mails.length
+    await main('boss', 'PUT', '/notifications/settings', {
+      mails: { approval: 'digest', question: 'digest' },
+      language: 'de',
+    })
+    await main('ada', 'PUT', '/notifications/settings', { mails: { request: 'digest', question: 'never' } })
+    const posted = channel.messages.length
+    const { workflowId: run } = JSON.parse(await call('ada', 'ask', { uid: 'ada' }, 'ASYNC')) as { workflowId: string }
+    await until(async () => channel.messages.length > posted, 60_000)
+    const approval = buttonOf(channel.messages.at(-1), 'Open in the portal').split('/').at(-1) ?? ''
+    await arrived('boss', since, `${gateway.url}/portal/approvals/${approval}`)
+    const [first] = mailed('boss', since)
+    expect(mailed('boss', since)).toHaveLength(1)
+    expect(first).toContain('Wartet auf Ihre Entscheidung')
+    expect(first).toContain(`${gateway.url}/portal/notifications/settings`)
+
+    await main('boss', 'POST', `/approvals/${approval}/questions`, { text: 'Which month?' })
+    const asked = await notifications('ada')
+    expect(asked.notifications[0]).toMatchObject({
+      kind: 'question',
+      request: run,
+      label: 'Payroll',
+      displayName: 'boss',
+    })
+    await main('ada', 'POST', `/requests/${run}/answers`, { text: 'March' })
+    const kindsOf = async (uid: string) => (await notifications(uid)).notifications.map(({ kind }) => kind)
+    expect(await kindsOf('ada')).not.toContain('question')
+    expect(await kindsOf('boss')).toEqual(['answer', 'approval'])
+    await arrived('boss', since, 'ada hat geantwortet zu: Payroll for ada')
+
+    await main('boss', 'PUT', `/approvals/${approval}`, { approved: false, reason: 'Not in March' })
+    await arrived('ada', since, 'Payroll for ada: denied. Comment: Not in March')
+    expect(mailed('ada', since)).toHaveLength(1)
+    expect(mailed('ada', since)[0]).toContain(`${gateway.url}/portal/requests/${run}`)
+
+    // A mail that the workflow requires comes at once, and another digest has only what is new.
+    await call('ada', 'ask-urgently', { uid: 'ada' }, 'ASYNC')
+    await arrived('boss', since, 'Decide today.')
+    await call('ada', 'ask', { uid: 'ada' }, 'ASYNC')
+    const payrolls = () => mailed('boss', since).filter((text) => text.includes('- Payroll for ada ('))
+    await until(async () => payrolls().length === 2, 60_000)
+    const digests = mailed('boss', since).filter((text) => text.includes('Sie erhalten diese Übersicht'))
+    expect(digests.map((text) => text.match(/^- /gm)?.length)).toEqual([1, 1, 1])
+    expect(digests.filter((text) => text.includes(approval))).toHaveLength(2)
+    expect(digests.some((text) => text.includes('Urgent'))).toBe(false)
+    expect(mailed('ada', since)).toHaveLength(1)
+  }, 180_000)
+
+  test('opens the page of a link in the language of its reader', async () => {
+    const link = buttonOf(channel.messages.at(-1), 'Approve')
+    const headers = { ...(await bearer('boss')), 'accept-language': 'fr' }
+    const page = await (await fetch(link, { headers })).text()
+    expect(page).toContain('<html lang="fr"')
+    expect(page).toContain('Approuver cette demande ?')
+  })
 
   test('leaves neither the address of the channel nor signed links in the log', async () => {
     expect(gateway.output()).not.toContain('secret-part')

@@ -221,6 +221,14 @@ function story(databaseUrl?: () => Promise<string>): void {
     expect(back.headers.get('content-security-policy')).not.toMatch(/unsafe/)
   })
 
+  test('an error of the provider is explained in the language of its reader', async () => {
+    const address = `${issuer}/auth?client_id=nobody&response_type=code&scope=openid&redirect_uri=https%3A%2F%2Fevil.test%2F`
+    const { status, body } = await new PlainBrowser(gateway.url).get(address, { 'accept-language': 'es' })
+    expect([status, body.includes('<html lang="es"')]).toEqual([400, true])
+    expect(body).toContain('Esta aplicación no está configurada aquí')
+    expect(body).toContain('<small lang="en">invalid_client')
+  })
+
   test('a program without a secret must use PKCE, and no response comes in the address of a page', async () => {
     const browser = new PlainBrowser(gateway.url)
     const query = (more: object) =>

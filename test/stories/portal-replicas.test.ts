@@ -5,8 +5,14 @@ import { demoPasswords, PortalPerson } from '#testing/portal-story.ts'
 import { freshSchema, postgresUrl } from '#testing/postgres.ts'
 
 /** The events that the user's portal gets, as text. */
-async function listen(url: string, { cookie }: PortalPerson): Promise<{ text(): string; ended: Promise<void> }> {
-  const { status, body } = await fetch(`${url}/main/events`, { headers: { cookie, accept: 'text/event-stream' } })
+async function listen(
+  url: string,
+  { cookie }: PortalPerson,
+  query = '',
+): Promise<{ text(): string; ended: Promise<void> }> {
+  const { status, body } = await fetch(`${url}/main/events${query}`, {
+    headers: { cookie, accept: 'text/event-stream' },
+  })
   expect(status).toBe(200)
   let text = ''
   const read = async (): Promise<void> => {
@@ -69,6 +75,19 @@ describe.skipIf(postgresUrl() === '')('two replicas with one PostgreSQL', () => 
     )
     expect(votes.map(({ status }) => status).sort()).toEqual([200, 409])
     await until(async () => (await onA.get('/main/user')).json.groups.includes('vault'), 30_000)
+
+    const alan = await PortalPerson.logIn(a, 'alan')
+    const watching = [
+      await listen(b.url, onB, '?sessions=true'),
+      await listen(a.url, alan, '?sessionsOf=ada'),
+      await listen(b.url, grace, '?sessions=true'),
+    ]
+    const announced = (): readonly number[] => watching.map(({ text }) => text().split('event: sessions').length - 1)
+    await until(async () => announced().every((count) => count === 1), 30_000)
+    const elsewhere = await PortalPerson.logIn(a, 'ada')
+    await until(async () => announced().join() === '2,2,1', 30_000)
+    expect((await elsewhere.browser.get('/main/logout')).status).toBe(303)
+    await until(async () => announced().join() === '3,3,1', 30_000)
 
     expect((await onB.browser.get('/main/logout')).status).toBe(303)
     for (const one of [onA, onB]) {

@@ -1,9 +1,12 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { accountApi } from '#modules/filters/account/api-description.ts'
 import { callWorkflowApi } from '#modules/filters/call-workflow/call-workflow.ts'
 import { mainApi } from '#modules/filters/main/api-description.ts'
 import { registerApi } from '#modules/filters/register/api-description.ts'
 import { tokenApiDescription } from '#modules/filters/token-api/token-api.ts'
-import type { ApiAnswer, ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { type ApiAnswer, type ApiOperation, DescribedApi } from '#modules/shared/http/api-description.ts'
+import type { PreparedFilter } from '#sdk/filter/filter.ts'
+import type { GatewayResponse } from '#sdk/filter/http.ts'
 
 /** The described APIs, by the prefix of their paths. */
 export const describedApis = {
@@ -11,6 +14,7 @@ export const describedApis = {
   '/main': mainApi,
   '/token': tokenApiDescription,
   '/call-workflow': callWorkflowApi,
+  '/account': accountApi,
 } as const
 export type ApiPrefix = keyof typeof describedApis
 
@@ -27,14 +31,14 @@ export interface ReceivedAnswer {
 export class ApiContract {
   /** The `operation status` pairs that were seen. */
   readonly seen = new Set<string>()
-  readonly #prefix: ApiPrefix
+  readonly #prefix: string
   readonly #api: DescribedApi
-  readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
+  readonly #ajv = new Ajv2020({ strict: false, allErrors: true, formats: { 'date-time': true } })
   readonly #validators = new Map<string, ValidateFunction>()
 
-  constructor(prefix: ApiPrefix) {
+  constructor(prefix: string, api: DescribedApi) {
     this.#prefix = prefix
-    this.#api = describedApis[prefix]
+    this.#api = api
     const place = { origin: 'http://x', base: '', prefix }
     this.#ajv.addSchema(this.#api.openApi(place), 'openapi')
     this.#ajv.addSchema(this.#api.swagger(place), 'swagger')
@@ -67,7 +71,8 @@ export class ApiContract {
     return this.#api.operations.find((one) => one.method === method.toLowerCase() && fits(one))
   }
 
-  #bodyFaults({ schema, many = false, type = 'application/json' }: ApiAnswer, given: string | null, text: string) {
+  #bodyFaults(answer: ApiAnswer, given: string | null, text: string) {
+    const { schema, many = false, type = this.#api.description.type ?? 'application/json' } = answer
     const received = given?.split(';', 1)[0]
     if (schema === undefined) return type === 'application/json' && text !== '' ? ['a body is not described'] : []
     // A report may be a file, which is described by its parameter.
@@ -97,7 +102,7 @@ const contracts = new Map<ApiPrefix, ApiContract>()
 
 /** The contract of the answers of this test file. */
 export function contractOf(prefix: ApiPrefix): ApiContract {
-  const known = contracts.get(prefix) ?? new ApiContract(prefix)
+  const known = contracts.get(prefix) ?? new ApiContract(prefix, describedApis[prefix])
   contracts.set(prefix, known)
   return known
 }
@@ -114,4 +119,17 @@ export function expectDescribed(answer: ReceivedAnswer, mounts: readonly string[
       return
     }
   }
+}
+
+/** Throws if the answer of a filter does not match the filter's own description. `path` is below its mount. */
+export function expectDescribedBy(
+  { api }: Pick<PreparedFilter, 'api'>,
+  method: string,
+  path: string,
+  { status, headers, body }: GatewayResponse,
+): void {
+  if (!(api?.documents instanceof DescribedApi)) throw new Error('the filter has no description')
+  const type = String(headers['content-type'] ?? '')
+  const faults = new ApiContract('', api.documents).faults({ method, path, status, type, text: String(body ?? '') })
+  if (faults.length > 0) throw new Error(`an answer is not as described: ${faults.join('\n')}`)
 }

@@ -120,6 +120,7 @@ const noticeParameters = { from: text({ about: 'The sender.', required: true }) 
 
 const notice = defineNotifier({
   className: 'notifiers.Notice',
+  delivers: 'both',
   parameters: noticeParameters,
   parse: (params, issues, context) => readParameters(noticeParameters, params, issues, context),
   create: neverRun,

@@ -8,6 +8,7 @@ export function fakeJobHost(options: FakeHostOptions = {}): JobHost & { readonly
   const asked: unknown[] = []
   const maintenance: MaintenanceTasks = {
     mailOutcomes: async (mails) => asked.push(['mailOutcomes', mails]),
+    mailDigests: async (mails) => asked.push(['mailDigests', mails]),
     remindApprovers: async (reminder) => asked.push(['remind', reminder]),
     cleanUp: async (retention) => {
       asked.push(['cleanUp', retention])

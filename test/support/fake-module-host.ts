@@ -10,9 +10,11 @@ import type { PodEndpoint } from '#kernel/pod-endpoint.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { ListenToSessions } from '#sdk/auth/session-changes.ts'
 import type { AuditAccess } from '#sdk/filter/audit-access.ts'
 import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStreamOptions, PollEvents, SecurityEvent } from '#sdk/filter/event-stream.ts'
+import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { ReadJournal } from '#sdk/filter/journal.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
@@ -54,6 +56,7 @@ export interface FakeHostOptions {
   readonly readJournal?: ReadJournal
   readonly readStatistics?: ReadStatistics
   readonly runChanges?: ListenToRuns
+  readonly sessionChanges?: ListenToSessions
   readonly audit?: AuditAccess
   readonly system?: SystemAccess
   readonly loaded?: ConfigurationAccess
@@ -74,6 +77,7 @@ export interface FakeHostOptions {
   readonly portal?: PortalAccess
   readonly texts?: ConfiguredTexts
   readonly forms?: readonly RegistrationForm[]
+  readonly apis?: readonly ServedApi[]
   readonly reports?: ReportEndpoint
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
@@ -114,6 +118,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     javaScript: () => undefined,
     ...(options.texts === undefined ? {} : { texts: options.texts }),
     ...(options.forms === undefined ? {} : { forms: options.forms }),
+    ...(options.apis === undefined ? {} : { apis: options.apis }),
     log: silentLogger,
     clock: () => new Date(options.now?.() ?? Date.now()),
     targets: { get: (name) => options.targets?.[name] ?? missing(`target ${name}`) },
@@ -163,6 +168,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     },
     readJournal: options.readJournal ?? (async () => missing('journal to read')),
     runChanges: options.runChanges ?? (() => () => {}),
+    sessionChanges: options.sessionChanges ?? (() => () => {}),
     audit: options.audit ?? absentStore('audit'),
     readStatistics: options.readStatistics ?? (async () => missing('statistics')),
     openEventStream: (stream) => ({

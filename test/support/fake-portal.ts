@@ -1,5 +1,13 @@
+import type { NotificationSettings } from '#domain/notification.ts'
 import type { UserRef } from '#identity/identity.ts'
-import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/filter/portal.ts'
+import type {
+  ChosenNotifications,
+  MarkedPortalItem,
+  OfferedParameters,
+  PortalAccess,
+  PortalItem,
+  PortalMemory,
+} from '#sdk/filter/portal.ts'
 
 /** The data of a portal, in memory. */
 export class MemoryPortal implements PortalMemory {
@@ -46,6 +54,21 @@ export class MemoryPortal implements PortalMemory {
     this.#read.set(user.identity, new Set([...earlier.filter((id) => current?.includes(id) ?? true), ...ids]))
   }
 
+  readonly #settings = new Map<string, NotificationSettings>()
+
+  async notificationSettings(user: UserRef): Promise<NotificationSettings | undefined> {
+    return this.#settings.get(user.identity)
+  }
+
+  async chooseNotifications(user: UserRef, { choices, language }: ChosenNotifications): Promise<NotificationSettings> {
+    const earlier = this.#settings.get(user.identity)
+    const since = new Date(0)
+    const chosen = Object.entries(choices).map(([kind, mail]) => [kind, { mail, since, before: mail }])
+    const settings = { ...earlier, choices: { ...earlier?.choices, ...Object.fromEntries(chosen) } }
+    this.#settings.set(user.identity, language === undefined ? settings : { ...settings, language })
+    return this.#settings.get(user.identity) ?? settings
+  }
+
   async offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]> {
     return offers.map((offer) => {
       const reference = crypto.randomUUID()
@@ -69,5 +92,6 @@ export const fakePortal = (given: Partial<PortalAccess> = {}): PortalAccess => (
   reports: [],
   workflows: [],
   memory: new MemoryPortal(),
+  mail: { isConfigured: true, hasDigest: true },
   ...given,
 })

@@ -81,6 +81,7 @@ export const workflow = (name: string, more: Partial<PortalWorkflow> = {}): Port
   org: 'root',
   inList: true,
   approverGroups: [],
+  commentRequired: false,
   dynamic: undefined,
   ...more,
 })

@@ -19,6 +19,7 @@ export const noApprovals: ApprovalAccess = {
   ask: absent,
   answer: absent,
   messagesOf: absent,
+  latestMessages: absent,
   decisionMillis: absent,
   delegate: absent,
   delegations: absent,

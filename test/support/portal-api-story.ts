@@ -17,14 +17,17 @@ export interface PortalApi {
   sendAnonymously(path: string): Promise<Response>
 }
 
-/** A gateway with examples/portal-api for the tests of the current suite. */
-export function usePortalApi(databaseUrl?: () => Promise<string>): PortalApi {
+/** A gateway with examples/portal-api, or a copy that `prepare` made, for the tests of the current suite. */
+export function usePortalApi(
+  databaseUrl?: () => Promise<string>,
+  prepare: () => Promise<string> = async () => 'examples/portal-api',
+): PortalApi {
   let gateway: GatewayProcess
   const tokens = new Map<string, Promise<string>>()
   beforeAll(async () => {
     const url = await databaseUrl?.()
     const args = url === undefined ? [] : ['--database', url]
-    gateway = await startGatewayProcess({ config: 'examples/portal-api', args })
+    gateway = await startGatewayProcess({ config: await prepare(), args })
   })
   afterAll(async () => void (await gateway?.stop()))
 

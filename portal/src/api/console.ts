@@ -1,5 +1,6 @@
 import { infiniteQueryOptions } from '@tanstack/react-query'
 import { mainPaths } from '#contract/constants.ts'
+import type { PersonNames } from '#contract/person-names.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
@@ -13,7 +14,7 @@ export const consoleAddress = (path: string, query?: ListFilter): string =>
 const sent = (filter: ListFilter): ListFilter =>
   Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined && value !== ''))
 
-type ListAnswer = Readonly<Record<string, unknown>> & { readonly next?: string }
+type ListAnswer = Readonly<Record<string, unknown>> & { readonly next?: string; readonly names?: PersonNames }
 
 /** The pages of a list of the console; its rows are the property `name` of each answer. */
 export const listQuery = <R>(path: string, name: string, filter: ListFilter) =>
@@ -21,8 +22,8 @@ export const listQuery = <R>(path: string, name: string, filter: ListFilter) =>
     queryKey: ['admin', path, sent(filter)],
     queryFn: async ({ signal, pageParam }) => {
       const query = { ...sent(filter), limit: '100', ...(pageParam === '' ? {} : { after: pageParam }) }
-      const { next, ...answer } = await call<ListAnswer>(consoleAddress(path, query), { signal })
-      return { rows: answer[name] as readonly R[], ...(next === undefined ? {} : { next }) }
+      const { next, names = {}, ...answer } = await call<ListAnswer>(consoleAddress(path, query), { signal })
+      return { rows: answer[name] as readonly R[], names, ...(next === undefined ? {} : { next }) }
     },
     initialPageParam: '',
     getNextPageParam: ({ next }: { readonly next?: string }) => next,

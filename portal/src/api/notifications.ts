@@ -1,6 +1,11 @@
 import { type QueryClient, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
 import { mainPaths } from '#contract/constants.ts'
-import type { NotificationList, ReadNotifications } from '#contract/main-notifications.ts'
+import type {
+  ChosenNotifications,
+  NotificationList,
+  NotificationSettings,
+  ReadNotifications,
+} from '#contract/main-notifications.ts'
 import { call } from './call.ts'
 import { mainAddress } from './main.ts'
 
@@ -22,6 +27,23 @@ export const notificationsQuery = queryOptions({
 
 const noteUnread = (client: QueryClient, { unread }: NotificationList): void => {
   client.setQueryData(unreadQuery.queryKey, unread)
+}
+
+export const notificationSettingsQuery = queryOptions({
+  queryKey: ['notification-settings'],
+  queryFn: ({ signal }) => call<NotificationSettings>(mainAddress([mainPaths.notifications, 'settings']), { signal }),
+})
+
+export function useSaveNotificationSettings(onSaved: () => void) {
+  const client = useQueryClient()
+  return useMutation({
+    mutationFn: (body: ChosenNotifications) =>
+      call<NotificationSettings>(mainAddress([mainPaths.notifications, 'settings']), { method: 'PUT', body }),
+    onSuccess: (saved) => {
+      client.setQueryData(notificationSettingsQuery.queryKey, saved)
+      onSaved()
+    },
+  })
 }
 
 /** Marks notifications as read. */

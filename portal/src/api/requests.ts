@@ -31,7 +31,10 @@ export const troubledQuery = queryOptions({
   queryKey: ['requests', 'troubled'],
   queryFn: ({ signal }) =>
     call<RequestList>(
-      mainAddress([mainPaths.requests], { state: ['failed', 'incident', 'denied', 'expired'], limit: '5' }),
+      mainAddress([mainPaths.requests], {
+        state: ['failed', 'incident', 'denied', 'expired', 'cancelled'],
+        limit: '20',
+      }),
       { signal },
     ),
 })

@@ -4,22 +4,43 @@ import { part } from './part.ts'
 
 type Texts = () => Promise<{ readonly default: Readonly<Record<string, string>> }>
 
-/** The texts of all pages, and those of the pages of administrators, which no one else loads. */
-const files: Readonly<Record<Language, { readonly all: Texts; readonly console: Texts }>> = {
-  en: { all: () => import('../i18n/en.json'), console: () => import('../i18n/console/en.json') },
-  de: { all: () => import('../i18n/de.json'), console: () => import('../i18n/console/de.json') },
-  es: { all: () => import('../i18n/es.json'), console: () => import('../i18n/console/es.json') },
-  fr: { all: () => import('../i18n/fr.json'), console: () => import('../i18n/console/fr.json') },
-  ja: { all: () => import('../i18n/ja.json'), console: () => import('../i18n/console/ja.json') },
+/** Texts that are loaded with their pages: those of administrators, and those of the API documentation. */
+type Section = 'console' | 'apis'
+
+const files: Readonly<Record<Language, Readonly<Record<Section | 'all', Texts>>>> = {
+  en: {
+    all: () => import('../i18n/en.json'),
+    console: () => import('../i18n/console/en.json'),
+    apis: () => import('../i18n/apis/en.json'),
+  },
+  de: {
+    all: () => import('../i18n/de.json'),
+    console: () => import('../i18n/console/de.json'),
+    apis: () => import('../i18n/apis/de.json'),
+  },
+  es: {
+    all: () => import('../i18n/es.json'),
+    console: () => import('../i18n/console/es.json'),
+    apis: () => import('../i18n/apis/es.json'),
+  },
+  fr: {
+    all: () => import('../i18n/fr.json'),
+    console: () => import('../i18n/console/fr.json'),
+    apis: () => import('../i18n/apis/fr.json'),
+  },
+  ja: {
+    all: () => import('../i18n/ja.json'),
+    console: () => import('../i18n/console/ja.json'),
+    apis: () => import('../i18n/apis/ja.json'),
+  },
 }
 
-let needsConsole = false
+const opened = new Set<Section>()
 let shown: { readonly language: Language; readonly catalogue: Catalogue } | undefined
 
-/** The texts of a language, with those of the console once a page of it was opened. */
+/** The texts of a language, with those of each section once a page of it was opened. */
 export async function loadCatalogue(language: Language): Promise<Catalogue> {
-  const { all, console } = files[language]
-  const texts = await Promise.all([part(all)(), ...(needsConsole ? [part(console)()] : [])])
+  const texts = await Promise.all((['all', ...opened] as const).map((section) => part(files[language][section])()))
   return Object.assign({}, ...texts.map((one) => one.default))
 }
 
@@ -28,19 +49,27 @@ export const showCatalogue = (language: Language, catalogue: Catalogue): void =>
   shown = { language, catalogue }
 }
 
-/** Loads a page of administrators together with its texts. */
-export const consolePart = <T>(load: () => Promise<T>): (() => Promise<T>) => {
-  const page = part(load)
-  return async () => (await Promise.all([page(), addConsoleTexts()]))[0]
-}
+/** Loads a page together with the texts of its section. */
+const sectionPart =
+  (section: Section) =>
+  <T>(load: () => Promise<T>): (() => Promise<T>) => {
+    const page = part(load)
+    return async () => (await Promise.all([page(), addTexts(section)]))[0]
+  }
 
-async function addConsoleTexts(): Promise<void> {
-  needsConsole = true
+/** Loads a page of administrators. */
+export const consolePart = sectionPart('console')
+
+/** Loads a page of the API documentation. */
+export const apisPart = sectionPart('apis')
+
+async function addTexts(section: Section): Promise<void> {
+  opened.add(section)
   // The user may choose another language meanwhile.
   for (let before: typeof shown; before !== shown; ) {
     before = shown
     if (before !== undefined) {
-      Object.assign(before.catalogue, (await part(files[before.language].console)()).default)
+      Object.assign(before.catalogue, (await part(files[before.language][section])()).default)
     }
   }
 }

@@ -3,7 +3,7 @@ import { type QueryKey, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import { mainPaths } from '#contract/constants.ts'
 import { mainAddress } from '../api/main.ts'
-import { awayMillis, setAnnounced } from '../components/live.ts'
+import { awayMillis, setAnnounced, useWatchedSessions } from '../components/live.ts'
 
 /** What to read again after an event of the gateway. */
 export const staleAfter: Readonly<Record<string, readonly QueryKey[]>> = {
@@ -27,6 +27,7 @@ export const staleAfter: Readonly<Record<string, readonly QueryKey[]>> = {
     ['approval'],
     ['decisions'],
     ['notifications'],
+    ['account', 'sessions'],
     ['admin'],
   ],
 }
@@ -41,9 +42,10 @@ export function useLiveChanges(): void {
   const isFirst = useRef(true)
   const isAway = useIdle(awayMillis, { initialState: false })
   const isHidden = useDocumentVisibility() === 'hidden'
+  const watched = useWatchedSessions()
   useEffect(() => {
     if (isAway || isHidden) return
-    const source = new EventSource(mainAddress([mainPaths.events]))
+    const source = new EventSource(mainAddress([mainPaths.events], watched?.query))
     source.onopen = () => setAnnounced(true)
     source.onerror = () => setAnnounced(false)
     for (const [event, keys] of Object.entries(staleAfter)) {
@@ -55,9 +57,12 @@ export function useLiveChanges(): void {
         for (const queryKey of keys) void client.invalidateQueries({ queryKey })
       })
     }
+    source.addEventListener('sessions', () => {
+      if (watched !== undefined) void client.invalidateQueries({ queryKey: watched.queryKey })
+    })
     return () => {
       source.close()
       setAnnounced(false)
     }
-  }, [client, isAway, isHidden])
+  }, [client, isAway, isHidden, watched])
 }

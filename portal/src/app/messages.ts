@@ -1,8 +1,9 @@
+import type apiTexts from '../i18n/apis/en.json'
 import type consoleTexts from '../i18n/console/en.json'
 import type en from '../i18n/en.json'
 import { isolated } from './isolated.ts'
 
-export type MessageKey = keyof typeof en | keyof typeof consoleTexts
+export type MessageKey = keyof typeof en | keyof typeof consoleTexts | keyof typeof apiTexts
 export type Catalogue = Readonly<Record<MessageKey, string>>
 
 /** Keys of messages that depend on a number, without `.one` and `.other`. */

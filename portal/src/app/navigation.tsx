@@ -20,17 +20,19 @@ export function Navigation() {
   const { pathname } = useLocation()
   return (
     <>
-      {shownPages(config, settings.apis).map(({ id, to, title, icon }) => (
-        <NavLink
-          key={id}
-          renderRoot={(props) => <Link to={to} activeOptions={{ exact: true }} {...props} />}
-          variant="light"
-          active={isAt(pathname, to)}
-          label={t(title)}
-          leftSection={<Icon name={icon} />}
-          rightSection={id === 'approvals' ? <OpenApprovals /> : null}
-        />
-      ))}
+      {shownPages(config, settings.apis)
+        .filter(({ place }) => place === undefined)
+        .map(({ id, to, title, icon }) => (
+          <NavLink
+            key={id}
+            renderRoot={(props) => <Link to={to} activeOptions={{ exact: true }} {...props} />}
+            variant="light"
+            active={isAt(pathname, to)}
+            label={t(title)}
+            leftSection={<Icon name={icon} />}
+            rightSection={id === 'approvals' ? <OpenApprovals /> : null}
+          />
+        ))}
       {config.administrator && !config.hidePages.includes('console') && <Console pathname={pathname} />}
     </>
   )

@@ -17,11 +17,14 @@ export interface PageEntry {
     | '/dashboard'
     | '/profile'
     | '/security'
+    | '/apis'
   readonly title: MessageKey
   readonly icon: IconName
+  /** Where it is linked besides the palette; in the navigation if absent. */
+  readonly place?: 'person menu'
 }
 
-/** The entries of the navigation. */
+/** The pages, in the order of the navigation. */
 const pages: readonly PageEntry[] = [
   { id: 'front-page', to: '/', title: 'page.home', icon: 'home' },
   { id: 'request-access', to: '/request', title: 'page.request', icon: 'key' },
@@ -34,6 +37,7 @@ const pages: readonly PageEntry[] = [
   { id: 'dashboard', to: '/dashboard', title: 'page.dashboard', icon: 'screen' },
   { id: 'user', to: '/profile', title: 'page.profile', icon: 'person' },
   { id: 'security', to: '/security', title: 'page.security', icon: 'shield' },
+  { id: 'apis', to: '/apis', title: 'page.apis', icon: 'code', place: 'person menu' },
 ]
 
 type Known = Pick<MainConfig, 'hidePages' | 'enableApprovals' | 'administrator'>

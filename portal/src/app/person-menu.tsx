@@ -11,7 +11,8 @@ export function PersonMenu({ onShortcuts }: { readonly onShortcuts: () => void }
   const { t } = useTranslation()
   const config = useConfig()
   const { login, displayName } = usePerson()
-  const hasProfile = shownPages(config, settings.apis).some(({ id }) => id === 'user')
+  const pages = shownPages(config, settings.apis)
+  const hasProfile = pages.some(({ id }) => id === 'user')
   return (
     <Menu position="bottom-end" withinPortal={false} withInitialFocusPlaceholder={false}>
       <Menu.Target>
@@ -39,6 +40,17 @@ export function PersonMenu({ onShortcuts }: { readonly onShortcuts: () => void }
         <Menu.Item onClick={onShortcuts} leftSection={<Icon name="keyboard" size={16} />}>
           {t('shortcuts.title')}
         </Menu.Item>
+        {pages
+          .filter(({ place }) => place === 'person menu')
+          .map(({ to, title, icon }) => (
+            <Menu.Item
+              key={to}
+              renderRoot={(props) => <Link to={to} {...props} />}
+              leftSection={<Icon name={icon} size={16} />}
+            >
+              {t(title)}
+            </Menu.Item>
+          ))}
         <Menu.Item component="a" href={config.logoutURL} leftSection={<Icon name="exit" size={16} />}>
           {t('shell.signOut')}
         </Menu.Item>

@@ -1,4 +1,5 @@
 import { createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
+import { apisPart } from './catalogues.ts'
 import { consoleRoutes } from './console-routes.ts'
 import { NotFound, PageFailure, PagePending } from './fallbacks.tsx'
 import { part } from './part.ts'
@@ -112,6 +113,15 @@ const notifications = createRoute({
   ),
 })
 
+const notificationSettings = createRoute({
+  getParentRoute: () => root,
+  path: '/notifications/settings',
+  component: lazyRouteComponent(
+    part(() => import('../pages/notifications/notification-settings-page.tsx')),
+    'NotificationSettingsPage',
+  ),
+})
+
 const profile = createRoute({
   getParentRoute: () => root,
   path: '/profile',
@@ -188,6 +198,25 @@ const security = createRoute({
   ),
 })
 
+const apis = createRoute({
+  getParentRoute: () => root,
+  path: '/apis',
+  component: lazyRouteComponent(
+    apisPart(() => import('../pages/apis/apis-page.tsx')),
+    'ApisPage',
+  ),
+})
+
+const oneApi = createRoute({
+  getParentRoute: () => root,
+  path: '/apis/$name',
+  validateSearch: words('q', 'operation'),
+  component: lazyRouteComponent(
+    apisPart(() => import('../pages/apis/api-page.tsx')),
+    'ApiPage',
+  ),
+})
+
 const signedIn = createRoute({
   getParentRoute: () => root,
   path: '/signed-in',
@@ -210,6 +239,7 @@ export const router = createRouter({
     deputies,
     oneApproval,
     notifications,
+    notificationSettings,
     profile,
     token,
     register,
@@ -217,6 +247,8 @@ export const router = createRouter({
     oneReport,
     dashboard,
     security,
+    apis,
+    oneApi,
     signedIn,
     ...consoleRoutes,
   ]),

@@ -132,6 +132,8 @@ export function themeOf(given: PortalColours): MantineThemeOverride {
     components: {
       Checkbox: Checkbox.extend({ defaultProps: { radius: 'sm' } }),
       Modal: Modal.extend({ defaultProps: { radius: 'lg', centered: true, overlayProps: { backgroundOpacity: 0.5 } } }),
+      // The title of a dialog is not the banner of the page.
+      ModalHeader: { defaultProps: { role: 'presentation' } },
       Paper: Paper.extend({ defaultProps: { radius: 'lg' } }),
     },
   })

@@ -40,6 +40,7 @@ const paths = {
   flow: 'M4 4h6v5H4ZM14 15h6v5h-6ZM7 9v8.5h7',
   server: 'M4 4h16v7H4ZM4 13h16v7H4ZM8 7.5h.01M8 16.5h.01',
   keyboard: 'M3 7h18v11H3ZM7 10.5h.01M10.5 10.5h.01M14 10.5h.01M17 10.5h.01M8 14.5h8',
+  code: 'm8 7-5 5 5 5M16 7l5 5-5 5M13.5 5l-3 14',
   skip: 'm6 6 8 6-8 6ZM18 6v12',
 } as const
 

@@ -1,5 +1,6 @@
 import { useIdle } from '@mantine/hooks'
-import { useSyncExternalStore } from 'react'
+import type { QueryKey } from '@tanstack/react-query'
+import { useEffect, useSyncExternalStore } from 'react'
 
 /** A user who does nothing for this long may be away. */
 export const awayMillis = 2 * 60_000
@@ -29,4 +30,32 @@ export function useLive(millis: number): number | false {
   const announced = useSyncExternalStore(listen, () => isAnnounced)
   if (isIdle) return false
   return announced ? Math.max(millis, announcedMillis) : millis
+}
+
+/** A list of sessions that is open: how the gateway is asked to announce changes, and what to read again then. */
+export interface WatchedSessions {
+  readonly query: Readonly<Record<string, string>>
+  readonly queryKey: QueryKey
+}
+
+let watched: WatchedSessions | undefined
+
+const setWatched = (next: WatchedSessions | undefined): void => {
+  watched = next
+  for (const listener of listeners) listener()
+}
+
+export const useWatchedSessions = (): WatchedSessions | undefined => useSyncExternalStore(listen, () => watched)
+
+/**
+ * Keeps a list of sessions current while it is open; returns how often to refresh it. `of` is the id of another user.
+ */
+export function useLiveSessions(queryKey: QueryKey, of?: string): number | false {
+  const key = JSON.stringify(queryKey)
+  useEffect(() => {
+    const query: WatchedSessions['query'] = of === undefined ? { sessions: 'true' } : { sessionsOf: of }
+    setWatched({ query, queryKey: JSON.parse(key) as QueryKey })
+    return () => setWatched(undefined)
+  }, [key, of])
+  return useLive(30_000)
 }

@@ -8,6 +8,13 @@ import { useTranslation } from '../app/i18n.tsx'
 import { isolated } from '../app/isolated.ts'
 import { maxPeople, pastedLogins } from './pasted-logins.ts'
 
+/** The names of users that were found in this tab, so that chosen users keep them. */
+const found = new Map<string, string>()
+const maxFound = 1_000
+
+/** The display name of a chosen user; the login of one who was typed or pasted. */
+export const pickedName = (login: string): string => found.get(login) ?? login
+
 interface PersonPickerProps {
   readonly label: string
   readonly value: readonly string[]
@@ -25,12 +32,14 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
   const { canSearchPeople } = useConfig()
   const [typed, setTyped] = useState('')
   const [q] = useDebouncedValue(typed.trim(), 200)
-  const found = useQuery({ ...searchQuery(q, 'person'), enabled: canSearchPeople && q.length >= minSearch })
+  const search = useQuery({ ...searchQuery(q, 'person'), enabled: canSearchPeople && q.length >= minSearch })
   const combobox = useCombobox({ onDropdownClose: () => combobox.resetSelectedOption() })
-  const people = (found.data?.people ?? []).filter(({ uid }) => !value.includes(uid))
+  const people = (search.data?.people ?? []).filter(({ uid }) => !value.includes(uid))
   const takesTyped = (free || !canSearchPeople) && q !== '' && !value.includes(q)
 
   const add = (login: string): void => {
+    const name = people.find(({ uid }) => uid === login)?.displayName
+    if (name !== undefined && found.size < maxFound) found.set(login, name)
     onChange(single ? [login] : [...value, login])
     setTyped('')
     combobox.closeDropdown()
@@ -46,16 +55,20 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
   return (
     <Combobox store={combobox} onOptionSubmit={add} withinPortal={false}>
       <Combobox.DropdownTarget>
-        <PillsInput label={label} error={error} rightSection={found.isFetching ? <Loader size="xs" /> : null}>
+        <PillsInput label={label} error={error} rightSection={search.isFetching ? <Loader size="xs" /> : null}>
           <Pill.Group>
             {value.map((login) => (
               <Pill
                 key={login}
                 withRemoveButton
                 onRemove={() => remove(login)}
-                removeButtonProps={{ 'aria-label': t('people.remove', { login }), tabIndex: 0, 'aria-hidden': false }}
+                removeButtonProps={{
+                  'aria-label': t('people.remove', { login: pickedName(login) }),
+                  tabIndex: 0,
+                  'aria-hidden': false,
+                }}
               >
-                {isolated(login)}
+                {isolated(pickedName(login))}
               </Pill>
             ))}
             <Combobox.EventsTarget>
@@ -91,7 +104,7 @@ export function PersonPicker({ label, value, onChange, single = false, free = fa
             </Combobox.Option>
           ))}
           {takesTyped && <Combobox.Option value={q}>{t('people.use', { login: q })}</Combobox.Option>}
-          {people.length === 0 && !takesTyped && !found.isFetching && (
+          {people.length === 0 && !takesTyped && !search.isFetching && (
             <Combobox.Empty>{t('people.none')}</Combobox.Empty>
           )}
         </Combobox.Options>

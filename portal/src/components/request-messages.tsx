@@ -6,6 +6,7 @@ import { usePerson } from '../app/config.tsx'
 import { useTranslation } from '../app/i18n.tsx'
 import { useDraft } from './draft.ts'
 import { useSay } from './notices.tsx'
+import { useNames } from './person-names.tsx'
 import { Preline } from './preline.tsx'
 import { maxReason } from './reason-field.tsx'
 import { Failure } from './states.tsx'
@@ -23,6 +24,7 @@ interface RequestMessagesProps {
 /** Questions of approvers to the requester, the answers, and a field for the next one. */
 export function RequestMessages({ messages, kind, draft, send, onSent }: RequestMessagesProps) {
   const { t, dateTime, relative } = useTranslation()
+  const nameOf = useNames()
   const id = useId()
   if (messages.length === 0 && kind === undefined) return null
   return (
@@ -36,7 +38,8 @@ export function RequestMessages({ messages, kind, draft, send, onSent }: Request
             {messages.map((message) => (
               <li key={message.id}>
                 <Text size="sm" c="dimmed">
-                  {t(message.kind === 'question' ? 'messages.asked' : 'messages.answered', { who: message.by })} ·{' '}
+                  {t(message.kind === 'question' ? 'messages.asked' : 'messages.answered', { who: nameOf(message.by) })}{' '}
+                  ·{' '}
                   <time dateTime={message.at} title={dateTime(message.at)}>
                     {relative(message.at)}
                   </time>

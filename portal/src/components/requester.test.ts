@@ -1,9 +1,31 @@
 import { expect, test } from 'vitest'
-import { requesterText } from './requester.ts'
+import { namesIn } from './person-names.tsx'
+import { requesterText } from './requester.tsx'
 
-test('a requester without a login is described, and every other is named by it', () => {
-  const t = (key: string): string => `<${key}>`
-  expect(requesterText('Anonymous', t)).toBe('<people.registering>')
-  expect(requesterText('anonymous', t)).toBe('<people.registering>')
-  expect(requesterText('anonymous2', t)).toBe('anonymous2')
+const t = (key: string, values: Readonly<Record<string, string | number>> = {}): string =>
+  `<${[key, ...Object.values(values)].join(' ')}>`
+
+test('a requester without a login is described, and every other is named', () => {
+  const nameOf = namesIn([{ names: { grace: 'Grace Hopper' } }])
+  expect(requesterText({ requestor: 'Anonymous' }, t, nameOf)).toBe('<people.registering>')
+  expect(requesterText({ requestor: 'anonymous' }, t, nameOf)).toBe('<people.registering>')
+  expect(requesterText({ requestor: 'anonymous2' }, t, nameOf)).toBe('anonymous2')
+  expect(requesterText({ requestor: 'grace' }, t, nameOf)).toBe('Grace Hopper')
+  expect(requesterText({ requestor: 'grace', caller: 'idp' }, t, nameOf)).toBe('<people.submittedBy Grace Hopper idp>')
+})
+
+test('a login follows the name for administrators, and where two users have the same name', () => {
+  const answers = [{ names: { ada: 'Ada King', ak: 'ada king' } }, { names: { grace: 'Grace Hopper' } }, {}]
+  const nameOf = namesIn(answers)
+  expect(['ada', 'ak', 'grace', 'gone', '__proto__'].map((login) => nameOf(login))).toEqual([
+    'Ada King (ada)',
+    'ada king (ak)',
+    'Grace Hopper',
+    'gone',
+    '__proto__',
+  ])
+  expect(nameOf('new', 'Grace Hopper')).toBe('Grace Hopper (new)')
+  expect(nameOf('new', 'Someone New')).toBe('Someone New')
+  expect(namesIn(answers, true)('grace')).toBe('Grace Hopper (grace)')
+  expect(namesIn(answers, true)('gone')).toBe('gone')
 })

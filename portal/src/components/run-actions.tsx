@@ -6,6 +6,7 @@ import { useTranslation } from '../app/i18n.tsx'
 import type { MessageKey } from '../app/messages.ts'
 import { Icon, type IconName } from './icon.tsx'
 import { InterventionDialog } from './intervention-dialog.tsx'
+import { useNames } from './person-names.tsx'
 
 interface RunAction {
   readonly action: AdminAction
@@ -36,7 +37,8 @@ export function useIntervention(): { readonly ask: Ask; readonly dialog: ReactNo
 export function RunActions({ run, onAsk }: { readonly run: AdminRun; readonly onAsk: Ask }) {
   const { t } = useTranslation()
   const { operator } = useConfig()
-  const { name, subject, state, cancel } = run
+  const { name, state, cancel } = run
+  const subject = useNames()(run.subject)
   const offered = operator && cancel === undefined ? actions.filter(({ states }) => states.includes(state)) : []
   if (offered.length === 0) return null
   return (

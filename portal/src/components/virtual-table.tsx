@@ -44,8 +44,10 @@ export function VirtualTable({ label, columns, count, cell, sorting, onSort, onE
   const below = virtualizer.getTotalSize() - (shown.at(-1)?.end ?? 0)
   const width = columns.reduce((sum, column) => sum + column.width, 0)
   return (
+    // A group rather than a region: the section around it may have the same name.
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keys have to reach it
-    <section ref={scroller} className="table-scroll" tabIndex={0} aria-label={label}>
+    // biome-ignore lint/a11y/useSemanticElements: its rows are not fields
+    <div ref={scroller} role="group" className="table-scroll" tabIndex={0} aria-label={label}>
       <table className="table" aria-label={label} aria-rowcount={count + 1} style={{ minWidth: `${width}rem` }}>
         <colgroup>
           {columns.map((column) => (
@@ -82,7 +84,7 @@ export function VirtualTable({ label, columns, count, cell, sorting, onSort, onE
         </tbody>
         <Space height={below} />
       </table>
-    </section>
+    </div>
   )
 }
 

@@ -12,6 +12,7 @@ import { type ApprovalRun, openApproval } from '#engine/approvals/open-approval.
 import { escalate, type ReminderRequest, remind } from '#engine/approvals/reassign-approvers.ts'
 import { reassignToUser } from '#engine/approvals/reassign-to-user.ts'
 import { answerApprover, askRequester } from '#engine/approvals/request-messages.ts'
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import type { PortalLinks } from '#engine/mail/mail-links.ts'
 import type { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
 import type { TimerHandler } from '#engine/workflow/timer-loop.ts'
@@ -79,6 +80,8 @@ export interface DeskParts {
   readonly linksFor?: LinksFor
   /** Pages of the portal. */
   readonly pages?: PortalLinks | undefined
+  /** What users chose to be mailed about. */
+  readonly choices?: MailChoices
   /** What would follow if that login approved it. Without it there are no previews. */
   readonly preview?: (approval: Approval, by: string) => Promise<Preview | undefined>
   /** For registrations: checks whether the account exists, and ends a registration whose account does. */
@@ -190,6 +193,7 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       await answerApprover(run, { by: user, text: said.comment, actor: actorOf({}, user, said) }, all)
     },
     messagesOf: (run) => approvals.messagesOf(run),
+    latestMessages: (runs) => approvals.latestMessages(runs),
     decisionMillis: (workflow) => decisionTimes.medianOf(workflow),
     async listOpen({ approver, ...query }) {
       if (approver === undefined) return await approvals.listOpenOf(query)

@@ -40,6 +40,7 @@ const approvalPlan = z.object({
       html: text.exactOptional(),
       notifier: text.exactOptional(),
       channel: text.exactOptional(),
+      required: z.boolean().exactOptional(),
     })
     .exactOptional(),
 })

@@ -132,3 +132,13 @@ test('a user is found by identity, even after a rename, and never by login alone
   expect(await logins({ identity: formerIdentity('BOB'), login: 'BOB' })).toEqual(['bob'])
   for (const login of ['*', '']) expect(await logins({ identity: formerIdentity(login), login })).toEqual([])
 })
+
+test('a user is named by display name, and by login without one or without an entry of their own', async () => {
+  const all = people()
+  all.put('dee', [], { displayName: ['Dee Dee'] })
+  const nameOf = (user: UserRef): Promise<string> => finder(all).nameOf(user)
+  expect(await nameOf(userRef('dee'))).toBe('Dee Dee')
+  expect(await nameOf({ identity: formerIdentity('dee'), login: 'DEE' })).toBe('Dee Dee')
+  expect(await nameOf(userRef('ada'))).toBe('ada')
+  expect(await nameOf({ identity: issuerIdentity('https://i', 'dee'), login: 'dee' })).toBe('dee')
+})

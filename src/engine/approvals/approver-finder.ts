@@ -68,6 +68,12 @@ export class ApproverFinder {
     return entry === undefined ? [] : [entry]
   }
 
+  /** The display name; the login of a user without one, or who is not in the directory. */
+  async nameOf(user: ApprovalUser): Promise<string> {
+    const [entry, namesake] = await this.entriesOf(user)
+    return (namesake === undefined ? entry?.attributes.first('displayName') : undefined) ?? user.login
+  }
+
   /** Entries of any branch with the login. */
   byLogin(login: string): Promise<readonly DirectoryEntry[]> {
     return this.#holding('uid', login)

@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
+import { MailChoices } from '#engine/mail/mail-choices.ts'
 import { Attributes } from '#identity/attributes.ts'
 import { Dn } from '#identity/dn.ts'
+import { NotificationStore } from '#storage/notification-store.ts'
+import { memoryDatabase } from '#testing/memory-database.ts'
 import { userRef } from '#testing/user-ref.ts'
 
 const approver = (login: string) => {
@@ -53,4 +56,23 @@ test('the message to a channel has the same id in every attempt, and another one
 
 test('no channel gets no message', async () => {
   expect(await approverMails(both, mail, about, parts)).toHaveLength(2)
+})
+
+test('approvers who chose another time get no mail at once, unless it is required; the channel stays', async () => {
+  const store = new NotificationStore(memoryDatabase())
+  await store.save(userRef('boss').identity, { choices: { approval: 'never' } })
+  const choices = new MailChoices(store, { jobs: new Map() })
+  const recipients = async (more: object = {}) =>
+    (await approverMails(both, { ...mail, channel: 'slack', ...more }, about, { ...parts, choices })).map(
+      ({ recipient }) => recipient,
+    )
+  expect(await recipients()).toEqual(['chief@example.com', '#slack'])
+  expect(await recipients({ required: true })).toEqual(['boss@example.com', 'chief@example.com', '#slack'])
+})
+
+test('a digest that no job sends is mailed at once', async () => {
+  const store = new NotificationStore(memoryDatabase())
+  await store.save(userRef('boss').identity, { choices: { approval: 'digest' } })
+  const choices = new MailChoices(store, { jobs: new Map() })
+  expect(await approverMails(both, mail, about, { ...parts, choices })).toHaveLength(2)
 })

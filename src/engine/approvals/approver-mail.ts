@@ -1,11 +1,14 @@
 import type { NewMail } from '#domain/mail.ts'
+import type { Run } from '#domain/run.ts'
 import { isInvolved } from '#engine/approvals/approval-authority.ts'
 import type { LinkedApproval, LinksFor } from '#engine/approvals/approval-links.ts'
 import { type Involved, readPlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver, ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { endingWith, type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
+import { formerIdentity } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import type { ApproverMail } from '#sdk/workflow/approval.ts'
@@ -23,6 +26,8 @@ export interface ApproverMailParts {
   readonly linksFor?: LinksFor
   /** Pages of the portal. */
   readonly pages?: PortalLinks | undefined
+  /** Without it, every approver is mailed. */
+  readonly choices?: MailChoices
 }
 
 interface MailOccasion {
@@ -37,24 +42,31 @@ interface MailOccasion {
 }
 
 /** Approvers see who submitted the request, if that is not the requester. */
-export function withCaller<M extends MailText>(
+export async function withCaller<M extends MailText>(
   mail: M,
-  { requestor, caller }: { readonly requestor: string; readonly caller?: string },
-): M {
+  { requestor, caller, who }: Pick<Run, 'requestor' | 'caller' | 'who'>,
+  finder: Pick<ApproverFinder, 'nameOf'>,
+): Promise<M> {
   if (caller === undefined || sameLogin(caller, requestor)) return mail
-  const line = `Requested in the name of ${requestor}, submitted by ${caller}.`
+  const nameOf = (login: string, identity = formerIdentity(login)): Promise<string> =>
+    finder.nameOf({ login, identity })
+  const [inNameOf, by] = [await nameOf(requestor, who.requestor), await nameOf(caller, who.caller)]
+  const line = `Requested in the name of ${inNameOf}, submitted by ${by}.`
   const text = `${mail.text.trimEnd()}\n\n${line}\n`
   return { ...mail, text, ...(mail.html && { html: endingWith(mail.html, `<p>${escapeHtml(line)}</p>`) }) }
 }
 
-/** Mails to approvers and their current deputies, each with their own links, and a message to the channel if there is one. */
+/**
+ * Mails to approvers and their current deputies, each with their own links, and a message to the channel if there is one.
+ * Those who chose no mail as it happens get none, unless the mail is required.
+ */
 export async function approverMails(
   approvers: readonly Approver[],
   mail: ApproverMail,
   about: MailOccasion,
-  { finder, delegations, linksFor }: ApproverMailParts,
+  { finder, delegations, linksFor, choices }: ApproverMailParts,
 ): Promise<NewMail[]> {
-  const { address, channel, ...text } = mail
+  const { address, channel, required, ...text } = mail
   const recipients = [...approvers]
   if (approvers.length <= maxRepresented) {
     for (const approver of approvers) {
@@ -68,8 +80,11 @@ export async function approverMails(
       }
     }
   }
+  const identities = recipients.map(({ identity }) => identity)
+  const wanting = required === true ? undefined : await choices?.mailedNow('approval', identities)
   const mails: StepMail[] = []
   for (const { login, identity, entry } of recipients) {
+    if (wanting?.has(identity) === false) continue
     const addresses = entry.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses)
     if (addresses.length === 0) continue
     const links = await linksFor?.(about.approval, { login, identity })
@@ -86,12 +101,19 @@ export async function approverMails(
 export async function deciderMails(
   run: string,
   text: string,
-  { approvals, finder, pages }: Pick<ApproverMailParts, 'finder' | 'pages'> & { readonly approvals: ApprovalStore },
+  {
+    approvals,
+    finder,
+    pages,
+    choices,
+  }: Pick<ApproverMailParts, 'finder' | 'pages' | 'choices'> & { readonly approvals: ApprovalStore },
 ): Promise<NewMail[]> {
   const mails: StepMail[] = []
   for (const { id, state } of await approvals.listOfRun(run)) {
     const approval = state === 'approved' ? await approvals.get(id) : undefined
     if (approval?.decision?.by === undefined) continue
+    // No digest has it, so that only those who want no mail at all go without.
+    if ((await choices?.isNeverMailed('approval', approval.decision.by.identity)) === true) continue
     const { address = 'mail', notifier } = readPlan(approval.rules).mail ?? {}
     const [entry] = await finder.entriesOf(approval.decision.by)
     const addresses = entry?.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses) ?? []

@@ -52,7 +52,7 @@ export async function openApproval(
   parts: OpeningParts,
 ): Promise<NewApproval> {
   const { label, allowSelf, commentRequired, escalations, failure } = request
-  const mail = request.mail && withCaller(request.mail, run)
+  const mail = request.mail && (await withCaller(request.mail, run, parts.finder))
   const involved = await involvedIn(run, parts.finder)
   const barred = allowSelf ? undefined : involved
   let rules = request.approvers

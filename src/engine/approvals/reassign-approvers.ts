@@ -200,7 +200,8 @@ async function remindOf(id: string, request: ReminderRequest, parts: RemindingPa
     approval: { id, version },
     involved,
   }
-  const text = withCaller({ ...reminderText(approval, request, parts.clock()), ...waysOf(plan.mail) }, approval)
+  const plain = { ...reminderText(approval, request, parts.clock()), ...waysOf(plan.mail) }
+  const text = await withCaller(plain, approval, parts.finder)
   const mails = address === undefined ? [] : await approverMails(approvers, { ...text, address }, about, parts)
   if (!changed) {
     if (mails.length > 0) await parts.mails.add(mails)
@@ -234,9 +235,10 @@ async function assignedApprovers({ approvers }: Approval, finder: ApproverFinder
 }
 
 /** How the approval sends its messages. */
-const waysOf = ({ notifier, channel }: Partial<ApproverMail> = {}): Pick<ApproverMail, 'notifier' | 'channel'> => ({
-  ...(notifier === undefined ? {} : { notifier }),
-  ...(channel === undefined ? {} : { channel }),
+const waysOf = (mail: Partial<ApproverMail> = {}): Pick<ApproverMail, 'notifier' | 'channel' | 'required'> => ({
+  ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
+  ...(mail.channel === undefined ? {} : { channel: mail.channel }),
+  ...(mail.required === undefined ? {} : { required: mail.required }),
 })
 
 function reminderText({ label, opened }: Approval, { message = defaultMessage }: ReminderRequest, now: Date): MailText {

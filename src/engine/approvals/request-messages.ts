@@ -3,6 +3,7 @@ import type { NewMail } from '#domain/mail.ts'
 import { type Actor, approvalRow } from '#engine/approvals/approval-audit.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { formerIdentity, type UserRef } from '#identity/identity.ts'
@@ -14,10 +15,12 @@ import type { ApprovalStore } from '#storage/approval-store.ts'
 
 interface MessageParts {
   readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun' | 'addMessage' | 'messagesOf'>
-  readonly finder: Pick<ApproverFinder, 'entriesOf'>
+  readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly clock: Clock
   /** Pages of the portal. */
   readonly pages?: PortalLinks | undefined
+  /** Without it, everyone is mailed. */
+  readonly choices?: MailChoices
 }
 
 interface Said {
@@ -68,20 +71,21 @@ export async function answerApprover(run: string, { by, text, actor }: Said, par
 const maxAddresses = 3
 const words = { question: 'Question', answer: 'Answer' } as const
 
-/** None for an approval that sends no mails. */
+/** None for an approval that sends no mails, or to a user who chose none as it happens. */
 async function mailsTo(
   to: UserRef,
   { id, kind, by, text }: NewRequestMessage,
   { id: approval, run, step, label, rules }: Approval,
-  { finder, pages }: MessageParts,
+  { finder, pages, choices }: MessageParts,
 ): Promise<readonly NewMail[]> {
   const { mail } = readPlan(rules)
   if (mail === undefined) return []
   const [entry] = await finder.entriesOf(to)
+  if (entry !== undefined && (await choices?.isMailedNow('question', entry.identity)) === false) return []
   const addresses = entry?.attributes.values(mail.address).filter(isMailAddress).slice(0, maxAddresses) ?? []
   const plain = {
     subject: `${words[kind]} about: ${label}`.slice(0, 300),
-    text: `${by.login} writes:\n\n${text}\n`,
+    text: `${await finder.nameOf(by)} writes:\n\n${text}\n`,
     ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
   }
   // The requester sees the request, and the approver the approval.

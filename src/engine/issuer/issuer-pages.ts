@@ -9,6 +9,18 @@ import { type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 /** The response to a form may redirect to a login elsewhere, or back to the application. */
 const leadingAnywhere = { narrow: true, formsLeadAnywhere: true }
 
+/** Errors of OAuth 2.0 and OpenID Connect that users see; others have a general text. */
+const errorKeys: ReadonlyMap<string, TextKey> = new Map([
+  ['invalid_request', 'issuer.invalidRequest'],
+  ['invalid_client', 'issuer.invalidClient'],
+  ['invalid_redirect_uri', 'issuer.invalidRedirect'],
+  ['unauthorized_client', 'issuer.invalidClient'],
+  ['access_denied', 'issuer.denied'],
+  ['login_required', 'issuer.loginRequired'],
+  ['server_error', 'error.internal'],
+  ['temporarily_unavailable', 'error.shuttingDown'],
+])
+
 /** The request that the provider is answering. */
 const reader = (): GatewayRequest | undefined => presentCall()?.exchange.request
 
@@ -25,6 +37,15 @@ export class IssuerPages {
   failed(ctx: KoaContextWithOIDC, text: string): void {
     const request = reader()
     show(ctx, notice(ctx.status, textsFor(request)('error.title'), text, { request, narrow: true }))
+  }
+
+  /** An error of the provider: what it means for the user, and its own words for whoever maintains the application. */
+  refused(ctx: KoaContextWithOIDC, error: string, description: string | undefined): void {
+    const request = reader()
+    const t = textsFor(request)
+    const detail = description === undefined ? error : `${error}: ${description}`
+    const content = html`<p>${t(errorKeys.get(error) ?? 'issuer.error')}</p><p><small lang="en">${detail}</small></p>`
+    show(ctx, page(ctx.status, t('error.title'), content, { request, narrow: true }))
   }
 
   askForCode(ctx: KoaContextWithOIDC, typed: string | undefined, problem: TextKey | undefined): void {

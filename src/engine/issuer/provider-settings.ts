@@ -99,7 +99,7 @@ export function providerSettings(parts: ProviderParts): Configuration {
     },
     loadExistingGrant,
     clientBasedCORS: (_ctx, origin, client) => mayAskFrom(origin, client.redirectUris ?? []),
-    renderError: (ctx, out) => pages.failed(ctx, out.error_description ?? out.error),
+    renderError: (ctx, out) => pages.refused(ctx, out.error, out.error_description),
     features: {
       devInteractions: { enabled: false },
       claimsParameter: { enabled: false },

@@ -24,6 +24,7 @@ function maintenance(pruned: string[] = []) {
       sessions: { deleteExpired: async () => 4 },
     },
     mailOutcomes: async () => 0,
+    mailDigests: async () => 0,
     approvals: {
       remind: async (reminder) => {
         reminders.push(reminder)

@@ -1,7 +1,7 @@
 import type { AuditPart } from '#domain/audit.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import type { Clock } from '#kernel/clock.ts'
-import type { AuditRetention, MaintenanceTasks, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
+import type { AuditRetention, DigestMails, MaintenanceTasks, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { IdempotencyStore } from '#storage/idempotency-store.ts'
 import type { JobRunStore } from '#storage/job-run-store.ts'
@@ -24,6 +24,7 @@ interface MaintenanceParts {
   readonly clock: Clock
   readonly approvals: Pick<ApprovalDesk, 'remind'>
   mailOutcomes(mails: OutcomeMails): Promise<number>
+  mailDigests(mails: DigestMails): Promise<number>
   /** Starts the runs that remove expired access; returns how many. */
   revokeDue(signal: AbortSignal): Promise<number>
 }
@@ -42,6 +43,7 @@ export function createMaintenanceTasks(parts: MaintenanceParts): MaintenanceTask
         ...(mailAttribute === undefined ? {} : { mailAttribute }),
       }),
     mailOutcomes: (mails) => parts.mailOutcomes(mails),
+    mailDigests: (mails) => parts.mailDigests(mails),
     async cleanUp(retention, signal) {
       const { runs, mails, idempotencyKeys, jobRuns, audit, tokens } = retention
       const removed: Record<string, number> = {}

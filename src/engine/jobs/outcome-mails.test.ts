@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { mailOutcomes } from '#engine/jobs/outcome-mails.ts'
+import { MailChoices } from '#engine/mail/mail-choices.ts'
 import { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
@@ -7,6 +8,7 @@ import { newId } from '#kernel/ids.ts'
 import { mailedOutcomes, type OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
 import { ApprovalStore } from '#storage/approval-store.ts'
 import { MailStore } from '#storage/mail-store.ts'
+import { NotificationStore } from '#storage/notification-store.ts'
 import type { NextState } from '#storage/runs/run-commit.ts'
 import { RunStore } from '#storage/runs/run-store.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
@@ -28,6 +30,7 @@ const people: Readonly<Record<string, DirectoryEntry>> = {
 describe('mails about outcomes', () => {
   async function open() {
     const database = memoryDatabase()
+    const notifications = new NotificationStore(database)
     const one = {
       runs: new RunStore(database),
       approvals: new ApprovalStore(database),
@@ -35,11 +38,17 @@ describe('mails about outcomes', () => {
     }
     const parts = {
       ...one,
-      finder: { entriesOf: async ({ login }: { login: string }) => (people[login] ? [people[login]] : []) },
+      finder: {
+        entriesOf: async ({ login }: { login: string }) => (people[login] ? [people[login]] : []),
+        nameOf: async ({ login }: { login: string }) => people[login]?.attributes.first('displayName') ?? login,
+      },
       pages: {
         request: (run: string) => ({ label: 'Open in the portal', url: `https://gate.test/requests/${run}` }),
         approval: () => ({ label: '', url: '' }),
+        access: () => ({ label: '', url: '' }),
+        notificationSettings: () => ({ label: '', url: '' }),
       },
+      choices: new MailChoices(notifications, { jobs: new Map() }),
       labelOf: (name: string) => `Label of ${name}`,
     }
     const mail = (more: Partial<OutcomeMails> = {}) =>
@@ -65,7 +74,7 @@ describe('mails about outcomes', () => {
     }
     /** Claims the queued mails: the text by run. */
     const sent = async () => new Map((await one.mails.claim(500, minute)).map((mailed) => [mailed.run, mailed]))
-    return { one, mail, end, sent }
+    return { one, notifications, mail, end, sent }
   }
   const incident = { task: 't', code: 'TARGET_FAILED', message: 'password of svc-7 expired' }
 
@@ -124,6 +133,20 @@ describe('mails about outcomes', () => {
     expect(await mail({ outcomes: ['expired'] })).toBe(0)
     expect(await mail({ until: new Date(Date.now() - minute) })).toBe(0)
     expect(await mail({ since: new Date(Date.now() + minute) })).toBe(0)
+    expect(await mail()).toBe(1)
+  })
+
+  test('go to requesters as they chose when the outcome happened', async () => {
+    const { notifications, mail, end, sent } = await open()
+    const { identity } = userRef('alice')
+    const before = await end('alice', { state: 'completed' })
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await notifications.save(identity, { choices: { request: 'never' } })
+    await end('alice', { state: 'completed' })
+    expect(await mail()).toBe(1)
+    expect([...(await sent()).keys()]).toEqual([before])
+    await notifications.save(identity, { choices: { request: 'digest' } })
+    await end('alice', { state: 'completed' })
     expect(await mail()).toBe(1)
   })
 

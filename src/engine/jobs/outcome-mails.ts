@@ -1,6 +1,7 @@
 import type { NewMail } from '#domain/mail.ts'
 import type { Run } from '#domain/run.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
@@ -18,8 +19,9 @@ interface OutcomeParts {
   readonly runs: Pick<RunStore, 'list' | 'listEnded'>
   readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun'>
   readonly mails: Pick<MailStore, 'add'>
-  readonly finder: Pick<ApproverFinder, 'entriesOf'>
+  readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly pages: PortalLinks | undefined
+  readonly choices: Pick<MailChoices, 'isMailedNow'>
   /** The label of a workflow. */
   labelOf(workflow: string): string
 }
@@ -31,18 +33,19 @@ const maxLines = 50
 
 /**
  * Mails the outcomes of requests to their requesters: one mail for each, or one summary for each requester. A mail of
- * the same outcome, or of the same summary, is not sent twice. Requesters without a directory entry or an address get
- * none. Returns the number of mails.
+ * the same outcome, or of the same summary, is not sent twice. Requesters without a directory entry or an address, and
+ * those who chose no such mails when it happened, get none. Returns the number of mails.
  */
 export async function mailOutcomes(request: OutcomeMails, parts: OutcomeParts): Promise<number> {
   const runs = await outcomesOf(request, parts)
   const addresses = new Map<Identity, string | undefined>()
+  const names = new Map<Identity, string>()
   const outcomesByAddress = new Map<string, { readonly run: Run; readonly text: MailText }[]>()
   for (const run of runs) {
     request.signal.throwIfAborted()
     const address = await addressOf(run, request.mailAttribute, addresses, parts)
-    if (address === undefined) continue
-    const said = { run, text: await outcomeText(run, parts) }
+    if (address === undefined || !(await isWanted(run, parts))) continue
+    const said = { run, text: await outcomeText(run, await subjectName(run, names, parts), parts) }
     outcomesByAddress.set(address, [...(outcomesByAddress.get(address) ?? []), said])
   }
   const mails = [...outcomesByAddress].flatMap(([recipient, outcomes]) => mailsTo(recipient, outcomes, request))
@@ -66,7 +69,8 @@ async function outcomesOf({ since, until, outcomes, limit }: OutcomeMails, { run
   return found.slice(0, limit)
 }
 
-const isOwnCancellation = ({ state, cancel, requestor }: Run): boolean =>
+/** The requester knows of it. */
+export const isOwnCancellation = ({ state, cancel, requestor }: Run): boolean =>
   state === 'cancelled' && cancel !== undefined && sameLogin(cancel.by, requestor)
 
 async function addressOf(
@@ -85,6 +89,9 @@ async function addressOf(
   return known.get(identity)
 }
 
+const isWanted = async ({ who, ended, updated }: Run, { choices }: OutcomeParts): Promise<boolean> =>
+  who.requestor !== undefined && (await choices.isMailedNow('request', who.requestor, ended ?? updated))
+
 const subjects: Readonly<Record<MailedOutcome, string>> = {
   completed: 'Done',
   denied: 'Denied',
@@ -94,9 +101,17 @@ const subjects: Readonly<Record<MailedOutcome, string>> = {
   incident: 'On hold',
 }
 
-async function outcomeText(run: Run, parts: OutcomeParts): Promise<MailText> {
+/** A subject without an identity may be a new user, and is shown by login. */
+async function subjectName({ who, subject: login }: Run, known: Map<Identity, string>, { finder }: OutcomeParts) {
+  const identity = who.subject
+  const name = identity === undefined ? login : (known.get(identity) ?? (await finder.nameOf({ identity, login })))
+  if (identity !== undefined) known.set(identity, name)
+  return name
+}
+
+async function outcomeText(run: Run, name: string, parts: OutcomeParts): Promise<MailText> {
   const label = oneLine(parts.labelOf(run.name))
-  const what = `Your request "${label}" for ${oneLine(run.subject)}`
+  const what = `Your request "${label}" for ${oneLine(name)}`
   const outcome = run.state as MailedOutcome
   const subject = `${subjects[outcome]}: ${label}`
   const text = `${what} ${await outcomeSentence(run, outcome, parts)}`

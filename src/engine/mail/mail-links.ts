@@ -8,6 +8,8 @@ import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 export interface PortalLinks {
   approval(id: string): MailLink
   request(run: string): MailLink
+  access(): MailLink
+  notificationSettings(): MailLink
 }
 
 /** The pages of the first portal of the configuration that has an address. Undefined without one. */
@@ -17,10 +19,15 @@ export function portalLinks(applications: Configuration['applications']): Portal
     .flatMap(({ filters }) => filters)
     .find((filter) => filter.portalUrl !== undefined)?.portalUrl
   if (base === undefined) return undefined
-  const page = (name: string, id: string): string => `${base}/${name}/${encodeURIComponent(id)}`
+  const page = (...path: readonly string[]): MailLink => ({
+    label: 'Open in the portal',
+    url: [base, ...path.map(encodeURIComponent)].join('/'),
+  })
   return {
-    approval: (id) => ({ label: 'Open in the portal', url: page('approvals', id) }),
-    request: (run) => ({ label: 'Open in the portal', url: page('requests', run) }),
+    approval: (id) => page('approvals', id),
+    request: (run) => page('requests', run),
+    access: () => page('access'),
+    notificationSettings: () => page('notifications', 'settings'),
   }
 }
 

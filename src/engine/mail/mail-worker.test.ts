@@ -207,6 +207,7 @@ test('the only Notifier is the default one; of several, the one named so', async
     const configs = names.map((name) => {
       const notifier = {
         className: 'x',
+        delivers: 'mails' as const,
         create: async () => ({ send: async (): Promise<SendOutcome> => ({ kind: 'failed', reason: name }) }),
       }
       return [name, { name, namespace: undefined, at: 'n.yaml:1:1', notifier }] as const

@@ -23,7 +23,7 @@ const ada = {
   attributes: Attributes.from({ objectClass: ['person'], uid: ['ada'], mail: ['ada@corp.test'] }),
 }
 const owner = insertIdentity('people', ada)
-const request = { id: 'request', remoteAddress: '192.0.2.1' }
+const request = { id: 'request', remoteAddress: '192.0.2.1', headers: {} }
 const unanswered = () => new GatewayError('TARGET_UNREACHABLE', 'no answer')
 
 onEachDatabase('passwords that users set themselves', (freshUrl) => {

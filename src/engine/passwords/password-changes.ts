@@ -21,6 +21,7 @@ import type { Subject } from '#identity/subject.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId, newSecret, secretHash } from '#kernel/ids.ts'
 import type { JsonObject } from '#kernel/json.ts'
+import { type PageReader, textsFor } from '#sdk/filter/page-texts.ts'
 import type {
   OwnPasswordChange,
   PasswordAccess,
@@ -120,7 +121,7 @@ export class PasswordChanges implements PasswordAccess {
       await this.#audit.refuse(person.login, 'the user has another mail address now', request)
       return 'no link'
     }
-    await writer.check(password, valuesOf(entry))
+    await writer.check(password, valuesOf(entry), request)
     const claim = await store.claimLink(form, tokenHash, leaseMillis)
     if (claim === undefined) {
       await this.#audit.refuse(person.login, 'the link is being used', request)
@@ -149,10 +150,10 @@ export class PasswordChanges implements PasswordAccess {
     await this.#verify(change, entry.dn, current)
     if (password === current) {
       throw new GatewayError('WEAK_PASSWORD', 'the new password is the current one', {
-        publicText: 'The new password must differ from the current one.',
+        publicText: textsFor(request)('password.same'),
       })
     }
-    await writer.check(password, valuesOf(entry))
+    await writer.check(password, valuesOf(entry), request)
     const person = { dn: entry.dn, identity, login }
     const begun = { id: newId(), form: change.application, owner: identity, data: personToJson(person) }
     const stored = session === undefined ? begun : { ...begun, data: { ...begun.data, session } }
@@ -214,7 +215,7 @@ export class PasswordChanges implements PasswordAccess {
       if (error.code !== 'BAD_REQUEST') throw error
       throw new GatewayError('WEAK_PASSWORD', `the password of "${person.login}" was rejected: ${error.message}`, {
         cause: error,
-        publicText: 'The directory didn’t accept this password. Choose another one.',
+        publicText: textsFor(request)('password.refused'),
       })
     }
     const { workflow } = causeOf(claim.id, person.login, request)
@@ -285,7 +286,7 @@ interface Write {
   readonly entry: DirectoryEntry
   readonly password: string
   readonly writer: PasswordWriter
-  readonly request: Asker
+  readonly request: Asker & PageReader
   readonly how: string
   readonly session: string | undefined
 }

@@ -68,6 +68,7 @@ function setUp({ limits, ...options }: Setting = {}) {
       isOwn = true,
       identity = '',
       orgs = ['o1', 'o2'],
+      translations = new Map<string, string>(),
       signal = new AbortController().signal,
     } = {},
   ) =>
@@ -85,6 +86,7 @@ function setUp({ limits, ...options }: Setting = {}) {
       path: path.split('?')[0] ?? '',
       orgs: new Set(orgs),
       login,
+      translate: (text) => translations.get(text) ?? text,
       ownLogin: async () => {
         if (isOwn) return login
         throw new GatewayError('ACCESS_DENIED', 'the login belongs to another user')
@@ -95,6 +97,19 @@ function setUp({ limits, ...options }: Setting = {}) {
 
 const bodyOf = async ({ body }: GatewayResponse): Promise<string> =>
   body instanceof Readable ? (await buffer(body)).toString() : String(body)
+
+test('names and descriptions are translated, and the name still identifies the report', async () => {
+  const { ask } = setUp()
+  const translations = new Map([
+    ['Open Approvals', 'Offene Genehmigungen'],
+    ['All that wait', 'Alle, die warten'],
+  ])
+  const title = { name: 'Open Approvals', label: 'Offene Genehmigungen', description: 'Alle, die warten' }
+  const list = JSON.parse(await bodyOf(await ask('/org/o1', { translations })))
+  expect(list.reports).toContainEqual(expect.objectContaining(title))
+  expect(JSON.parse(await bodyOf(await ask('/Open Approvals', { translations })))).toMatchObject(title)
+  expect(await bodyOf(await ask('/Open Approvals'))).not.toContain('"label"')
+})
 
 test('reports are counted after their last byte, or when they fail', async () => {
   const { ask, counted } = setUp()

@@ -13,6 +13,7 @@ import type { Logger } from '#kernel/logger.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
+import type { Translate } from '#sdk/module/configured-texts.ts'
 import { type BoundParameter, reportParameters } from '#sdk/report/report-statement.ts'
 
 export interface ReportParts {
@@ -81,15 +82,14 @@ export class Reports implements ReportEndpoint {
     return await this.#report(first, call)
   }
 
-  #list(org: string, { orgs, login }: ReportCall): ReportList {
+  #list(org: string, { orgs, login, translate }: ReportCall): ReportList {
     if (!orgs.has(org)) throw new GatewayError('NOT_FOUND', `no org "${org}" for "${login}"`)
     const reports = this.#parts.reports.filter((report) => report.org === org)
     return {
-      reports: reports.map(({ name, description, parameters }) => ({
-        name,
-        description,
+      reports: reports.map((report) => ({
+        ...titleOf(report, translate),
         orgID: org,
-        parameters: parameters.filter((parameter): parameter is ReportParameter => parameter !== 'currentUser'),
+        parameters: report.parameters.filter((parameter): parameter is ReportParameter => parameter !== 'currentUser'),
       })),
     }
   }
@@ -124,7 +124,7 @@ export class Reports implements ReportEndpoint {
     return { report, values: referred?.values ?? {}, format: 'xlsx' }
   }
 
-  async #run(run: Run, { exchange, login }: ReportCall): Promise<GatewayResponse> {
+  async #run(run: Run, { exchange, login, translate }: ReportCall): Promise<GatewayResponse> {
     const { report, values, format } = run
     const { request } = exchange
     const headers = headersOf(report, format)
@@ -171,7 +171,7 @@ export class Reports implements ReportEndpoint {
         finish()
         return { status: 200, headers, body }
       }
-      const pieces = (format === 'csv' ? reportCsv : reportJson)(report, table)
+      const pieces = format === 'csv' ? reportCsv(report, table) : reportJson(report, table, translate)
       return { status: 200, headers, body: streamed(pieces, stop, finish, () => count('failed')) }
     } catch (error) {
       count('failed')
@@ -242,10 +242,16 @@ function decoded(part: string): string {
   }
 }
 
+/** The name identifies the report in every language. */
+function titleOf({ name, description }: ServedReport, translate: Translate) {
+  const label = translate(name)
+  return { name, ...(label === name ? {} : { label }), description: translate(description) }
+}
+
 /** OpenUnison's form, written while rows arrive. */
-async function* reportJson(report: ServedReport, table: ReportTable): AsyncGenerator<string> {
-  const { name, description, headerFields, dataFields } = report
-  const head = JSON.stringify({ name, description, headerFields, dataFields })
+async function* reportJson(report: ServedReport, table: ReportTable, translate: Translate): AsyncGenerator<string> {
+  const { headerFields, dataFields } = report
+  const head = JSON.stringify({ ...titleOf(report, translate), headerFields, dataFields })
   const grouped = report.groupBy !== undefined
   const members = [memberWriter(headerFields), memberWriter(dataFields)] as const
   // Without groups there is one group of all rows, even if there are none.

@@ -2,7 +2,7 @@ import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 import type { CookieConfig } from '#sdk/module/configuration.ts'
 
 /** The `__Host-` prefix makes browsers reject a cookie that another host or an insecure page set. */
-function cookieName(config: CookieConfig): string {
+export function cookieName(config: CookieConfig): string {
   return config.secure && config.domain === undefined ? `__Host-${config.name}` : config.name
 }
 

@@ -1,5 +1,4 @@
 import type { RunClaim } from '#domain/run.ts'
-import type { PortalLinks } from '#engine/mail/mail-links.ts'
 import { ClaimKeeper } from '#engine/workflow/claim-keeper.ts'
 import {
   type ExecutedSteps,
@@ -12,7 +11,7 @@ import {
   type StepPlan,
 } from '#engine/workflow/execute-steps.ts'
 import { type PlannedChange, unreported } from '#engine/workflow/planned-changes.ts'
-import { type PasswordNotes, runEffects } from '#engine/workflow/run-effects.ts'
+import { type PasswordNotes, type RunMailing, runEffects } from '#engine/workflow/run-effects.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
 import { endedCallForm, headOf, lostCallForm, newRunOf } from '#engine/workflow/stored-form.ts'
@@ -38,7 +37,7 @@ interface CallParts extends StepParts {
   saveDefinitions(): Promise<void>
   readonly deadline: Date | undefined
   /** Pages of the portal, for mails. */
-  readonly pages: PortalLinks | undefined
+  readonly mailing: RunMailing
   /** The run can be read after it has ended. */
   readonly kept: boolean
   /** What to store of the response. */
@@ -156,13 +155,13 @@ export class CallExecution implements RunKeeper {
 
   /** The run, its steps, its audit and what it waits for are one transaction. */
   async #store({ approval, timers }: Waiting, executed: ExecutedSteps, result: WorkflowResult): Promise<void> {
-    const { services, deadline, prepare, saveDefinitions, pages } = this.#parts
+    const { services, deadline, prepare, saveDefinitions, mailing } = this.#parts
     const { trail, requests, log } = executed
     const run = await newRunOf(this.#state, services.secrets, deadline)
     await saveDefinitions()
     const answer = this.#parts.answer(result)
     const effects: RunEffects = {
-      ...(await runEffects(this.#state, requests, prepare, pages)),
+      ...(await runEffects(this.#state, requests, prepare, mailing)),
       steps: log.take(1),
       audit: trail.rows,
       timers,
@@ -192,8 +191,8 @@ export class CallExecution implements RunKeeper {
     let failure = failed
     let effects: RunEffects = {}
     try {
-      const { prepare, kept, pages } = this.#parts
-      effects = await runEffects(this.#state, requests, prepare, kept ? pages : undefined)
+      const { prepare, kept, mailing } = this.#parts
+      effects = await runEffects(this.#state, requests, prepare, kept ? mailing : { choices: mailing.choices })
     } catch (error) {
       failure ??= failureOf(this.#state, error)
     }

@@ -248,7 +248,7 @@ export class ClaimedRunExecution {
       const asked = { ...(typeof session === 'string' ? { session } : {}), ...newAccountIn(saved.data) }
       const by = { ...this.#run, ...known, ...asked }
       const prepare = (call: WorkflowCall) => workflows.prepare(startedCall(call, by))
-      const requested = await runEffects(by, requests, prepare, workflows.pages)
+      const requested = await runEffects(by, requests, prepare, workflows.mailing)
       const timers = end.kind === 'wait' && end.waiting.timers.length > 0 ? { timers: end.waiting.timers } : {}
       const refusal = end.kind === 'failed' ? await this.#refusal(end.error) : {}
       const mails = [...(requested.mails ?? []), ...(refusal.mails ?? [])]

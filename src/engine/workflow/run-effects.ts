@@ -1,3 +1,4 @@
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
 import { type PortalLinks, withLinks } from '#engine/mail/mail-links.ts'
 import { newMails } from '#engine/mail/mail-outbox.ts'
 import { endedRows } from '#engine/session/session-end-audit.ts'
@@ -18,28 +19,43 @@ export interface StepRequests {
 }
 
 /** The run that the steps belong to. */
-type EffectRun = Pick<RunProgress, 'id' | 'workflow' | 'requestor' | 'caller' | 'requestId' | 'session' | 'newAccount'>
+type EffectRun = Pick<
+  RunProgress,
+  'id' | 'workflow' | 'requestor' | 'who' | 'caller' | 'requestId' | 'session' | 'newAccount'
+>
+
+/** What the mails of runs depend on. */
+export interface RunMailing {
+  /** Mails link to the request in the portal, so the run must be stored. */
+  readonly pages?: PortalLinks | undefined
+  readonly choices?: MailChoices | undefined
+}
 
 /**
- * The effects of steps, committed with them; no properties if there are none. With `pages`, mails link to the request
- * in the portal, so the run must be stored. Registrations have no such link: the user can't log in yet.
+ * The effects of steps, committed with them; no properties if there are none. Mails of registrations have no link to
+ * the request: the user can't log in yet.
  */
 export async function runEffects(
   by: EffectRun,
   requests: readonly StepRequests[],
   prepare: (call: WorkflowCall) => Promise<NewRun>,
-  pages?: PortalLinks,
+  { pages, choices }: RunMailing = {},
 ): Promise<Pick<RunEffects, 'mails' | 'grants' | 'starts' | 'endings'>> {
   const run = by.id
   const endings = requests.flatMap(({ effects }) => effects.passwords.map((password) => endingOf(password, by)))
   const links = pages === undefined || by.newAccount !== undefined ? [] : [pages.request(run)]
-  const mails = requests.flatMap(({ step, effects }) =>
-    newMails(
+  const reportsOutcome = requests.some(({ effects }) => effects.mails.some(({ isOutcome }) => isOutcome === true))
+  const { requestor } = by.who
+  const isUnwanted =
+    reportsOutcome && requestor !== undefined && (await choices?.isMailedNow('request', requestor)) === false
+  const mails = requests.flatMap(({ step, effects }) => {
+    const wanted = effects.mails.filter(({ isOutcome }) => !(isUnwanted && isOutcome === true))
+    return newMails(
       run,
       step,
-      effects.mails.map((mail) => withLinks(mail, links)),
-    ),
-  )
+      wanted.map(({ isOutcome: _, ...mail }) => withLinks(mail, links)),
+    )
+  })
   const grants = requests.flatMap(({ effects }) => effects.grants.map((access) => ({ ...access, id: newId(), run })))
   const starts: NewRun[] = []
   for (const { effects } of requests) for (const call of effects.starts) starts.push(await prepare(call))

@@ -43,6 +43,10 @@ export function approverGroups({ workflows }: Pick<Configuration, 'workflows'>, 
   return [...new Set(flows.flatMap((flow) => flow.approverGroups ?? []))]
 }
 
+/** Whether an approval of the workflow, or of one that it calls, refuses a decision without a comment. */
+export const needsComment = ({ workflows }: Pick<Configuration, 'workflows'>, name: string): boolean =>
+  withCalled(workflows, name).some(({ tasks }) => flowsOf(tasks).some((flow) => flow.commentRequired === true))
+
 /** The workflow and all that it calls; `more` returns further ones by their tasks. */
 export function withCalled(
   workflows: Configuration['workflows'],

@@ -1,6 +1,7 @@
 import type { NewMail } from '#domain/mail.ts'
 import { ownTarget } from '#engine/approvals/approval-audit.ts'
-import { type PortalLinks, portalLinks } from '#engine/mail/mail-links.ts'
+import type { MailChoices } from '#engine/mail/mail-choices.ts'
+import { portalLinks } from '#engine/mail/mail-links.ts'
 import { previewRun } from '#engine/preview/preview-run.ts'
 import { createTargetMappings, withMappings } from '#engine/provisioning/target-mappings.ts'
 import { CallExecution, resultToJson } from '#engine/workflow/call-execution.ts'
@@ -9,6 +10,7 @@ import { type ExecutedSteps, executeSteps, type RunKeeper, type StepParts } from
 import { withExpiry } from '#engine/workflow/expiry-parameter.ts'
 import { type FoundChanges, findPlannedChanges, type PlannedChange } from '#engine/workflow/planned-changes.ts'
 import { isAsynchronous, runOf, startedCall } from '#engine/workflow/run-call.ts'
+import type { RunMailing } from '#engine/workflow/run-effects.ts'
 import type { RunProgress } from '#engine/workflow/run-progress.ts'
 import { deadlineTimer, prepareWait, type Waiting } from '#engine/workflow/run-timers.ts'
 import { restoreRun, saveRun } from '#engine/workflow/saved-run.ts'
@@ -40,6 +42,7 @@ export async function createWorkflows(
   hostFor: (name: string, at: string) => TaskHost,
   services: WorkflowServices,
   approvals: ApprovalOpener,
+  choices?: MailChoices,
 ): Promise<Workflows> {
   const { applications = [] } = configuration
   const { value: definitions, scope } = await buildScoped(async (scope) => {
@@ -51,7 +54,8 @@ export async function createWorkflows(
     }
     return scope.own(new Definitions({ configuration, created, hostFor: taskHost, store: services.runs }))
   })
-  return new Workflows(definitions, services, approvals, hostFor('', ''), scope, portalLinks(applications))
+  const mailing = { pages: portalLinks(applications), choices }
+  return new Workflows(definitions, services, approvals, hostFor('', ''), scope, mailing)
 }
 
 /** A call that gets the same response when it is repeated. */
@@ -74,8 +78,7 @@ export class Workflows implements WorkflowStarter, Closable {
   /** By target name: whether its changes and their audit are one commit. */
   readonly #auditing = new Map<string, boolean>()
   readonly #scope: Scope
-  /** Pages of the portal, for mails; undefined without a portal that has an address. */
-  readonly pages: PortalLinks | undefined
+  readonly mailing: RunMailing
   readonly #stepParts: StepParts
   #active = 0
   #closing = false
@@ -87,14 +90,14 @@ export class Workflows implements WorkflowStarter, Closable {
     approvals: ApprovalOpener,
     host: Pick<TaskHost, 'targets' | 'directory'>,
     scope: Scope,
-    pages: PortalLinks | undefined,
+    mailing: RunMailing,
   ) {
     this.#definitions = definitions
     this.#services = services
     this.#approvals = approvals
     this.#host = host
     this.#scope = scope
-    this.pages = pages
+    this.mailing = mailing
     this.#stepParts = {
       services,
       definitions: (name, hash) => definitions.get(name, hash),
@@ -123,7 +126,7 @@ export class Workflows implements WorkflowStarter, Closable {
         new CallExecution(state, {
           ...this.#stepParts,
           approvals: this.#approvals,
-          pages: this.pages,
+          mailing: this.mailing,
           prepare: (started) => this.prepare(startedCall(started, state)),
           kept: call.kept ?? false,
           saveDefinitions: () => this.#definitions.save(state.pins),

@@ -17,12 +17,16 @@ interface GivenPassword {
   readonly values: Iterable<string>
 }
 
+/** Why a password is not accepted. */
+export interface PasswordProblem {
+  readonly kind: 'missing' | 'different' | 'short' | 'long' | 'characters' | 'values' | 'unchecked' | 'breached'
+  /** The least or the most characters. */
+  readonly characters?: number
+}
+
 export interface PasswordRules {
-  /**
-   * What is wrong with the password, for people. Looks it up in the list of known ones if `byPerson` names the
-   * user.
-   */
-  check(given: GivenPassword, byPerson: boolean): Promise<readonly string[]>
+  /** What is wrong with the password. Looks it up in the list of known ones if `byPerson` names the user. */
+  check(given: GivenPassword, byPerson: boolean): Promise<readonly PasswordProblem[]>
   close(): void
 }
 
@@ -39,17 +43,17 @@ export function openPasswordRules(settings: PasswordSettings, log: Logger): Pass
 export function passwordRules(settings: PasswordSettings, send: HttpSend, log: Logger): PasswordRules['check'] {
   const { minChars, maxChars, breachListURL, acceptUnchecked } = settings
   return async ({ password, repeated, values }, byPerson) => {
-    if (password === undefined || password === '') return ['Password is required']
-    if (password !== repeated) return ['Passwords must match']
+    if (password === undefined || password === '') return [{ kind: 'missing' }]
+    if (password !== repeated) return [{ kind: 'different' }]
     const length = Array.from(password).length
-    if (length < minChars) return [`Password must have at least ${minChars} characters`]
-    if (length > maxChars) return [`Password must have at most ${maxChars} characters`]
-    if (!password.isWellFormed() || password.includes('\0')) return ['Password has characters that cannot be used']
-    if (repeatsValue(password, values)) return ['Password must not be made of the other values']
+    if (length < minChars) return [{ kind: 'short', characters: minChars }]
+    if (length > maxChars) return [{ kind: 'long', characters: maxChars }]
+    if (!password.isWellFormed() || password.includes('\0')) return [{ kind: 'characters' }]
+    if (repeatsValue(password, values)) return [{ kind: 'values' }]
     if (breachListURL === undefined || !byPerson) return []
     const known = await isBreached(password, breachListURL, send, log)
-    if (known === undefined) return acceptUnchecked ? [] : ['Password could not be checked, please try again later']
-    return known ? ['Password is known to attackers, please choose another one'] : []
+    if (known === undefined) return acceptUnchecked ? [] : [{ kind: 'unchecked' }]
+    return known ? [{ kind: 'breached' }] : []
   }
 }
 

@@ -7,9 +7,11 @@ import type { KeySource } from '#sdk/auth/key-source.ts'
 import type { Rule, RuleDecision } from '#sdk/auth/rule.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import type { SessionAccess } from '#sdk/auth/session.ts'
+import type { ListenToSessions } from '#sdk/auth/session-changes.ts'
 import type { AuditAccess } from '#sdk/filter/audit-access.ts'
 import type { ConfigurationAccess } from '#sdk/filter/configuration-access.ts'
 import type { EventStream, EventStreamOptions, PollEvents } from '#sdk/filter/event-stream.ts'
+import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { Journal, JournalOptions, ReadJournal } from '#sdk/filter/journal.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
@@ -50,12 +52,15 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly workflowCatalog: WorkflowCatalog
   readonly grants: OwnAccess
   readonly sessions: SessionAccess
+  readonly sessionChanges: ListenToSessions
   readonly secondFactors: SecondFactorAccess
   /** Passwords that users set themselves. */
   readonly passwords: PasswordAccess
   readonly registrations: RegistrationAccess
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: PortalAccess
+  /** The APIs of the configuration; none if absent. */
+  readonly apis?: readonly ServedApi[]
   /** The registration forms of the configuration; none if absent. */
   readonly forms?: readonly RegistrationForm[]
   /** Texts of the configuration in other languages; absent if there are none. */

@@ -1,6 +1,7 @@
 import type { Closable } from '#kernel/scope.ts'
 import { type ErrorFormat, jsonErrors } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { FilterApi } from '#sdk/filter/filter-api.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PageLook } from '#sdk/filter/page-look.ts'
@@ -53,6 +54,8 @@ export interface PreparedFilter {
   readonly form?: RegistrationForm | undefined
   /** What it contributes to the look of the pages of its hosts. */
   readonly look?: PageLook | undefined
+  /** The API that it serves, if programs and pages call one. */
+  readonly api?: FilterApi | undefined
   /** What `explain` prints about it: workflows, targets. */
   readonly summary: readonly { readonly label: string; readonly value: string }[]
   /** How attributes pass through it, for the data-flow check. */
@@ -84,6 +87,8 @@ interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHos
   form?(config: C): RegistrationForm
   /** See PreparedFilter. */
   look?(config: C): PageLook
+  /** See PreparedFilter. */
+  api?(config: C): FilterApi
   summarize?(config: C): PreparedFilter['summary']
   flow?(config: C): AttributeFlow
   callable?(config: C): CallableWorkflows
@@ -111,6 +116,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         invitations: definition.invitations?.(config),
         form: definition.form?.(config),
         look: definition.look?.(config),
+        api: definition.api?.(config),
         summary: definition.summarize?.(config) ?? [],
         flow: definition.flow?.(config),
         callable: definition.callable?.(config),

@@ -37,6 +37,9 @@ export function schemeOf(reader: PageReader = nobody): 'light' | 'dark' | undefi
   return chosen === 'light' || chosen === 'dark' ? chosen : undefined
 }
 
+/** The first of the languages that there are texts in; each may have a region, such as `de-CH`. */
+export const textsLanguage = (preferred: readonly string[]): Language => chooseLanguage(null, preferred)
+
 export const textsFor = (reader?: PageReader): Texts => textsIn(languageOf(reader))
 
 export function textsIn(language: Language): Texts {

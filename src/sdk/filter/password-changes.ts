@@ -2,6 +2,7 @@ import type { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
+import type { PageReader } from '#sdk/filter/page-texts.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 
 /** How new passwords reach the system that checks them. */
@@ -13,8 +14,8 @@ export interface PasswordWriter {
   readonly mailAttribute: string
   /** The mail that confirms a change to its user; undefined: no one is notified. */
   confirmation(): MailText | undefined
-  /** Throws WEAK_PASSWORD. `values` are known values of the user. */
-  check(password: string, values: Iterable<string>): Promise<void>
+  /** Throws WEAK_PASSWORD, with a text for its reader. `values` are known values of the user. */
+  check(password: string, values: Iterable<string>, reader: PageReader): Promise<void>
 }
 
 /** A request for a mail with a link to reset a password. */
@@ -40,7 +41,7 @@ export interface PasswordReset {
   readonly secret: string
   readonly password: string
   readonly writer: PasswordWriter
-  readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress'>
+  readonly request: Pick<GatewayRequest, 'id' | 'remoteAddress' | 'headers'>
 }
 
 /** A new password of a user who is logged in. */

@@ -1,3 +1,4 @@
+import type { MailTime, NotificationKind, NotificationSettings } from '#domain/notification.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { ReportSpec } from '#model/portal.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
@@ -53,6 +54,8 @@ export interface PortalWorkflow {
   readonly owner?: string | undefined
   /** The groups whose members decide, as far as the configuration names them. */
   readonly approverGroups: readonly string[]
+  /** Whether one of its approvals refuses a decision without a comment. */
+  readonly commentRequired: boolean
   /** Present if the requester chooses an expiry date. */
   readonly accessEnds?: ExpiryOffer | undefined
   /** Present if it has one row per set of parameters. */
@@ -76,6 +79,12 @@ export interface OfferedParameters {
   readonly parameters: Readonly<Record<string, string>>
 }
 
+/** What a user wants to be mailed about. */
+export interface ChosenNotifications {
+  readonly choices: Readonly<Partial<Record<NotificationKind, MailTime>>>
+  readonly language?: string
+}
+
 /** What the portal remembers of users. */
 export interface PortalMemory {
   /** In the order they were marked, at most 100. */
@@ -90,6 +99,10 @@ export interface PortalMemory {
   readNotifications(user: UserRef): Promise<ReadonlySet<string>>
   /** Adds to them. Forgets all that are not `current`, if that is given; at most 500 are kept. */
   markRead(user: UserRef, ids: readonly string[], current?: readonly string[]): Promise<void>
+  /** When the user is mailed about what; undefined if the user chose nothing. */
+  notificationSettings(user: UserRef): Promise<NotificationSettings | undefined>
+  /** Kinds that are absent stay as they are. */
+  chooseNotifications(user: UserRef, chosen: ChosenNotifications): Promise<NotificationSettings>
   /** One opaque reference for each, in order: valid for this user only, and for an hour. */
   offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]>
   /** What was offered; undefined for a reference that is unknown, another user's or expired. */
@@ -104,4 +117,6 @@ export interface PortalAccess {
   readonly reports: readonly PortalReport[]
   readonly workflows: readonly PortalWorkflow[]
   readonly memory: PortalMemory
+  /** Whether there is a Notifier for mails, and a job that sends digests. */
+  readonly mail: { readonly isConfigured: boolean; readonly hasDigest: boolean }
 }

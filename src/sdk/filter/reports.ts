@@ -1,5 +1,6 @@
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { Translate } from '#sdk/module/configured-texts.ts'
 
 export type { ReportList, ReportParameter, ReportReference } from '#contract/main.ts'
 
@@ -12,6 +13,8 @@ export interface ReportCall {
   readonly orgs: ReadonlySet<string>
   /** The caller, by the attribute that identifies users in the portal; for the log. */
   readonly login: string
+  /** Names and descriptions in the caller's language. */
+  readonly translate: Translate
   /** The login, for `currentUser`. Throws ACCESS_DENIED if it belongs to another user. */
   ownLogin(): Promise<string>
 }

@@ -30,6 +30,24 @@ export interface OutcomeMails {
   readonly signal: AbortSignal
 }
 
+/** The job that sends digests. Without one, users can't choose a digest. */
+export const digestClassName = 'jobs.MailDigest'
+
+/** Which digests are written, and how. */
+export interface DigestMails {
+  /** Outcomes of requests from then on. */
+  readonly since: Date
+  /** Outcomes before then; the time of the digest. */
+  readonly until: Date
+  readonly mailAttribute: string
+  /** The attribute with the language of users who chose none. */
+  readonly languageAttribute: string
+  readonly notifier?: string
+  /** At most this many users. */
+  readonly limit: number
+  readonly signal: AbortSignal
+}
+
 /** How long ended items are stored, in days; absent: forever. */
 export interface Retention {
   readonly runs?: number
@@ -55,6 +73,8 @@ export interface MaintenanceTasks {
   remindApprovers(reminder: Reminder): Promise<number>
   /** Mails requesters what became of their requests, each outcome once; returns the number of mails. */
   mailOutcomes(mails: OutcomeMails): Promise<number>
+  /** Mails users a digest of what they chose to get so, each entry once; returns the number of mails. */
+  mailDigests(mails: DigestMails): Promise<number>
   /** Deletes items after their retention, and expired sessions; returns how many of each. */
   cleanUp(retention: Retention, signal: AbortSignal): Promise<Readonly<Record<string, number>>>
   /** Removes expired access, as happens every few seconds anyway; returns how many grants. */

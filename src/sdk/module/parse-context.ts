@@ -12,7 +12,10 @@ export type ReferenceKind =
   | 'org'
   | 'result group'
   | 'custom authorization'
+  /** A Notifier for mails to users. */
   | 'notifier'
+  /** A Notifier for messages to a channel. */
+  | 'channel notifier'
   | 'trust'
   | 'key'
   | 'javascript mapping'

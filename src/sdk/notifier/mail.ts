@@ -15,6 +15,8 @@ export interface MailText {
  */
 export interface StepMail extends MailText {
   readonly recipient: string
+  /** Notifies the requester of the outcome: not sent to a requester who chose no such mails. */
+  readonly isOutcome?: boolean
 }
 
 const maxSubjectLength = 500

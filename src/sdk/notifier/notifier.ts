@@ -1,7 +1,7 @@
 import type { MailLink } from '#domain/mail.ts'
 import type { Path } from '#kernel/issues.ts'
 import type { Closable } from '#kernel/scope.ts'
-import { defineModule, type Module, type ModuleDefinition, type Prepared } from '#sdk/module/module.ts'
+import { defineModule, type ModuleDefinition, type ModuleOf, type Prepared } from '#sdk/module/module.ts'
 import type { ParseContext } from '#sdk/module/parse-context.ts'
 
 /** A mail ready to be sent, in both forms. */
@@ -53,10 +53,22 @@ export function referNotifier(name: string, path: Path, context: Pick<ParseConte
   context.refer('notifier', name, path, name === defaultNotifier ? 'warning' : 'error')
 }
 
+/** What a Notifier can deliver: mails to users, messages to a channel, or either. */
+type Deliverable = 'mails' | 'channel messages' | 'both'
+
 /** A notifier whose parameters are checked. */
-export type PreparedNotifier = Prepared<Notifier>
+export interface PreparedNotifier extends Prepared<Notifier> {
+  readonly delivers: Deliverable
+}
 /** A kind of notifier, as the catalog lists it. */
-export type NotifierModule = Module<Notifier>
+export type NotifierModule = ModuleOf<PreparedNotifier>
+
+interface NotifierDefinition<C> extends ModuleDefinition<C, Notifier> {
+  readonly delivers: Deliverable
+}
 
 /** Describes a kind of notifier. */
-export const defineNotifier = <C>(definition: ModuleDefinition<C, Notifier>): NotifierModule => defineModule(definition)
+export function defineNotifier<C>({ delivers, ...definition }: NotifierDefinition<C>): NotifierModule {
+  const module = defineModule(definition)
+  return { ...module, prepare: (...given) => ({ ...module.prepare(...given), delivers }) }
+}

@@ -27,6 +27,8 @@ export interface ApproverMail extends MailText {
   readonly address: string
   /** A Notifier whose channel also gets the text, with links that require a login. */
   readonly channel?: string
+  /** Approvers get it as it happens, also those who chose otherwise. */
+  readonly required?: boolean
 }
 
 interface Escalation {

@@ -3,6 +3,7 @@ import type {
   ApprovalPage,
   ApprovalPageQuery,
   DecidedPage,
+  LatestMessage,
   OpenApprovalPage,
   OpenApprovalQuery,
   RequestMessage,
@@ -143,6 +144,8 @@ export interface ApprovalAccess {
   answer(user: ApprovalUser, answer: RequestText & { readonly run: string }): Promise<void>
   /** Questions and answers about a run, in order. The caller has checked that the user may see them. */
   messagesOf(run: string): Promise<readonly RequestMessage[]>
+  /** Of each of these runs that has questions, the last message. The caller has checked that the user may see them. */
+  latestMessages(runs: readonly string[]): Promise<ReadonlyMap<string, LatestMessage>>
   /** The median time from opening to decision of the workflow's latest approvals; undefined if there are too few. */
   decisionMillis(workflow: string): Promise<number | undefined>
   /** Open ones of all users. The caller has checked that the user may see them. */

@@ -80,6 +80,8 @@ export interface TaskFlow {
   readonly takesAnyGroup?: boolean
   /** The groups whose members decide, as far as their names are constants. */
   readonly approverGroups?: readonly string[]
+  /** The task refuses a decision without a comment. */
+  readonly commentRequired?: boolean
   /** Attributes and memberships written to a target; an undefined list means all. */
   readonly provisions?: {
     readonly target: string

@@ -38,6 +38,29 @@ onEachDatabase('sessions', (freshUrl) => {
     expect(await store.find('b', after(1))).toBeUndefined()
   })
 
+  test('the fingerprint of a user changes when a session begins, ends or expires, and with nothing else', async () => {
+    const store = await open()
+    const of = async (owner: Identity, seconds = 1) =>
+      (await store.fingerprints([alice, bob], after(seconds))).get(owner)
+    expect(await of(alice)).toBeUndefined()
+    await store.create(session('a'))
+    const one = await of(alice)
+    expect(one).toEqual(expect.any(String))
+    expect(await of(bob)).toBeUndefined()
+    await store.touch(session('a'), after(60))
+    await store.create(session('b', { owner: bob, userID: 'bob' }))
+    expect(await of(alice)).toBe(one)
+    await store.create(session('c', { created: after(2), touched: after(2) }))
+    const two = await of(alice)
+    expect(two).not.toBe(one)
+    await store.delete('a')
+    await store.create(session('d', { created: after(3), touched: after(3) }))
+    expect(await of(alice)).not.toBe(two)
+    expect(await of(alice, 601)).not.toBe(await of(alice, 603))
+    expect(await of(alice, 700)).toBeUndefined()
+    expect(await store.fingerprints([], after(1))).toEqual(new Map())
+  })
+
   test('distinguishes ids by letter case', async () => {
     const store = await open()
     await store.create(session('a', { userID: 'lower' }))

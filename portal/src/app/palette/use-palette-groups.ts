@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { minSearch, searchQuery, urlsQuery } from '../../api/main.ts'
 import { noteUse } from '../../api/marks.ts'
 import { requestsQuery } from '../../api/requests.ts'
+import { namesIn } from '../../components/person-names.tsx'
 import { stateLooks } from '../../components/request-states.ts'
 import { safeAddress } from '../../components/safe-address.ts'
 import { useConfig } from '../config.tsx'
@@ -38,6 +39,7 @@ export function usePaletteGroups(query: string): Searched {
     ...searchQuery(q, 'person'),
     enabled: isSearch && config.canSearchPeople && has('requests'),
   })
+  const nameOf = namesIn(requests.data?.pages.slice(0, 1) ?? [])
   const isConsole = config.administrator && !config.hidePages.includes('console')
   const groups: readonly PaletteGroup[] = [
     {
@@ -81,7 +83,7 @@ export function usePaletteGroups(query: string): Searched {
       items: (typed === '' ? [] : (requests.data?.pages[0]?.requests ?? [])).map(({ id, label, subject, state }) => ({
         key: `request ${id}`,
         label,
-        hint: `${subject} · ${t(stateLooks[state].text)}`,
+        hint: `${nameOf(subject)} · ${t(stateLooks[state].text)}`,
         icon: 'list',
         open: () => void navigate({ to: '/requests/$id', params: { id } }),
       })),

@@ -16,9 +16,10 @@ import { Icon } from '../../components/icon.tsx'
 import { Markdown } from '../../components/markdown.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
+import { Names, useNames } from '../../components/person-names.tsx'
 import { Preline } from '../../components/preline.tsx'
 import { RequestMessages } from '../../components/request-messages.tsx'
-import { requesterText } from '../../components/requester.ts'
+import { requesterText } from '../../components/requester.tsx'
 import { Failure } from '../../components/states.tsx'
 import { Preview } from './change-preview.tsx'
 import { Decided } from './decided.tsx'
@@ -50,14 +51,16 @@ export function ApprovalPage() {
     >
       <Answer query={query} shape="facts" rows={6}>
         {(details) => (
-          <Stack>
-            <div className="details">
-              <About details={details} />
-              <Change details={details} />
-            </div>
-            <Messages details={details} />
-            {details.status === 'open' ? <Decide details={details} /> : <Decided details={details} />}
-          </Stack>
+          <Names of={[details]}>
+            <Stack>
+              <div className="details">
+                <About details={details} />
+                <Change details={details} />
+              </div>
+              <Messages details={details} />
+              {details.status === 'open' ? <Decide details={details} /> : <Decided details={details} />}
+            </Stack>
+          </Names>
         )}
       </Answer>
     </Page>
@@ -66,24 +69,27 @@ export function ApprovalPage() {
 
 function About({ details }: { readonly details: ApprovalDetails }) {
   const { t, dateTime, relative } = useTranslation()
-  const { displayName, user, requestor, caller, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
+  const nameOf = useNames()
+  const { displayName, user, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
   const facts = [
     { name: t('request.for'), value: displayName === user ? user : `${displayName} (${user})` },
-    { name: t('request.by'), value: requesterText(requestor, t, caller) },
+    { name: t('request.by'), value: requesterText(details, t, nameOf) },
     { name: t('request.created'), value: `${dateTime(wfStart)} (${relative(wfStart)})` },
     { name: t('approvals.workflow'), value: wfLabel },
     ...(reason === '' ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
     ...(accessEnds === undefined
       ? []
       : [{ name: t('request.accessEnds'), value: `${dateTime(accessEnds)} (${relative(accessEnds)})` }]),
-    ...(approvers.length === 0 ? [] : [{ name: t('approval.approvers'), value: approvers.join(', ') }]),
+    ...(approvers.length === 0
+      ? []
+      : [{ name: t('approval.approvers'), value: approvers.map((login) => nameOf(login)).join(', ') }]),
   ]
   return (
     <Paper withBorder p="md" className="details-facts" component="section" aria-label={t('approval.about')}>
       <Facts facts={facts} />
       {onBehalfOf !== undefined && (
         <Alert variant="outline" color="gray" icon={<Icon name="people" />} mt="md">
-          {t('approval.onBehalfOf', { who: onBehalfOf })}
+          {t('approval.onBehalfOf', { who: nameOf(onBehalfOf) })}
         </Alert>
       )}
     </Paper>

@@ -4,7 +4,8 @@ import type { ApprovalSummary } from '#contract/main-requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
-import { requesterText } from '../../components/requester.ts'
+import { useNames } from '../../components/person-names.tsx'
+import { requesterText } from '../../components/requester.tsx'
 
 interface ApprovalRowProps {
   readonly approval: ApprovalSummary
@@ -14,6 +15,7 @@ interface ApprovalRowProps {
 
 export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) {
   const { t, relative, dateTime } = useTranslation()
+  const nameOf = useNames()
   const { label, displayName, requestor, caller, user, reason, approvalStart, wfLabel, accessEnds } = approval
   return (
     <Group className="card" wrap="nowrap" gap="sm">
@@ -27,9 +29,9 @@ export function ApprovalRow({ approval, isChosen, onChoose }: ApprovalRowProps) 
           <div>
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
-              {isolated(wfLabel)} · {isolated(displayName)}
+              {isolated(wfLabel)} · {isolated(nameOf(user, displayName))}
               {(requestor !== user || caller !== undefined) &&
-                ` · ${t('approvals.askedBy', { requestor: requesterText(requestor, t, caller) })}`}{' '}
+                ` · ${t('approvals.askedBy', { requestor: requesterText(approval, t, nameOf) })}`}{' '}
               · <time title={dateTime(approvalStart)}>{relative(approvalStart)}</time>
               {accessEnds !== undefined && ` · ${t('requests.until', { when: dateTime(accessEnds) })}`}
             </Text>

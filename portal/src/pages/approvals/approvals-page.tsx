@@ -2,13 +2,14 @@ import { Button, Checkbox, Group, NativeSelect, SegmentedControl, Text } from '@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useId, useMemo, useState } from 'react'
-import type { ApprovalSummary } from '#contract/main-requests.ts'
+import type { ApprovalList, ApprovalSummary } from '#contract/main-requests.ts'
 import { approvalsQuery, maxAtOnce } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { matches } from '../../components/matching.ts'
 import { useNextPage } from '../../components/next-page.ts'
 import { Page } from '../../components/page.tsx'
+import { Names, namesIn } from '../../components/person-names.tsx'
 import { SearchBox } from '../../components/search-box.tsx'
 import { type PagedList, SearchExtent } from '../../components/search-extent.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
@@ -61,7 +62,9 @@ function OpenApprovals() {
       ) : all.length === 0 ? (
         <Empty icon="check" title={t('approvals.none')} text={t('approvals.noneText')} />
       ) : (
-        <Chooser onDecide={setDeciding} all={all} list={list} />
+        <Names of={list.data.pages}>
+          <Chooser onDecide={setDeciding} all={all} list={list} pages={list.data.pages} />
+        </Names>
       )}
       {list.isFetchNextPageError && <Failure error={list.error} onRetry={() => void list.fetchNextPage()} />}
     </>
@@ -85,24 +88,24 @@ interface ChooserProps {
   readonly onDecide: (approvals: readonly ApprovalSummary[]) => void
   readonly all: readonly ApprovalSummary[]
   readonly list: PagedList
+  readonly pages: readonly ApprovalList[]
 }
 
-function Chooser({ all, list, onDecide }: ChooserProps) {
+function Chooser({ all, list, pages, onDecide }: ChooserProps) {
   const { t, tn } = useTranslation()
   const more = useNextPage(list)
   const hint = useId()
   const { q = '', workflow = '' } = route.useSearch()
   const navigate = route.useNavigate()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const shown = useMemo(
-    () =>
-      all.filter(
-        (one) =>
-          (workflow === '' || one.wfName === workflow) &&
-          matches(q, one.label, one.wfLabel, one.user, one.displayName, one.requestor, one.caller ?? '', one.reason),
-      ),
-    [all, q, workflow],
-  )
+  const shown = useMemo(() => {
+    const nameOf = namesIn(pages, true)
+    const wordsOf = (one: ApprovalSummary): readonly string[] => [
+      ...[one.label, one.wfLabel, one.user, one.displayName, one.reason],
+      ...[nameOf(one.requestor), nameOf(one.caller ?? '')],
+    ]
+    return all.filter((one) => (workflow === '' || one.wfName === workflow) && matches(q, ...wordsOf(one)))
+  }, [all, pages, q, workflow])
   const groups = useMemo(() => [{ key: 'all', items: shown }], [shown])
   const isSearch = q !== '' || workflow !== ''
   // Only visible approvals that still exist are decided.

@@ -4,6 +4,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import type { IconName } from '../../components/icon.tsx'
+import { useNames } from '../../components/person-names.tsx'
 import { Status, type Tone } from '../../components/status.tsx'
 
 /** How an approval ended. */
@@ -19,6 +20,7 @@ export const decisionLooks: Readonly<
 /** The outcome of an approval, with the approver and the reason. */
 export function Decided({ details }: { readonly details: ApprovalDetails }) {
   const { t, dateTime } = useTranslation()
+  const nameOf = useNames()
   const { status, decision } = details
   const { text, tone, icon } = decisionLooks[status]
   return (
@@ -30,8 +32,9 @@ export function Decided({ details }: { readonly details: ApprovalDetails }) {
             <Text size="sm" c="dimmed">
               {decision.by === undefined
                 ? dateTime(decision.at)
-                : `${isolated(decision.by)} · ${dateTime(decision.at)}`}
-              {decision.onBehalfOf !== undefined && ` · ${t('approval.inPlaceOf', { who: decision.onBehalfOf })}`}
+                : `${isolated(nameOf(decision.by))} · ${dateTime(decision.at)}`}
+              {decision.onBehalfOf !== undefined &&
+                ` · ${t('approval.inPlaceOf', { who: nameOf(decision.onBehalfOf) })}`}
             </Text>
             {decision.comment !== undefined && <Text className="preline">{isolated(decision.comment)}</Text>}
           </>

@@ -7,6 +7,7 @@ import { decisionsQuery } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { useNextPage } from '../../components/next-page.ts'
+import { Names, useNames } from '../../components/person-names.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { Status } from '../../components/status.tsx'
 import { VirtualGrid } from '../../components/virtual-grid.tsx'
@@ -29,7 +30,7 @@ export function DecisionHistory() {
     return <Empty icon="check" title={t('approvals.noneDecided')} text={t('approvals.noneDecidedText')} />
   }
   return (
-    <>
+    <Names of={list.data.pages}>
       <VirtualGrid
         groups={groups}
         keyOf={({ approval }) => approval}
@@ -46,13 +47,14 @@ export function DecisionHistory() {
           </Button>
         </Group>
       )}
-    </>
+    </Names>
   )
 }
 
 function DecisionRow({ approval }: { readonly approval: DecidedApproval }) {
   const { t, relative, dateTime } = useTranslation()
-  const { label, displayName, wfLabel, status, decision } = approval
+  const nameOf = useNames()
+  const { label, user, displayName, wfLabel, status, decision } = approval
   const { text, tone, icon } = decisionLooks[status]
   return (
     <div className="card">
@@ -61,9 +63,10 @@ function DecisionRow({ approval }: { readonly approval: DecidedApproval }) {
           <div>
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
-              {isolated(wfLabel)} · {isolated(displayName)} ·{' '}
+              {isolated(wfLabel)} · {isolated(nameOf(user, displayName))} ·{' '}
               <time title={dateTime(decision.at)}>{relative(decision.at)}</time>
-              {decision.onBehalfOf !== undefined && ` · ${t('approval.inPlaceOf', { who: decision.onBehalfOf })}`}
+              {decision.onBehalfOf !== undefined &&
+                ` · ${t('approval.inPlaceOf', { who: nameOf(decision.onBehalfOf) })}`}
             </Text>
             {decision.comment !== undefined && (
               <Text size="sm" className="clamp">

@@ -2,16 +2,18 @@ import { ActionIcon, Alert, Button, Group, Paper, Stack, Text, TextInput, Title 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import type { DelegationPeriod } from '#contract/main-requests.ts'
+import type { DelegationList, DelegationPeriod } from '#contract/main-requests.ts'
 import { addDelegation, delegationsQuery, endDelegation } from '../../api/approvals.ts'
 import { usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
+import { isolated } from '../../app/isolated.ts'
 import { Answer } from '../../components/answer.tsx'
 import { useDraft } from '../../components/draft.ts'
 import { fieldValue } from '../../components/field-time.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
+import { Names, namesIn, useNames } from '../../components/person-names.tsx'
 import { PersonPicker } from '../../components/person-picker.tsx'
 import { Failure, useFailureText } from '../../components/states.tsx'
 import { type PeriodDraft, periodProblem } from './period.ts'
@@ -37,22 +39,32 @@ export function DeputiesPage() {
       }
     >
       <Answer query={query}>
-        {({ delegations, represents }) => (
-          <Stack>
-            {represents.length > 0 && (
-              <Alert variant="outline" color="gray" icon={<Icon name="people" />}>
-                {t('deputies.represents', { who: represents.join(', ') })}
-              </Alert>
-            )}
-            {delegations.length === 0 && <Text c="dimmed">{t('deputies.none')}</Text>}
-            {delegations.map((period) => (
-              <Period key={period.id} period={period} />
-            ))}
-          </Stack>
+        {(known) => (
+          <Names of={[known]}>
+            <Deputies {...known} />
+          </Names>
         )}
       </Answer>
       <NewPeriod />
     </Page>
+  )
+}
+
+function Deputies({ delegations, represents }: DelegationList) {
+  const { t } = useTranslation()
+  const nameOf = useNames()
+  return (
+    <Stack>
+      {represents.length > 0 && (
+        <Alert variant="outline" color="gray" icon={<Icon name="people" />}>
+          {t('deputies.represents', { who: represents.map((login) => nameOf(login)).join(', ') })}
+        </Alert>
+      )}
+      {delegations.length === 0 && <Text c="dimmed">{t('deputies.none')}</Text>}
+      {delegations.map((period) => (
+        <Period key={period.id} period={period} />
+      ))}
+    </Stack>
   )
 }
 
@@ -61,6 +73,7 @@ function Period({ period }: { readonly period: DelegationPeriod }) {
   const client = useQueryClient()
   const say = useSay()
   const failureText = useFailureText()
+  const deputy = useNames()(period.deputy)
   const end = useMutation({
     mutationFn: () => endDelegation(period.id),
     onError: (error) => say(failureText(error), 'bad'),
@@ -69,7 +82,7 @@ function Period({ period }: { readonly period: DelegationPeriod }) {
   return (
     <Group className="card" justify="space-between" wrap="nowrap">
       <div>
-        <Text fw={600}>{period.deputy}</Text>
+        <Text fw={600}>{isolated(deputy)}</Text>
         <Text size="sm" c="dimmed">
           {t('deputies.period', { starts: dateTime(period.starts), ends: dateTime(period.ends) })}
         </Text>
@@ -78,7 +91,7 @@ function Period({ period }: { readonly period: DelegationPeriod }) {
         variant="subtle"
         color="gray"
         loading={end.isPending}
-        aria-label={t('deputies.end', { deputy: period.deputy })}
+        aria-label={t('deputies.end', { deputy })}
         onClick={() => end.mutate()}
       >
         <Icon name="trash" size={18} />
@@ -97,12 +110,14 @@ function NewPeriod() {
   const add = useMutation({
     mutationFn: ({ deputy, starts, ends }: PeriodDraft) =>
       addDelegation({ deputy, starts: new Date(starts).toISOString(), ends: new Date(ends).toISOString() }),
-    onSuccess: (_period, { deputy }) => {
-      say(t('deputies.added', { deputy }))
+    onSuccess: async ({ deputy }) => {
       setDraft(emptyPeriod())
       clearDraft()
       setChecked(false)
-      return client.invalidateQueries({ queryKey: delegationsQuery.queryKey })
+      // The list names the new deputy.
+      await client.invalidateQueries({ queryKey: delegationsQuery.queryKey })
+      const known = client.getQueryData(delegationsQuery.queryKey)
+      say(t('deputies.added', { deputy: namesIn(known === undefined ? [] : [known])(deputy) }))
     },
   })
   const submit = (event: FormEvent): void => {

@@ -7,7 +7,7 @@ import { approvalsQuery, reassign } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { useSay } from '../../components/notices.tsx'
-import { PersonPicker } from '../../components/person-picker.tsx'
+import { PersonPicker, pickedName } from '../../components/person-picker.tsx'
 import { maxReason } from '../../components/reason-field.tsx'
 import { Failure } from '../../components/states.tsx'
 
@@ -29,7 +29,7 @@ export function ReassignDialog({ details: { approval, label, version }, onClose 
   const pass = useMutation({
     mutationFn: (login: string) => reassign(approval, { to: login, reason: reason.trim(), version }),
     onSuccess: async (_, login) => {
-      say(t('reassign.done', { label, who: login }))
+      say(t('reassign.done', { label, who: pickedName(login) }))
       client.removeQueries({ queryKey: ['approval', approval] })
       await client.invalidateQueries({ queryKey: approvalsQuery.queryKey })
       await navigate({ to: '/approvals' })

@@ -7,6 +7,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useLive } from '../../components/live.ts'
 import { useNextPage } from '../../components/next-page.ts'
+import { Names } from '../../components/person-names.tsx'
 import { Failure, Loading } from '../../components/states.tsx'
 import { type TableColumn, VirtualTable } from '../../components/virtual-table.tsx'
 
@@ -70,16 +71,18 @@ export function ConsoleList<R>(props: ConsoleListProps<R>) {
       ) : rows.length === 0 ? (
         <Text c="dimmed">{empty}</Text>
       ) : (
-        <VirtualTable
-          label={label}
-          columns={columns}
-          count={rows.length}
-          cell={(row, column) => {
-            const shown = rows[row]
-            return shown === undefined ? '' : columns[column]?.cell(shown)
-          }}
-          onEnd={more}
-        />
+        <Names of={list.data?.pages} withLogin>
+          <VirtualTable
+            label={label}
+            columns={columns}
+            count={rows.length}
+            cell={(row, column) => {
+              const shown = rows[row]
+              return shown === undefined ? '' : columns[column]?.cell(shown)
+            }}
+            onEnd={more}
+          />
+        </Names>
       )}
       {list.isFetchNextPageError && <Failure error={list.error} onRetry={() => void list.fetchNextPage()} />}
     </Stack>

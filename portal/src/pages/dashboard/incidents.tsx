@@ -5,7 +5,8 @@ import { incidentsQuery } from '../../api/admin.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { useLive } from '../../components/live.ts'
-import { requesterText } from '../../components/requester.ts'
+import { Names, useNames } from '../../components/person-names.tsx'
+import { requesterText } from '../../components/requester.tsx'
 import { RunActions, useIntervention } from '../../components/run-actions.tsx'
 import { Empty, Failure, Loading } from '../../components/states.tsx'
 import { Status } from '../../components/status.tsx'
@@ -31,7 +32,11 @@ export function Incidents() {
       ) : runs.length === 0 ? (
         <Empty icon="check" title={t('dashboard.noIncidents')} text={t('dashboard.noIncidentsText')} />
       ) : (
-        runs.map((run) => <Incident key={run.id} run={run} onAsk={ask} />)
+        <Names of={incidents.data?.pages} withLogin>
+          {runs.map((run) => (
+            <Incident key={run.id} run={run} onAsk={ask} />
+          ))}
+        </Names>
       )}
       {incidents.isFetchNextPageError ? (
         <Failure error={incidents.error} onRetry={() => void incidents.fetchNextPage()} />
@@ -55,7 +60,9 @@ type IncidentProps = Parameters<typeof RunActions>[0]
 
 function Incident({ run, onAsk }: IncidentProps) {
   const { t, dateTime, relative } = useTranslation()
-  const { id, name, subject, requestor, caller, incident, updated, created } = run
+  const nameOf = useNames()
+  const subject = nameOf(run.subject)
+  const { id, name, incident, updated, created } = run
   return (
     <Paper withBorder p="md" component="article" aria-label={t('dashboard.incidentOf', { name, subject })}>
       <Group justify="space-between" align="start" gap="sm">
@@ -66,7 +73,7 @@ function Incident({ run, onAsk }: IncidentProps) {
             </Link>
             <Status tone="bad" icon="warning" text={relative(updated)} />
           </Group>
-          <Text size="sm">{t('dashboard.forBy', { subject, requestor: requesterText(requestor, t, caller) })}</Text>
+          <Text size="sm">{t('dashboard.forBy', { subject, requestor: requesterText(run, t, nameOf) })}</Text>
           <Text size="sm" c="dimmed">
             {t('dashboard.since', { created: dateTime(created) })}
           </Text>

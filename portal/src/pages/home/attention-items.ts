@@ -16,5 +16,13 @@ export const endingSoon = (access: readonly TimedAccess[], now: number): readonl
     })
     .sort((one, other) => Date.parse(one.expires) - Date.parse(other.expires))
 
-export const recentTrouble = (requests: readonly RequestSummary[], now: number): readonly RequestSummary[] =>
-  requests.filter(({ updated }) => now - Date.parse(updated) <= recentMillis)
+/** The user's own cancellations are no news. */
+export const recentTrouble = (
+  requests: readonly RequestSummary[],
+  login: string,
+  now: number,
+): readonly RequestSummary[] =>
+  requests.filter(
+    ({ updated, cancel }) =>
+      now - Date.parse(updated) <= recentMillis && cancel?.by.toLowerCase() !== login.toLowerCase(),
+  )

@@ -7,7 +7,7 @@ import { accessQuery } from '../../api/access.ts'
 import { approvalsQuery } from '../../api/approvals.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
 import { troubledQuery } from '../../api/requests.ts'
-import { useConfig } from '../../app/config.tsx'
+import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'
 import { Icon, type IconName } from '../../components/icon.tsx'
@@ -18,22 +18,24 @@ import { endingSoon, recentTrouble } from './attention-items.ts'
 const maxListed = 5
 
 const endings: Readonly<Partial<Record<RequestState, MessageKey>>> = {
+  cancelled: 'attention.cancelled',
   denied: 'attention.denied',
   expired: 'attention.expired',
   incident: 'attention.onHold',
 }
 
-/** What needs the user's attention: decisions, access that expires, requests that failed or were denied. Empty if there is nothing. */
+/** What needs the user's attention: decisions, access that expires, requests that did not lead to access. Empty if there is nothing. */
 export function Attention() {
   const { t, tn, relative } = useTranslation()
   const { enableApprovals } = useConfig()
+  const { login } = usePerson()
   const approvals = useInfiniteQuery({ ...approvalsQuery, enabled: enableApprovals })
   const access = useQuery(accessQuery)
   const trouble = useQuery(troubledQuery)
   const now = gatewayNow()
   const open = approvals.data?.pages.reduce((sum, page) => sum + page.approvals.length, 0) ?? 0
   const ending = endingSoon(access.data?.access ?? [], now).slice(0, maxListed)
-  const failed = recentTrouble(trouble.data?.requests ?? [], now)
+  const failed = recentTrouble(trouble.data?.requests ?? [], login, now).slice(0, maxListed)
   if (open === 0 && ending.length === 0 && failed.length === 0) return null
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="attention">

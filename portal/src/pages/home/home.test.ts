@@ -41,8 +41,15 @@ test('shows access that expires soon, the soonest first, and not expired access'
   expect(endingSoon([day(20), day(5), day(-1), day(1)], now).map(({ id }) => id)).toEqual(['1', '5'])
 })
 
-test('old failures are not shown', () => {
-  const failed = (updated: string) => ({ updated }) as RequestSummary
-  const now = Date.UTC(2026, 1, 1)
-  expect(recentTrouble([failed('2026-01-31T00:00:00Z'), failed('2025-06-01T00:00:00Z')], now)).toHaveLength(1)
+test('old failures and own cancellations are not shown', () => {
+  const ended = (id: string, updated: string, by?: string) =>
+    ({ id, updated, ...(by === undefined ? {} : { cancel: { by } }) }) as RequestSummary
+  const requests = [
+    ended('new', '2026-01-31T00:00:00Z'),
+    ended('old', '2025-06-01T00:00:00Z'),
+    ended('own', '2026-01-31T00:00:00Z', 'Ada'),
+    ended('stopped', '2026-01-31T00:00:00Z', 'linus'),
+  ]
+  const shown = recentTrouble(requests, 'ada', Date.UTC(2026, 1, 1))
+  expect(shown.map(({ id }) => id)).toEqual(['new', 'stopped'])
 })

@@ -66,13 +66,19 @@ function Said({ notification }: Pick<NotificationRowProps, 'notification'>) {
   if (notification.kind === 'request') {
     return t(outcomeTexts[notification.state], { label: isolated(notification.label) })
   }
+  if (notification.kind === 'question' || notification.kind === 'answer') {
+    const key = notification.kind === 'question' ? 'notification.question' : 'notification.answer'
+    return t(key, { name: isolated(notification.displayName), label: isolated(notification.label) })
+  }
   const { name, target, expires } = notification
   return t('attention.ends', { name: isolated(name === '' ? target : name), when: relative(expires) })
 }
 
+const icons = { approval: 'check', question: 'mail', answer: 'mail', access: 'clock' } as const
+
 function lookOf(notification: Notification): { readonly icon: IconName; readonly tone: Tone } {
   if (notification.kind === 'request') return stateLooks[notification.state]
-  return notification.kind === 'approval' ? { icon: 'check', tone: 'waiting' } : { icon: 'clock', tone: 'waiting' }
+  return { icon: icons[notification.kind], tone: 'waiting' }
 }
 
 interface TargetProps extends NotificationRowProps {
@@ -82,10 +88,10 @@ interface TargetProps extends NotificationRowProps {
 /** The page that the notification is about. */
 function Target({ notification, onOpen, children }: TargetProps) {
   const common = { className: 'card-link', onClick: onOpen, children }
-  if (notification.kind === 'approval') {
+  if (notification.kind === 'approval' || notification.kind === 'answer') {
     return <Link to="/approvals/$id" params={{ id: notification.approval }} {...common} />
   }
-  if (notification.kind === 'request') {
+  if (notification.kind === 'request' || notification.kind === 'question') {
     return <Link to="/requests/$id" params={{ id: notification.request }} {...common} />
   }
   return <Link to="/access" {...common} />

@@ -1,5 +1,6 @@
-import { Button, Stack, Text } from '@mantine/core'
+import { Button, Group, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { notificationsQuery, useMarkRead } from '../../api/notifications.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
@@ -9,7 +10,7 @@ import { Page } from '../../components/page.tsx'
 import { Empty, Failure } from '../../components/states.tsx'
 import { NotificationRow } from './notification-row.tsx'
 
-/** Open approvals of the user, outcomes of requests, and access that expires soon. */
+/** Open approvals of the user, outcomes of requests, questions and answers, and access that expires soon. */
 export function NotificationsPage() {
   const { t } = useTranslation()
   const query = useQuery({ ...notificationsQuery, refetchInterval: useLive(60_000) })
@@ -19,16 +20,25 @@ export function NotificationsPage() {
     <Page
       title={t('page.notifications')}
       actions={
-        unread.length > 0 && (
+        <Group gap="sm">
+          {unread.length > 0 && (
+            <Button
+              variant="default"
+              leftSection={<Icon name="check" size={18} />}
+              loading={markRead.isPending}
+              onClick={() => markRead.mutate(unread)}
+            >
+              {t('notifications.markAll')}
+            </Button>
+          )}
           <Button
             variant="default"
-            leftSection={<Icon name="check" size={18} />}
-            loading={markRead.isPending}
-            onClick={() => markRead.mutate(unread)}
+            leftSection={<Icon name="mail" size={18} />}
+            renderRoot={(props) => <Link to="/notifications/settings" {...props} />}
           >
-            {t('notifications.markAll')}
+            {t('notifications.settings')}
           </Button>
-        )
+        </Group>
       }
     >
       {markRead.error !== null && <Failure error={markRead.error} />}

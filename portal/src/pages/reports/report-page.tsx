@@ -31,7 +31,7 @@ export function ReportPage() {
     </Button>
   )
   return (
-    <Page title={name} {...(report === undefined ? {} : { intro: report.description })} actions={back}>
+    <Page title={report?.label ?? name} {...(report === undefined ? {} : { intro: report.description })} actions={back}>
       {report !== undefined ? (
         <Report key={name} report={report} />
       ) : groups !== undefined ? (

@@ -50,7 +50,13 @@ export function ReportView({ result, values }: ReportViewProps) {
         <>
           <Picture table={table} rows={rows} />
           <SearchBox label={t('reports.filter')} value={text} onChange={setText} />
-          <ReportRows label={result.name} columns={table.columns} rows={rows} sorting={sorting} onSort={sort} />
+          <ReportRows
+            label={result.label ?? result.name}
+            columns={table.columns}
+            rows={rows}
+            sorting={sorting}
+            onSort={sort}
+          />
         </>
       )}
     </Stack>

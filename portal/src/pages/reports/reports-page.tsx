@@ -41,7 +41,9 @@ function Reports({ groups, query }: { readonly groups: readonly OrgReports[]; re
     return groups.map(({ org, reports }) => ({
       key: org.id,
       heading: org.path.join(' › '),
-      items: reports.filter(({ name, description }) => `${name} ${description}`.toLowerCase().includes(wanted)),
+      items: reports.filter(({ name, label = '', description }) =>
+        `${label} ${name} ${description}`.toLowerCase().includes(wanted),
+      ),
     }))
   }, [groups, query])
   if (groups.every(({ reports }) => reports.length === 0)) {
@@ -61,13 +63,13 @@ function Reports({ groups, query }: { readonly groups: readonly OrgReports[]; re
   )
 }
 
-function ReportCard({ report: { name, description } }: { readonly report: ReportInfo }) {
+function ReportCard({ report: { name, label, description } }: { readonly report: ReportInfo }) {
   return (
     <div className="card">
       <Link to="/reports/$name" params={{ name }} className="card-link">
         <Icon name="chart" />
         <div>
-          <Text fw={600}>{name}</Text>
+          <Text fw={600}>{label ?? name}</Text>
           {description !== '' && (
             <Text size="sm" c="dimmed" className="clamp">
               {description}

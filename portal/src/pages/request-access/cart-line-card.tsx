@@ -117,7 +117,7 @@ export function CartLineCard(props: CartLineCardProps) {
             {line.decision !== '' && (
               <TextInput
                 label={t('cart.decisionReason')}
-                required
+                required={rights.data.commentRequired}
                 maxLength={maxReason}
                 value={line.decisionReason}
                 error={error('cart.decisionReasonRequired')}

@@ -1,10 +1,10 @@
 import { Button, Checkbox, Group, Paper, Stack } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueries, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import type { SubmitOutcomes } from '#contract/main.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
-import { submitCart } from '../../api/workflows.ts'
+import { rightsQuery, submitCart } from '../../api/workflows.ts'
 import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { useDraft } from '../../components/draft.ts'
@@ -32,7 +32,15 @@ export function CartPage() {
   const isSeveral = cart.lines.length > 1
   // Also for a single line, so that the user does not type it again when the number of lines changes.
   const lines = isOneReason ? cart.lines.map((line) => ({ ...line, reason })) : cart.lines
-  const problems = new Map(lines.map((line) => [line.key, problemsOf(line, requireReasons, gatewayNow())]))
+  const names = [...new Set(lines.map(({ name }) => name))]
+  const rights = useQueries({ queries: names.map(rightsQuery) })
+  const needsComment = (name: string): boolean => rights[names.indexOf(name)]?.data?.commentRequired === true
+  const problems = new Map(
+    lines.map((line) => {
+      const required = { ofRequest: requireReasons, ofDecision: needsComment(line.name) }
+      return [line.key, problemsOf(line, required, gatewayNow())]
+    }),
+  )
 
   const submit = useMutation({
     mutationFn: (wanted: readonly CartLine[]) => submitCart(wanted.map(requestOf)),

@@ -12,6 +12,8 @@ const row: WorkflowListItem = {
 }
 const line = newLine(row, 'mine')
 const now = Date.now()
+const required = { ofRequest: true, ofDecision: true }
+const optional = { ofRequest: false, ofDecision: false }
 
 test('rows of one workflow are distinguished', () => {
   expect(rowKey(row)).not.toBe(rowKey({ ...row, filterAnnotations: { Group: 'other' } }))
@@ -19,13 +21,15 @@ test('rows of one workflow are distinguished', () => {
 })
 
 test('missing values are reported', () => {
-  expect(problemsOf(line, true, now)).toEqual(['cart.reasonRequired'])
-  expect(problemsOf({ ...line, reason: ' ' }, true, now)).toEqual(['cart.reasonRequired'])
-  expect(problemsOf(line, false, now)).toEqual([])
-  expect(problemsOf({ ...line, forOthers: true, decision: 'deny' }, false, now)).toEqual([
+  expect(problemsOf(line, required, now)).toEqual(['cart.reasonRequired'])
+  expect(problemsOf({ ...line, reason: ' ' }, required, now)).toEqual(['cart.reasonRequired'])
+  expect(problemsOf(line, optional, now)).toEqual([])
+  const denied = { ...line, forOthers: true, decision: 'deny' } as const
+  expect(problemsOf(denied, { ...optional, ofDecision: true }, now)).toEqual([
     'cart.subjectsRequired',
     'cart.decisionReasonRequired',
   ])
+  expect(problemsOf(denied, optional, now)).toEqual(['cart.subjectsRequired'])
 })
 
 test('only chosen values are sent', () => {
@@ -46,9 +50,9 @@ test('only chosen values are sent', () => {
 
 test('the expiry date is sent as a time, and only if it can be chosen', () => {
   const ending = newLine({ ...row, accessEnds: { required: true } }, 'mine')
-  expect(problemsOf(ending, false, now)).toEqual(['cart.endRequired'])
+  expect(problemsOf(ending, optional, now)).toEqual(['cart.endRequired'])
   expect(requestOf(ending)).not.toHaveProperty('expires')
-  expect(problemsOf({ ...ending, ends: '2000-01-01' }, false, now)).toEqual(['cart.endNotAhead'])
+  expect(problemsOf({ ...ending, ends: '2000-01-01' }, optional, now)).toEqual(['cart.endNotAhead'])
   const expires = new Date(2099, 11, 31, 23, 59, 59).toISOString()
   expect(requestOf({ ...ending, ends: '2099-12-31' })).toMatchObject({ expires })
   expect(requestOf({ ...line, ends: '2099-12-31' })).not.toHaveProperty('expires')

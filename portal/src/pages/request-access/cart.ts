@@ -53,14 +53,23 @@ export const newUuid = (): string =>
 
 export type LineProblem = 'cart.reasonRequired' | 'cart.subjectsRequired' | 'cart.decisionReasonRequired' | EndProblem
 
+interface RequiredReasons {
+  /** Of the request. */
+  readonly ofRequest: boolean
+  /** Of a decision that comes with it. */
+  readonly ofDecision: boolean
+}
+
 /** Missing values of the line. */
-export function problemsOf(line: CartLine, requireReasons: boolean, now: number): readonly LineProblem[] {
+export function problemsOf(line: CartLine, reasons: RequiredReasons, now: number): readonly LineProblem[] {
   const end = line.accessEnds && endProblem(line.ends ?? '', line.accessEnds, now)
   return [
-    ...(requireReasons && line.reason.trim() === '' ? (['cart.reasonRequired'] as const) : []),
+    ...(reasons.ofRequest && line.reason.trim() === '' ? (['cart.reasonRequired'] as const) : []),
     ...(line.forOthers && line.subjects.length === 0 ? (['cart.subjectsRequired'] as const) : []),
     ...(end === undefined ? [] : [end]),
-    ...(line.decision !== '' && line.decisionReason.trim() === '' ? (['cart.decisionReasonRequired'] as const) : []),
+    ...(reasons.ofDecision && line.decision !== '' && line.decisionReason.trim() === ''
+      ? (['cart.decisionReasonRequired'] as const)
+      : []),
   ]
 }
 

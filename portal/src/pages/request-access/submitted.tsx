@@ -4,6 +4,7 @@ import type { SubmitOutcome } from '#contract/main.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
+import { pickedName } from '../../components/person-picker.tsx'
 import { Status } from '../../components/status.tsx'
 
 export interface SentLine {
@@ -30,7 +31,7 @@ export function Submitted({ lines }: { readonly lines: readonly SentLine[] }) {
       {lines.map(({ uuid, label, subjects, decision }) => (
         <div key={uuid}>
           <Text size="sm">
-            {[label, ...(subjects.length === 0 ? [] : [subjects.join(', ')])].map(isolated).join(' · ')}
+            {[label, ...(subjects.length === 0 ? [] : [subjects.map(pickedName).join(', ')])].map(isolated).join(' · ')}
           </Text>
           {decision === 'left' && <Status tone="waiting" icon="warning" text={t('cart.decisionLeft')} />}
           {decision === 'none' && <Status tone="plain" icon="dot" text={t('cart.decisionNone')} />}

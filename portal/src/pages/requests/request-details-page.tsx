@@ -10,10 +10,11 @@ import { type Fact, Facts } from '../../components/facts.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useLive } from '../../components/live.ts'
 import { Page } from '../../components/page.tsx'
+import { Names, useNames } from '../../components/person-names.tsx'
 import { Preline } from '../../components/preline.tsx'
 import { RequestMessages } from '../../components/request-messages.tsx'
 import { stateLooks } from '../../components/request-states.ts'
-import { requesterText } from '../../components/requester.ts'
+import { requesterText } from '../../components/requester.tsx'
 import { Status } from '../../components/status.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
 import { RequestTimeline } from './request-timeline.tsx'
@@ -46,30 +47,37 @@ export function RequestDetailsPage() {
     >
       <Answer query={query} shape="facts" rows={6}>
         {(details) => (
-          <div className="details">
-            <Stack className="details-facts" component="section" aria-label={t('approval.about')}>
-              <Summary details={details} />
-              {details.mayCancel && (
-                <Button variant="default" w="fit-content" leftSection={<Icon name="close" size={18} />} onClick={open}>
-                  {t('cancel.title')}
-                </Button>
-              )}
-              <RequestMessages
-                messages={details.messages}
-                kind={details.mayAnswer ? 'answer' : undefined}
-                draft={`answer-${details.id}`}
-                send={(text) => answerApprover(details.id, text)}
-                onSent={() => void query.refetch()}
-              />
-            </Stack>
-            <Paper withBorder p="md" component="section" aria-labelledby="timeline">
-              <Title order={2} size="h4" id="timeline" mb="sm">
-                {t('timeline.title')}
-              </Title>
-              <RequestTimeline details={details} />
-            </Paper>
-            <CancelDialog id={details.id} label={details.label} opened={isCancelling} onClose={close} />
-          </div>
+          <Names of={[details]}>
+            <div className="details">
+              <Stack className="details-facts" component="section" aria-label={t('approval.about')}>
+                <Summary details={details} />
+                {details.mayCancel && (
+                  <Button
+                    variant="default"
+                    w="fit-content"
+                    leftSection={<Icon name="close" size={18} />}
+                    onClick={open}
+                  >
+                    {t('cancel.title')}
+                  </Button>
+                )}
+                <RequestMessages
+                  messages={details.messages}
+                  kind={details.mayAnswer ? 'answer' : undefined}
+                  draft={`answer-${details.id}`}
+                  send={(text) => answerApprover(details.id, text)}
+                  onSent={() => void query.refetch()}
+                />
+              </Stack>
+              <Paper withBorder p="md" component="section" aria-labelledby="timeline">
+                <Title order={2} size="h4" id="timeline" mb="sm">
+                  {t('timeline.title')}
+                </Title>
+                <RequestTimeline details={details} />
+              </Paper>
+              <CancelDialog id={details.id} label={details.label} opened={isCancelling} onClose={close} />
+            </div>
+          </Names>
         )}
       </Answer>
     </Page>
@@ -78,12 +86,13 @@ export function RequestDetailsPage() {
 
 function Summary({ details }: { readonly details: RequestDetails }) {
   const { t, dateTime, relative } = useTranslation()
-  const { state, subject, requestor, caller, reason, created, accessEnds, deadline, failure } = details
+  const nameOf = useNames()
+  const { state, subject, reason, created, accessEnds, deadline, failure } = details
   const look = stateLooks[state]
   const facts: readonly Fact[] = [
     { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
-    { name: t('request.for'), value: subject },
-    { name: t('request.by'), value: requesterText(requestor, t, caller) },
+    { name: t('request.for'), value: nameOf(subject) },
+    { name: t('request.by'), value: requesterText(details, t, nameOf) },
     { name: t('request.created'), value: dateTime(created) },
     ...(reason === undefined ? [] : [{ name: t('cart.reason'), value: <Preline text={reason} /> }]),
     ...(accessEnds === undefined

@@ -5,13 +5,15 @@ import { isGoing } from '../../api/requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { Icon } from '../../components/icon.tsx'
+import { useNames } from '../../components/person-names.tsx'
 import { stateLooks } from '../../components/request-states.ts'
-import { requesterText } from '../../components/requester.ts'
+import { requesterText } from '../../components/requester.tsx'
 import { Status } from '../../components/status.tsx'
 
 export function RequestRow({ request }: { readonly request: RequestSummary }) {
   const { t, relative, dateTime } = useTranslation()
-  const { id, label, state, subject, requestor, caller, created, deadline, accessEnds } = request
+  const nameOf = useNames()
+  const { id, label, state, subject, created, deadline, accessEnds } = request
   const look = stateLooks[state]
   return (
     <div className="card">
@@ -20,7 +22,7 @@ export function RequestRow({ request }: { readonly request: RequestSummary }) {
           <div>
             <Text fw={600}>{isolated(label)}</Text>
             <Text size="sm" c="dimmed">
-              {t('requests.line', { subject, requestor: requesterText(requestor, t, caller) })} ·{' '}
+              {t('requests.line', { subject: nameOf(subject), requestor: requesterText(request, t, nameOf) })} ·{' '}
               <time title={dateTime(created)}>{relative(created)}</time>
               {accessEnds !== undefined &&
                 (state === 'completed' || isGoing(state)) &&

@@ -4,8 +4,9 @@ import { type Translation, useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import type { MessageKey } from '../../app/messages.ts'
 import { Icon, type IconName } from '../../components/icon.tsx'
+import { type NameOf, useNames } from '../../components/person-names.tsx'
 import { stateLooks } from '../../components/request-states.ts'
-import { requesterText } from '../../components/requester.ts'
+import { requesterText } from '../../components/requester.tsx'
 import type { Tone } from '../../components/status.tsx'
 import { type TimelineEntry, timelineOf } from './timeline.ts'
 
@@ -28,10 +29,11 @@ const tasks: Readonly<Record<string, MessageKey>> = {
 export function RequestTimeline({ details }: { readonly details: RequestDetails }) {
   const translation = useTranslation()
   const { dateTime, relative } = translation
+  const nameOf = useNames()
   return (
     <ol className="timeline">
       {timelineOf(details).map((entry) => {
-        const { icon, tone, title, text } = lineOf(entry, translation)
+        const { icon, tone, title, text } = lineOf(entry, translation, nameOf)
         return (
           <li key={keyOf(entry)}>
             <span className={`timeline-mark status-${tone}`}>
@@ -60,13 +62,13 @@ function keyOf(entry: TimelineEntry): string {
   return 'approval' in entry ? `${entry.kind} ${entry.approval.id}` : entry.kind
 }
 
-function lineOf(entry: TimelineEntry, { t, tn, dateTime }: Translation): Line {
+function lineOf(entry: TimelineEntry, { t, tn, dateTime }: Translation, nameOf: NameOf): Line {
   switch (entry.kind) {
     case 'submitted':
       return {
         icon: 'dot',
         tone: 'plain',
-        title: t('timeline.submitted', { by: requesterText(entry.by, t, entry.caller) }),
+        title: t('timeline.submitted', { by: requesterText(entry.by, t, nameOf) }),
         text: entry.until && t('timeline.until', { when: dateTime(entry.until) }),
       }
     case 'step': {
@@ -93,16 +95,18 @@ function lineOf(entry: TimelineEntry, { t, tn, dateTime }: Translation): Line {
     case 'decided': {
       const { status, label, decision } = entry.approval
       const isApproved = status === 'approved'
+      const by = decision?.by === undefined ? '–' : nameOf(decision.by)
       return {
         icon: isApproved ? 'check' : 'close',
         tone: isApproved ? 'good' : 'bad',
-        title: t(isApproved ? 'timeline.approved' : 'timeline.denied', { label, by: decision?.by ?? '–' }),
+        title: t(isApproved ? 'timeline.approved' : 'timeline.denied', { label, by }),
         text: decision?.comment,
       }
     }
     case 'holding': {
       const { label, approvers, escalation } = entry.approval
-      const who = approvers.length === 0 ? t('timeline.nobody') : t('timeline.holders', { who: approvers.join(', ') })
+      const names = approvers.map((login) => nameOf(login)).join(', ')
+      const who = names === '' ? t('timeline.nobody') : t('timeline.holders', { who: names })
       return {
         icon: 'clock',
         tone: 'waiting',
@@ -111,7 +115,12 @@ function lineOf(entry: TimelineEntry, { t, tn, dateTime }: Translation): Line {
       }
     }
     case 'cancelled':
-      return { icon: 'close', tone: 'plain', title: t('timeline.cancelled', { by: entry.by }), text: entry.reason }
+      return {
+        icon: 'close',
+        tone: 'plain',
+        title: t('timeline.cancelled', { by: nameOf(entry.by) }),
+        text: entry.reason,
+      }
     case 'ended': {
       const { icon, tone, text } = stateLooks[entry.state]
       return { icon, tone, title: t(text) }

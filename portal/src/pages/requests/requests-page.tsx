@@ -7,6 +7,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { matches } from '../../components/matching.ts'
 import { useNextPage } from '../../components/next-page.ts'
 import { Page } from '../../components/page.tsx'
+import { Names, namesIn } from '../../components/person-names.tsx'
 import { stateFilters } from '../../components/request-states.ts'
 import { SearchBox } from '../../components/search-box.tsx'
 import { SearchExtent } from '../../components/search-extent.tsx'
@@ -64,11 +65,12 @@ function RequestList({ about, state, query }: RequestListProps) {
   const more = useNextPage(list)
   const all = useMemo(() => list.data?.pages.flatMap(({ requests }) => requests) ?? [], [list.data])
   const groups = useMemo(() => {
+    const nameOf = namesIn(list.data?.pages ?? [], true)
     const items = all.filter(({ label, subject, requestor, reason = '' }) =>
-      matches(query, label, subject, requestor, reason),
+      matches(query, label, nameOf(subject), nameOf(requestor), reason),
     )
     return [{ key: 'all', items }]
-  }, [all, query])
+  }, [all, list.data, query])
 
   if (list.data === undefined) {
     return error === null ? <Loading /> : <Failure error={error} onRetry={() => void list.refetch()} />
@@ -82,7 +84,7 @@ function RequestList({ about, state, query }: RequestListProps) {
   }
   const found = groups[0]?.items.length ?? 0
   return (
-    <>
+    <Names of={list.data.pages}>
       {found === 0 && !hasNextPage && <Text c="dimmed">{t('home.nothingFound', { query })}</Text>}
       <VirtualGrid
         groups={groups}
@@ -101,6 +103,6 @@ function RequestList({ about, state, query }: RequestListProps) {
           </Button>
         </Group>
       )}
-    </>
+    </Names>
   )
 }

@@ -39,8 +39,8 @@ const details = (more: Partial<RequestDetails>): RequestDetails => ({
 const kinds = (of: RequestDetails): string[] => timelineOf(of).map(({ kind }) => kind)
 
 test('the first entry shows who submitted the request in the name of another user', () => {
-  expect(timelineOf(details({}))[0]).toMatchObject({ by: 'ada', caller: undefined })
-  expect(timelineOf(details({ caller: 'svc' }))[0]).toMatchObject({ by: 'ada', caller: 'svc' })
+  expect(timelineOf(details({}))[0]).toMatchObject({ by: { requestor: 'ada' } })
+  expect(timelineOf(details({ caller: 'svc' }))[0]).toMatchObject({ by: { requestor: 'ada', caller: 'svc' } })
 })
 
 test('pending approvals come last, with their approvers', () => {

@@ -5,8 +5,7 @@ export type TimelineEntry =
   | {
       readonly kind: 'submitted'
       readonly at: string
-      readonly by: string
-      readonly caller: string | undefined
+      readonly by: Pick<RequestDetails, 'requestor' | 'caller'>
       readonly until: string | undefined
     }
   | { readonly kind: 'step'; readonly at: string; readonly step: RequestStep }
@@ -65,5 +64,6 @@ export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
     end.push({ kind: 'ended', at: details.ended, state: details.state })
   }
   const { created, requestor, caller, accessEnds } = details
-  return [{ kind: 'submitted', at: created, by: requestor, caller, until: accessEnds }, ...happened, ...awaited, ...end]
+  const by = { requestor, ...(caller === undefined ? {} : { caller }) }
+  return [{ kind: 'submitted', at: created, by, until: accessEnds }, ...happened, ...awaited, ...end]
 }

@@ -7,6 +7,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { Answer } from '../../components/answer.tsx'
 import { browserName } from '../../components/browser-name.ts'
 import { Icon } from '../../components/icon.tsx'
+import { useLiveSessions } from '../../components/live.ts'
 import { useSay } from '../../components/notices.tsx'
 import { useFailureText } from '../../components/states.tsx'
 
@@ -16,7 +17,8 @@ export function Sessions() {
   const client = useQueryClient()
   const say = useSay()
   const failureText = useFailureText()
-  const sessions = useQuery(sessionsQuery)
+  const refetchInterval = useLiveSessions(sessionsQuery.queryKey)
+  const sessions = useQuery({ ...sessionsQuery, refetchInterval })
   const others = useMutation({
     mutationFn: endOtherSessions,
     onSuccess: ({ ended }) => say(tn('security.ended', ended)),

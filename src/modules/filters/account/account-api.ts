@@ -1,12 +1,6 @@
-import * as z from 'zod'
-import type {
-  AccountSessions,
-  AccountView,
-  ChangePassword,
-  EndedSessions,
-  PasswordRuleView,
-} from '#contract/account.ts'
+import type { AccountSessions, AccountView, EndedSessions, PasswordRuleView } from '#contract/account.ts'
 import type { Subject } from '#identity/subject.ts'
+import { changePasswordBody } from '#modules/filters/account/api-description.ts'
 import {
   beginPasskey,
   beginTotp,
@@ -50,7 +44,8 @@ interface AccountParts extends FactorParts {
   readonly passwords: OwnPassword | undefined
 }
 
-const routes: Routes<AccountParts> = {
+/** Every route is described in `api-description.ts`. */
+export const routes: Routes<AccountParts> = {
   'GET ': showAccount,
   'GET /sessions': listSessions,
   'DELETE /sessions': endOtherSessions,
@@ -126,11 +121,6 @@ async function endOtherSessions(
 }
 
 const maxBody = 16 * 1024
-const password = z.string().min(1).max(1_024)
-const changeSchema = z.strictObject({
-  currentPassword: password,
-  newPassword: password,
-}) satisfies z.ZodType<ChangePassword>
 
 /** The caller's own password. */
 interface OwnPassword {
@@ -150,7 +140,7 @@ function openOwnPassword(settings: AccountSettings, { passwords, log }: FilterHo
   return {
     rulesFor: (subject) => (passwords.canChange(subject, writer) ? { minChars, maxChars } : undefined),
     change: async (_, { request, subject, session, application }) => {
-      const { currentPassword: current, newPassword } = await readJsonBody(request, changeSchema, maxBody)
+      const { currentPassword: current, newPassword } = await readJsonBody(request, changePasswordBody, maxBody)
       const change = { subject, session: session?.id, application, current, password: newPassword, writer, request }
       const ended = await passwords.change(change)
       return answer({ ended } satisfies EndedSessions)

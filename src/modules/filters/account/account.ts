@@ -1,4 +1,6 @@
+import { placeBelow } from '#modules/shared/http/api-description.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
+import { accountApi } from './api-description.ts'
 import { type AccountSettings, accountErrors, parameters, parseAccount } from './settings.ts'
 
 /** The caller's own sessions and second factors. */
@@ -10,6 +12,15 @@ export default defineFilter<AccountSettings>({
   parse: parseAccount,
   chains: ({ stepUpChain, enrolChain }) => [...new Set([stepUpChain, enrolChain])],
   summarize: ({ stepUpChain }) => [{ label: 'step-up chain', value: stepUpChain }],
+  api: ({ changePassword, offers }) => {
+    const api = accountApi.only(
+      ({ id, path }) =>
+        (changePassword || id !== 'changePassword') &&
+        (!path.startsWith('/factors/totp') || offers.includes('totp')) &&
+        (!path.startsWith('/factors/passkey') || offers.includes('passkey')),
+    )
+    return api.served(placeBelow('/account'), { users: api })
+  },
   /** Loaded on first use: a gateway without this filter is smaller and starts sooner. */
   create: async (settings, host) =>
     (await import('#modules/filters/account/account-api.ts')).createAccount(settings, host),

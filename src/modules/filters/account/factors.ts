@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import type {
   AccountFactor,
   AccountFactors,
@@ -7,7 +6,6 @@ import type {
   EnrolledFactor,
   PasskeyEnrolment,
   RecoveryCodes,
-  RenameFactor,
   TotpEnrolment,
 } from '#contract/account.ts'
 import type { NewSecondFactor, SecondFactor, SecondFactorKind } from '#domain/second-factor.ts'
@@ -15,6 +13,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newSecret } from '#kernel/ids.ts'
 import { isJsonObject, type JsonObject } from '#kernel/json.ts'
+import { confirmPasskeyBody, confirmTotpBody, renameFactorBody } from '#modules/filters/account/api-description.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { passkeyUser, readPasskey } from '#modules/shared/login/second-factor-login.ts'
@@ -35,11 +34,6 @@ export interface FactorParts {
 }
 
 const maxBody = 64 * 1024
-const name = z.string().max(200).optional()
-const enrolment = z.string().max(64)
-const renameSchema = z.strictObject({ name: z.string().max(200) }) satisfies z.ZodType<RenameFactor>
-const totpSchema = z.strictObject({ enrolment, code: z.string().max(16), name })
-const passkeySchema = z.strictObject({ enrolment, response: z.looseObject({}), name })
 type Confirmation = Pick<ConfirmTotp & ConfirmPasskey, 'enrolment'> & { readonly name?: string | undefined }
 
 export async function listFactors({ settings, host }: FactorParts, { subject }: Exchange): Promise<GatewayResponse> {
@@ -61,7 +55,7 @@ export async function beginTotp(parts: FactorParts, exchange: Exchange): Promise
 
 export async function confirmTotp(parts: FactorParts, exchange: Exchange): Promise<GatewayResponse> {
   const { host, totp } = parts
-  const sent = await readJsonBody(exchange.request, totpSchema, maxBody)
+  const sent = await readJsonBody(exchange.request, confirmTotpBody, maxBody)
   const session = await requireStepUp(parts, exchange)
   const { secret } = await findEnrolment(session, 'totp', sent.enrolment, host.clock)
   const counter = typeof secret === 'string' ? totp.check(secret, sent.code, host.clock(), 0) : undefined
@@ -84,7 +78,7 @@ export async function beginPasskey(parts: FactorParts, exchange: Exchange): Prom
 export async function confirmPasskey(parts: FactorParts, exchange: Exchange): Promise<GatewayResponse> {
   const { settings, host } = parts
   const { request } = exchange
-  const sent = await readJsonBody(request, passkeySchema, maxBody)
+  const sent = await readJsonBody(request, confirmPasskeyBody, maxBody)
   const session = await requireStepUp(parts, exchange)
   const { challenge } = await findEnrolment(session, 'passkey', sent.enrolment, host.clock)
   const response = isJsonObject(sent.response) ? sent.response : {}
@@ -99,7 +93,7 @@ export async function confirmPasskey(parts: FactorParts, exchange: Exchange): Pr
 
 export async function renameFactor({ host }: FactorParts, exchange: Exchange, id: string): Promise<GatewayResponse> {
   const { subject, request } = exchange
-  const sent = factorName((await readJsonBody(request, renameSchema, maxBody)).name)
+  const sent = factorName((await readJsonBody(request, renameFactorBody, maxBody)).name)
   if (sent === undefined) throw badRequest('A name must say something.')
   if (!(await host.secondFactors.rename(subject, id, sent))) throw notFound('no such factor')
   return emptyAnswer(204)

@@ -1,11 +1,13 @@
 import { createSecretKey } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import type { InsertEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { approvalLinkKey, signApprovalLink } from '#sdk/workflow/approval-link.ts'
 import type { ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/workflow/approvals.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
+import { person } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { someApproval } from '#testing/some-approval.ts'
 import { subject } from '#testing/subjects.ts'
@@ -35,6 +37,7 @@ interface Scene {
   readonly failure?: GatewayError
   readonly as?: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly entries?: readonly InsertEntry[]
 }
 
 const tokenFor = async (more: { approver?: string; version?: number; approve?: boolean; expires?: number } = {}) => {
@@ -63,7 +66,9 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
   }
   const params = fakeParams({ url: 'https://gate.example.com/decide', ...scene.params })
   const prepared = approvalLink.prepare(params, noIssues(), fakeParseContext())
-  const filter = await prepared.create(fakeModuleHost({ approvals, secretKeys, now: () => now }))
+  const filter = await prepared.create(
+    fakeModuleHost({ approvals, secretKeys, now: () => now, entries: scene.entries ?? [] }),
+  )
   const url =
     method === 'GET' ? `http://localhost/decide?token=${encodeURIComponent(token)}` : 'http://localhost/decide'
   const body = new URLSearchParams({ token, comment }).toString()
@@ -85,12 +90,28 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
 
 const form = 'application/x-www-form-urlencoded'
 
+test('pages are in the language of their reader', async () => {
+  const scene: Scene = { headers: { 'accept-language': 'de-CH, en;q=0.5' } }
+  const { page } = await call('GET', await tokenFor(), scene)
+  expect(page).toContain('<html lang="de">')
+  expect(page).toContain('Diesen Antrag genehmigen?')
+  expect(page).toContain('<dt>Offen seit</dt><dd>1. Januar 2026 um 00:00 UTC</dd>')
+  expect((await call('POST', await tokenFor(), scene)).page).toContain('wurde genehmigt.')
+  expect((await call('GET', 'damaged', scene)).page).toContain('Dieser Link ist nicht gültig.')
+})
+
 describe('opening a link', () => {
   test('shows the request and a form, and decides nothing', async () => {
     const token = await tokenFor()
     const { status, page, votes, headers } = await call('GET', token)
     expect({ status, votes }).toEqual({ status: 200, votes: [] })
-    for (const text of ['Access to &lt;payroll&gt;', 'grant', 'eve', 'I need it &amp; soon', '2026-01-01 00:00 UTC']) {
+    for (const text of [
+      'Access to &lt;payroll&gt;',
+      'grant',
+      'eve',
+      'I need it &amp; soon',
+      'January 1, 2026 at 12:00 AM UTC',
+    ]) {
       expect(page).toContain(text)
     }
     expect(page).toContain('<form method="post" action="/decide">')
@@ -131,7 +152,7 @@ describe('opening a link', () => {
   test('shows the expiry date, and a registration without a login', async () => {
     const approval = { accessEnds: new Date('2026-02-01T23:59:59Z'), requestor: 'Anonymous' }
     const { page } = await call('GET', await tokenFor(), { approval })
-    expect(page).toContain('<dt>Expiry date</dt><dd>2026-02-01 23:59 UTC</dd>')
+    expect(page).toContain('<dt>Expiry date</dt><dd>February 1, 2026 at 11:59 PM UTC</dd>')
     expect(page).toContain('<dd>a visitor who registered without signing in</dd>')
     expect((await call('GET', await tokenFor())).page).not.toContain('Expiry date')
   })
@@ -307,4 +328,18 @@ test('the configuration sets the address and lifetime of links', () => {
     expect(read({ url: wrong }).issues).toEqual([expect.stringMatching(/^error params\.url/)])
   }
   expect(read({}).issues).toHaveLength(1)
+})
+
+test('users are named by display name and login, and by login alone if the directory has none of them', async () => {
+  const entries = [person('carl', { displayName: ['Carl <b>Gauss</b>'] }), person('eve')]
+  const scene = { approval: { subject: 'carl', requestor: 'eve', caller: 'idp', who: {} }, entries }
+  const { page } = await call('GET', await tokenFor(), scene)
+  const shown = [...page.matchAll(/<dt>(For|Requested by|Submitted by)<\/dt><dd>(.*)<\/dd>/g)]
+  expect(shown.map(([, name, value]) => [name, value])).toEqual([
+    ['For', 'Carl &lt;b&gt;Gauss&lt;/b&gt; (carl)'],
+    ['Requested by', 'eve Doe (eve)'],
+    ['Submitted by', 'idp'],
+  ])
+  const done = await call('POST', await tokenFor(), scene)
+  expect(done.page).toContain('for Carl &lt;b&gt;Gauss&lt;/b&gt; (carl) was approved')
 })

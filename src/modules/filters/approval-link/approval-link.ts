@@ -1,12 +1,15 @@
+import type { PersonNames } from '#contract/person-names.ts'
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { readPageUrl } from '#modules/shared/http/page-url.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
+import { type LookUpNames, nameLookup, usersOfItem } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { html, htmlErrors, notice, page } from '#sdk/filter/page.ts'
+import { languageOf, type TextKey, textsFor } from '#sdk/filter/page-texts.ts'
 import { readForm } from '#sdk/filter/read-form.ts'
 import { flag, parsed, wholeNumber } from '#sdk/module/parameter-types.ts'
 import { withParameters } from '#sdk/module/parameters.ts'
@@ -38,16 +41,26 @@ export default defineFilter({
   create: ({ withoutLogin }, host) => new ApprovalLinkFilter(withoutLogin, host),
 })
 
-const used = () => notice(410, 'Already decided', 'This request has been decided. Nothing was changed.')
-const moved = () =>
-  notice(410, 'No longer valid', 'This request was given to others since the message was sent, or has ended.')
-const expired = () => notice(410, 'Expired', 'This link is too old. Decide the request in the portal.')
-const forged = () => notice(403, 'Not valid', 'This link is not valid. Make sure that it was copied as a whole.')
-const notYours = () => notice(403, 'Not for you', 'This link belongs to another approver. Log in as that approver.')
-const tooLate = () => notice(422, 'Too late', 'The requested expiry date has passed. You can only deny this request.')
-const foreign = () => notice(403, 'Not allowed', 'Open the link of the message, and decide on the page that it shows.')
-const refused = () => notice(403, 'Not allowed', 'You may not decide this request. Nothing was changed.')
-const noLogin = () => notice(403, 'Log in first', 'Only approvers who are logged in can decide with this link.')
+/** What became of a link that decides nothing. */
+const notices = {
+  used: [410, 'decide.usedTitle', 'decide.used'],
+  moved: [410, 'decide.movedTitle', 'decide.moved'],
+  expired: [410, 'decide.expiredTitle', 'decide.expired'],
+  forged: [403, 'decide.forgedTitle', 'decide.forged'],
+  notYours: [403, 'decide.notYoursTitle', 'decide.notYours'],
+  tooLate: [422, 'decide.tooLateTitle', 'decide.tooLate'],
+  foreign: [403, 'foreign.title', 'decide.foreign'],
+  refused: [403, 'foreign.title', 'decide.refused'],
+  noLogin: [403, 'decide.noLoginTitle', 'decide.noLogin'],
+  commentTooLong: [400, 'decide.commentTooLongTitle', 'decide.commentTooLong'],
+  commentMissing: [400, 'decide.commentMissingTitle', 'decide.commentMissing'],
+} as const satisfies Readonly<Record<string, readonly [status: number, title: TextKey, text: TextKey]>>
+
+function showNotice(name: keyof typeof notices, request: GatewayRequest): GatewayResponse {
+  const [status, title, text] = notices[name]
+  const t = textsFor(request)
+  return notice(status, t(title), t(text, { count: String(maxCommentLength) }), { request })
+}
 
 /** A link that is valid now, with its approval. */
 interface OpenLink {
@@ -59,10 +72,13 @@ interface OpenLink {
 class ApprovalLinkFilter implements Filter {
   readonly #withoutLogin: boolean
   readonly #host: FilterHost
+  readonly #names: LookUpNames
 
   constructor(withoutLogin: boolean, host: FilterHost) {
     this.#withoutLogin = withoutLogin
     this.#host = host
+    const { directory, log } = host
+    this.#names = nameLookup({ directory, loginAttribute: 'uid', nameAttribute: 'displayName', log })
   }
 
   async handle(exchange: Exchange): Promise<GatewayResponse> {
@@ -74,56 +90,57 @@ class ApprovalLinkFilter implements Filter {
       if (!('claims' in opened)) return opened
       const { claims, user, approval } = opened
       const { approver = user.login, approve } = claims
-      return confirmationPage({ approval, approver, approve, token, action: mount || '/' })
+      const others = [{ login: approver, identity: user.identity }, { login: approval.onBehalfOf ?? '' }]
+      const names = await this.#names([...usersOfItem(approval), ...others])
+      return confirmationPage({ approval, approver, approve, token, action: mount || '/', names }, request)
     }
     if (request.method === 'POST') return this.#decide(exchange)
     throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, POST' } })
   }
 
   /** Checks everything about a link before any decision. */
-  async #open(token: string, { subject }: Exchange): Promise<OpenLink | GatewayResponse> {
+  async #open(token: string, { subject, request }: Exchange): Promise<OpenLink | GatewayResponse> {
     const { keys, clock, approvals } = this.#host
     const link = await readApprovalLink(token, await approvalLinkKeys(keys), clock())
-    if (link.kind !== 'valid') return link.kind === 'expired' ? expired() : forged()
+    if (link.kind !== 'valid') return showNotice(link.kind === 'expired' ? 'expired' : 'forged', request)
     const { claims } = link
     const anonymous = subject.level === 0
     const { identity, approver: login = '' } = claims
-    if (anonymous && identity === undefined) return noLogin()
-    if (anonymous && !this.#withoutLogin) return notYours()
-    if (!anonymous && identity !== undefined && !isUser(identity, approvalUser(subject))) return notYours()
+    if (anonymous && identity === undefined) return showNotice('noLogin', request)
+    if (anonymous && !this.#withoutLogin) return showNotice('notYours', request)
+    if (!anonymous && identity !== undefined && !isUser(identity, approvalUser(subject)))
+      return showNotice('notYours', request)
     const user = anonymous && identity !== undefined ? { identity, login } : approvalUser(subject)
     const approval = await approvals.get(user, claims.approval)
-    if (approval === undefined) return identity === undefined ? refused() : moved()
-    if (approval.state === 'approved' || approval.state === 'denied') return used()
-    if (approval.state !== 'open' || approval.version !== claims.version) return moved()
-    if (!approval.mayDecide) return refused()
+    if (approval === undefined) return showNotice(identity === undefined ? 'refused' : 'moved', request)
+    if (approval.state === 'approved' || approval.state === 'denied') return showNotice('used', request)
+    if (approval.state !== 'open' || approval.version !== claims.version) return showNotice('moved', request)
+    if (!approval.mayDecide) return showNotice('refused', request)
     const hasEnded = approval.accessEnds !== undefined && approval.accessEnds <= clock()
-    return claims.approve && hasEnded ? tooLate() : { claims, user, approval }
+    return claims.approve && hasEnded ? showNotice('tooLate', request) : { claims, user, approval }
   }
 
   async #decide(exchange: Exchange): Promise<GatewayResponse> {
     const { request } = exchange
-    if (!isOwnPage(request)) return foreign()
+    if (!isOwnPage(request)) return showNotice('foreign', request)
     const form = await readForm(request, maxBody)
     const opened = await this.#open(form.get('token') ?? '', exchange)
     if (!('claims' in opened)) return opened
     const comment = (form.get('comment') ?? '').replaceAll('\r\n', '\n').trim()
-    if (comment.length > maxCommentLength) {
-      return notice(400, 'Comment too long', `A comment has at most ${maxCommentLength} characters.`)
-    }
+    if (comment.length > maxCommentLength) return showNotice('commentTooLong', request)
     const { claims, user, approval } = opened
-    if (comment === '' && approval.commentRequired === true) {
-      return notice(400, 'Comment missing', 'This decision needs a comment. Go back and add one.')
-    }
+    if (comment === '' && approval.commentRequired === true) return showNotice('commentMissing', request)
     const { version, approve } = claims
     const vote = { approval: approval.id, version, approve, requestId: request.id }
     try {
       await this.#host.approvals.decide(user, comment === '' ? vote : { ...vote, comment })
     } catch (error) {
-      return failurePage(error)
+      return failurePage(error, request)
     }
-    const word = approve ? 'approved' : 'denied'
-    return notice(200, 'Thank you', `The request "${approval.label}" for ${approval.subject} was ${word}.`)
+    const t = textsFor(request)
+    const name = nameIn(await this.#names(usersOfItem(approval)), approval.subject)
+    const done = t(approve ? 'decide.approved' : 'decide.denied', { label: approval.label, name })
+    return notice(200, t('verify.thanks'), done, { request })
   }
 }
 
@@ -138,20 +155,20 @@ function isOwnPage(request: GatewayRequest): boolean {
   return origin === undefined || origin === request.origin
 }
 
-function failurePage(error: unknown): GatewayResponse {
+function failurePage(error: unknown, request: GatewayRequest): GatewayResponse {
   if (error instanceof GatewayError) {
-    if (error.code === 'CONFLICT') return used()
-    if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return moved()
-    if (error.code === 'ACCESS_DENIED') return refused()
-    if (error.code === 'UNPROCESSABLE') return tooLate()
-    if (error.code === 'ACCOUNT_EXISTS') return notice(409, 'The account exists already', error.publicText)
+    if (error.code === 'CONFLICT') return showNotice('used', request)
+    if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return showNotice('moved', request)
+    if (error.code === 'ACCESS_DENIED') return showNotice('refused', request)
+    if (error.code === 'UNPROCESSABLE') return showNotice('tooLate', request)
+    if (error.code === 'ACCOUNT_EXISTS') {
+      return notice(409, textsFor(request)('decide.existsTitle'), textsFor(request)('decide.exists'), { request })
+    }
   }
   throw error
 }
 
 const maxCommentLength = 2000
-
-const registering = 'a visitor who registered without signing in'
 
 interface Confirmation {
   readonly approval: ApprovalView
@@ -160,37 +177,49 @@ interface Confirmation {
   readonly token: string
   /** The address that the form posts to. */
   readonly action: string
+  readonly names: PersonNames
+}
+
+/** With the login, since the decision is about this user and no namesake. */
+function nameIn(names: PersonNames, login: string): string {
+  const name = Object.hasOwn(names, login) ? names[login] : undefined
+  return name === undefined || name === login ? login : `${name} (${login})`
 }
 
 /** Shows the request and its requester and asks for confirmation: opening the link decides nothing. */
-function confirmationPage({ approval, approver, approve, token, action }: Confirmation): GatewayResponse {
-  const word = approve ? 'Approve' : 'Deny'
+function confirmationPage(
+  { approval, approver, approve, token, action, names }: Confirmation,
+  request: GatewayRequest,
+): GatewayResponse {
+  const t = textsFor(request)
   const isRequired = approval.commentRequired === true
-  const rows = [
-    ['Request', approval.label],
-    ['Workflow', approval.workflow],
-    ['For', approval.subject],
-    ['Requested by', isAnonymousLogin(approval.requestor) ? registering : approval.requestor],
-    ['Submitted by', approval.caller ?? ''],
-    ['Reason', approval.reason ?? ''],
-    ['Expiry date', approval.accessEnds === undefined ? '' : minuteOf(approval.accessEnds)],
-    ['Open since', minuteOf(approval.opened)],
-    ['You decide as', approver],
-    ['On behalf of', approval.onBehalfOf ?? ''],
-  ] as const
-  const shown = rows.flatMap(([name, value]) => (value === '' ? [] : [html`<dt>${name}</dt><dd>${value}</dd>\n`]))
+  const dates = new Intl.DateTimeFormat(languageOf(request), { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
+  const timeText = (at: Date): string => `${dates.format(at)} UTC`
+  const requester = isAnonymousLogin(approval.requestor) ? t('decide.visitor') : nameIn(names, approval.requestor)
+  const rows: readonly (readonly [TextKey, string])[] = [
+    ['decide.request', approval.label],
+    ['decide.workflow', approval.workflow],
+    ['decide.for', nameIn(names, approval.subject)],
+    ['decide.requester', requester],
+    ['decide.caller', nameIn(names, approval.caller ?? '')],
+    ['decide.reason', approval.reason ?? ''],
+    ['decide.expiry', approval.accessEnds === undefined ? '' : timeText(approval.accessEnds)],
+    ['decide.opened', timeText(approval.opened)],
+    ['decide.approver', nameIn(names, approver)],
+    ['decide.onBehalfOf', nameIn(names, approval.onBehalfOf ?? '')],
+  ]
+  const shown = rows.flatMap(([key, value]) => (value === '' ? [] : [html`<dt>${t(key)}</dt><dd>${value}</dd>\n`]))
   return page(
     200,
-    `${word} this request?`,
+    t(approve ? 'decide.approveTitle' : 'decide.denyTitle'),
     html`<dl>
 ${shown}</dl>
 <form method="post" action="${action}">
 <input type="hidden" name="token" value="${token}">
-<label for="comment">${isRequired ? 'Comment' : 'Comment (optional)'}</label>
+<label for="comment">${t(isRequired ? 'decide.comment' : 'decide.optionalComment')}</label>
 <textarea id="comment" name="comment" rows="4" maxlength="${String(maxCommentLength)}"${isRequired ? html` required` : ''}></textarea>
-<button type="submit">${word}</button>
+<button type="submit">${t(approve ? 'decide.approve' : 'decide.deny')}</button>
 </form>`,
+    { request },
   )
 }
-
-const minuteOf = (at: Date): string => at.toISOString().slice(0, 16).replace('T', ' ').concat(' UTC')

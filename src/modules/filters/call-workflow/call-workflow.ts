@@ -9,7 +9,7 @@ import { isUser } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import { type ErrorCode, errorCodes, type FieldProblem, GatewayError } from '#kernel/errors.ts'
 import type { Path } from '#kernel/issues.ts'
-import { type ApiPlace, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { problemErrors } from '#modules/shared/http/json-answer.ts'
 import { jsonPointer, readJsonBody } from '#modules/shared/http/json-body.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
@@ -95,6 +95,7 @@ export default defineFilter({
     groups: allowGroups.length > 0,
     forThemselves: subject.includes('caller'),
   }),
+  api: () => callWorkflowApi.served(placeAtSegment, { formats: ['openapi', 'swagger'], users: callWorkflowApi }),
   create: (config, host) => new CallWorkflow(config, host),
 })
 
@@ -115,7 +116,10 @@ class CallWorkflow implements Filter {
       allowMethods(request.method, 'POST')
       return await this.#start(exchange)
     }
-    const document = callWorkflowApi.document(pathInfo.slice(1), placeOf(exchange))
+    const document = callWorkflowApi.document(pathInfo.slice(1), {
+      origin: request.origin,
+      ...placeAtSegment(exchange.mount),
+    })
     if (document !== undefined) {
       allowMethods(request.method, 'GET')
       return jsonAnswer(200, document)
@@ -229,12 +233,6 @@ class CallWorkflow implements Filter {
     const status = await this.#host.runs.cancel({ id, fence, by: subject.uid, onlyUntouched: true })
     return jsonAnswer(status === 'cancelled' ? 200 : 202, { workflowId: id, status })
   }
-}
-
-/** The last part of the mount is the path of the API, for example `/call-workflow`. */
-function placeOf({ mount, request }: Exchange): ApiPlace {
-  const slash = mount.lastIndexOf('/')
-  return { origin: request.origin, base: mount.slice(0, Math.max(slash, 0)), prefix: mount.slice(Math.max(slash, 0)) }
 }
 
 function readAfter(query: URLSearchParams): number | undefined {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import checkSession from '#modules/filters/check-session/check-session.ts'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -18,7 +19,9 @@ async function ask(minutes: number | undefined, method = 'GET') {
     pathInfo: '',
     subject: subject('uid=ada,o=Tremolo'),
   }
-  return filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+  const answer = await filter.handle(exchange, async () => ({ status: 404, headers: {} }))
+  expectDescribedBy(prepared, method, '', answer)
+  return answer
 }
 
 test('returns the minutes that are left', async () => {

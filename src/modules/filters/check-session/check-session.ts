@@ -1,4 +1,7 @@
+import * as z from 'zod'
+import { mainErrors } from '#contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import { text } from '#sdk/module/parameter-types.ts'
@@ -18,6 +21,7 @@ export default defineFilter({
   answers: true,
   leavesSession: true,
   summarize: ({ applicationName }) => [{ label: 'session of', value: applicationName }],
+  api: () => checkSessionApi.served(placeAtSegment, { users: checkSessionApi, hasOwnCredentials: true }),
   create: ({ applicationName }, host) => ({
     async handle({ request }) {
       allowMethods(request.method, 'GET', 'HEAD')
@@ -30,4 +34,21 @@ export default defineFilter({
       }
     },
   }),
+})
+
+export const checkSessionApi = new DescribedApi({
+  title: 'Session check API',
+  version: '1.0.0',
+  answers: { SessionState: z.object({ minsLeft: z.int() }), Errors: mainErrors },
+  bodies: {},
+  failure: { description: 'What is wrong', schema: 'Errors' },
+  operations: {
+    checkSession: {
+      route: 'GET',
+      summary: 'How many minutes the session of the caller has left, without using it',
+      description: 'The session cookie of the application is the credential.',
+      answer: 'SessionState',
+      failures: { '401': 'There is no session' },
+    },
+  },
 })

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -32,6 +33,7 @@ async function ask(params: ParamValues = {}, method = 'GET', pathInfo = '') {
       throw new Error('there is nothing behind this filter')
     },
   )
+  expectDescribedBy(prepared, method, pathInfo, response)
   return { response, asked }
 }
 

@@ -1,4 +1,6 @@
+import { mainErrors } from '#contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { DescribedApi, keySetSchema, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
 import { publishedKey } from '#protocols/jwt/signing.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
@@ -22,6 +24,7 @@ export default defineFilter({
     return { keys: key.length === 0 ? ['scim-events'] : key }
   },
   summarize: ({ keys }) => keys.map((value) => ({ label: 'key', value })),
+  api: () => eventKeysApi.served(placeAtSegment),
   create: async ({ keys: names }, host) => {
     const keys = []
     for (const name of new Set(names)) keys.push(await publishedKey((await host.keys.signingKey(name)).publicKey))
@@ -34,5 +37,20 @@ export default defineFilter({
         return request.method === 'HEAD' ? { status: 200, headers } : { status: 200, headers, body }
       },
     }
+  },
+})
+
+export const eventKeysApi = new DescribedApi({
+  title: 'Event keys API',
+  version: '1.0.0',
+  answers: { KeySet: keySetSchema, Errors: mainErrors },
+  bodies: {},
+  failure: { description: 'What is wrong', schema: 'Errors' },
+  operations: {
+    getKeys: {
+      route: 'GET',
+      summary: 'The public keys that event tokens are signed with',
+      answers: { '200': { description: 'Success', schema: 'KeySet', type: 'application/jwk-set+json' } },
+    },
   },
 })

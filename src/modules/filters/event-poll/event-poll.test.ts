@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { EventPoll } from '#sdk/filter/event-stream.ts'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -34,6 +35,7 @@ async function poll(
       throw new Error('there is nothing behind this filter')
     },
   )
+  expectDescribedBy(prepared, method, pathInfo, response)
   return { status: response.status, body: JSON.parse(String(response.body)), poll: polls[0] }
 }
 

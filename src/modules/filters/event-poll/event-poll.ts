@@ -1,6 +1,8 @@
 import * as z from 'zod'
+import { mainErrors } from '#contract/main.ts'
 import type { JsonBounds } from '#kernel/bounded-json.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
@@ -27,6 +29,7 @@ export default defineFilter({
   }),
   answers: true,
   summarize: ({ stream }) => [{ label: 'events', value: stream }],
+  api: () => eventPollApi.served(placeAtSegment),
   create: ({ stream, waitSeconds }, host) => ({
     async handle({ request, pathInfo }) {
       if (pathInfo !== '' && pathInfo !== '/') throw new GatewayError('NOT_FOUND', `nothing at "${pathInfo}"`)
@@ -70,4 +73,27 @@ const pollSchema = z.object({
     .record(tokenId, z.object({ err: errorText, description: errorText.catch('') }))
     .refine((errors) => Object.keys(errors).length <= maxIds, `has more than ${maxIds} token ids`)
     .default({}),
+})
+
+export const eventPollApi = new DescribedApi({
+  title: 'Event poll API',
+  version: '1.0.0',
+  answers: {
+    PollAnswer: z.object({
+      sets: z.record(z.string(), z.string()).describe('Security event tokens (signed JWTs), by id'),
+      moreAvailable: z.boolean().optional(),
+    }),
+    Errors: mainErrors,
+  },
+  bodies: { Poll: pollSchema },
+  failure: { description: 'What is wrong', schema: 'Errors' },
+  operations: {
+    poll: {
+      route: 'POST',
+      summary: 'Acknowledges events and returns the next ones (RFC 8936)',
+      description: 'Events are returned until they are acknowledged.',
+      body: 'Poll',
+      answer: 'PollAnswer',
+    },
+  },
 })

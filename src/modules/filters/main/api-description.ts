@@ -10,12 +10,12 @@ import * as consoleWorkflows from '#contract/console-workflows.ts'
 import * as main from '#contract/main.ts'
 import * as access from '#contract/main-access.ts'
 import * as admin from '#contract/main-admin.ts'
+import * as apis from '#contract/main-apis.ts'
 import * as catalog from '#contract/main-catalog.ts'
 import * as notifications from '#contract/main-notifications.ts'
 import * as requests from '#contract/main-requests.ts'
 import { DescribedApi, type OperationDescription } from '#modules/shared/http/api-description.ts'
-import { listQuery } from '#modules/shared/http/list-answer.ts'
-import { interventions } from '#modules/shared/runs/run-administration.ts'
+import { interventions, runOperations } from '#modules/shared/runs/run-administration.ts'
 import { bulkSchema, delegationSchema, handoverSchema, messageSchema, voteSchema } from './approvals.ts'
 import { approvalOperations, reassignSchema } from './console/approvals.ts'
 import { auditOperations } from './console/audit.ts'
@@ -29,6 +29,7 @@ import { targetOperations } from './console/targets.ts'
 import { tokenOperations } from './console/tokens.ts'
 import { workflowOperations } from './console/workflows.ts'
 import { useSchema } from './front-page.ts'
+import { settingsSchema } from './notification-settings.ts'
 import { readSchema } from './notifications.ts'
 import { changesSchema } from './profile.ts'
 import { cancelSchema } from './requests.ts'
@@ -66,6 +67,7 @@ const portal: Operations = {
     route: 'GET /workflows/candelegate',
     summary: 'Whether the caller may request a workflow for others, and approve it at once',
     query: { workflowName: 'The workflow', uuid: 'Returned as it is' },
+    requiredQuery: ['workflowName'],
     answer: 'DelegationRights',
   },
   getCatalogItem: {
@@ -89,8 +91,17 @@ const portal: Operations = {
   getEvents: {
     route: 'GET /events',
     summary: 'Server-sent events that say what changed for the caller, until the session ends',
-    answers: { '200': { description: 'Events "requests", "approvals", "runs" and "all"', type: 'text/event-stream' } },
-    failures: { '429': 'The caller has 32 streams open' },
+    query: {
+      sessions: '"true": also when a session of the caller begins or ends',
+      sessionsOf: 'For administrators: also when a session of the user with this id begins or ends',
+    },
+    answers: {
+      '200': {
+        description: 'Events "requests", "approvals", "runs", "sessions" and "all"',
+        type: 'text/event-stream',
+      },
+    },
+    failures: { '403': 'sessionsOf, and the caller is not an administrator', '429': 'The caller has 32 streams open' },
   },
   getRequest: { route: 'GET /requests/{id}', summary: 'One request', answer: 'RequestDetails' },
   cancelRequest: {
@@ -109,6 +120,7 @@ const portal: Operations = {
     route: 'GET /search',
     summary: 'Finds workflows, links and users',
     query: { q: 'What to look for', kind: '"workflow", "url" or "person"; may repeat' },
+    requiredQuery: ['q'],
     answer: 'SearchResults',
   },
   listFavourites: {
@@ -132,7 +144,7 @@ const portal: Operations = {
   },
   listNotifications: {
     route: 'GET /notifications',
-    summary: 'Open approvals of the caller, outcomes of requests, and access that expires soon',
+    summary: 'Open approvals of the caller, outcomes of requests, questions and answers, and access that expires soon',
     query: { limit: 'How many at most; 0 for the count alone' },
     answer: 'NotificationList',
   },
@@ -141,6 +153,28 @@ const portal: Operations = {
     summary: 'Marks notifications as read',
     body: 'ReadNotifications',
     answer: 'NotificationList',
+  },
+  listApis: {
+    route: 'GET /apis',
+    summary: 'The APIs of the running configuration that the caller may know of',
+    answer: 'ApiList',
+  },
+  getApiDocument: {
+    route: 'GET /apis/{name}/{document}',
+    summary: 'A document of one of them: openapi.json, or swagger.json where the list names it',
+    answer: 'ApiDocument',
+    failures: { '404': 'The caller knows no such API or document' },
+  },
+  getNotificationSettings: {
+    route: 'GET /notifications/settings',
+    summary: 'When the caller is mailed about what',
+    answer: 'NotificationSettings',
+  },
+  changeNotificationSettings: {
+    route: 'PUT /notifications/settings',
+    summary: 'Chooses when the caller is mailed about what: as it happens, in the digest, or never',
+    body: 'ChosenNotifications',
+    answer: 'NotificationSettings',
   },
 }
 
@@ -228,48 +262,8 @@ const reporting: Operations = {
   },
 }
 
-const period = { from: 'Created since then: ISO 8601, or such as 7d', until: 'Created before then' }
-const runFilter = {
-  name: 'The workflow',
-  subject: 'A login',
-  requestor: 'A login',
-  target: 'Only incidents at this target',
-  ...period,
-  ...listQuery,
-}
-
 const administration: Operations = {
-  listIncidents: {
-    route: 'GET /admin/incidents',
-    summary: 'Runs that an administrator has to look at',
-    query: runFilter,
-    answer: 'AdminRuns',
-  },
-  listRuns: {
-    route: 'GET /admin/runs',
-    summary: 'Stored runs',
-    query: { state: 'Only of this state; may repeat', ...runFilter },
-    answer: 'AdminRuns',
-  },
-  getRun: {
-    route: 'GET /admin/runs/{id}',
-    summary: 'One run',
-    query: { after: 'The id of a step: only the steps after it' },
-    answer: 'AdminRunDetails',
-  },
-  retryRun: {
-    route: 'POST /admin/runs/{id}/retry',
-    summary: 'Tries the step again',
-    body: 'RetryRun',
-    answer: 'AdminRun',
-  },
-  skipRun: {
-    route: 'POST /admin/runs/{id}/skip',
-    summary: 'Continues with the next step',
-    body: 'SkipRun',
-    answer: 'AdminRun',
-  },
-  cancelRun: { route: 'POST /admin/runs/{id}/cancel', summary: 'Ends the run', body: 'CancelRun', answer: 'AdminRun' },
+  ...runOperations('/admin'),
   getStatistics: {
     route: 'GET /admin/statistics',
     summary: 'Counts of requests, approvals, tokens and SCIM calls',
@@ -284,10 +278,34 @@ const administration: Operations = {
 /** Clients know the form schemas by OpenUnison's names. */
 const { formAttributeView, formAttributeType: _, theme: __, listItem, ...mainAnswers } = main
 
+/** The groups of operations, by the first segment of their paths, or the first two. */
+const tags: Readonly<Record<string, string>> = {
+  workflows: 'Requesting access',
+  requests: 'Requesting access',
+  access: 'Requesting access',
+  approvals: 'Approvals',
+  decisions: 'Approvals',
+  delegations: 'Approvals',
+  reports: 'Reports',
+  apis: 'API documents',
+  'admin/incidents': 'Administration: runs',
+  'admin/runs': 'Administration: runs',
+  'admin/workflows': 'Administration: runs',
+  'admin/approvals': 'Administration: runs',
+  'admin/people': 'Administration: users and groups',
+  'admin/groups': 'Administration: users and groups',
+}
+
+function tagOf(path: string): string {
+  const [, first = '', second = ''] = path.split('/')
+  return tags[first] ?? tags[`${first}/${second}`] ?? (first === 'admin' ? 'Administration' : 'Portal')
+}
+
 /** Everything below `/main`. */
 export const mainApi = new DescribedApi({
   title: 'Main API',
   version: '1.0.0',
+  tag: tagOf,
   answers: {
     ...named(mainAnswers),
     ...named(requests),
@@ -295,6 +313,7 @@ export const mainApi = new DescribedApi({
     ...named(catalog),
     ...named(notifications),
     ...named(admin),
+    ...named(apis),
     ...named(audit),
     ...named(configuration),
     System: system,
@@ -314,6 +333,7 @@ export const mainApi = new DescribedApi({
     CancelRequest: cancelSchema,
     RecentUse: useSchema,
     ReadNotifications: readSchema,
+    ChosenNotifications: settingsSchema,
     BulkVote: bulkSchema,
     ApprovalVote: voteSchema,
     ApprovalHandover: handoverSchema,
@@ -343,3 +363,18 @@ export const mainApi = new DescribedApi({
     ...groupOperations,
   },
 })
+
+/** What a caller can use of it. */
+export function mainApiFor(caller: { readonly approvals: boolean; readonly administrator: boolean }): DescribedApi {
+  const key = `${caller.approvals} ${caller.administrator}`
+  const known = variants.get(key)
+  if (known !== undefined) return known
+  const made = mainApi.only(
+    ({ id, path }) =>
+      (caller.approvals || !Object.hasOwn(approvals, id)) && (caller.administrator || !path.startsWith('/admin/')),
+  )
+  variants.set(key, made)
+  return made
+}
+
+const variants = new Map<string, DescribedApi>()

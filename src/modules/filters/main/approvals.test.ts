@@ -124,6 +124,7 @@ describe('lists', () => {
         },
       ],
       next: 'more',
+      names: { bob: 'bob Doe' },
     })
     expect(Math.abs(body.approvals[0].wfStart - Date.now())).toBeLessThan(60_000)
     expect(host.searches).toHaveLength(1)
@@ -433,6 +434,7 @@ describe('deputies', () => {
     expect((await send('GET', '/delegations')).body).toEqual({
       delegations: [{ id: 'p1', deputy: 'bob', starts: new Date(0).toISOString(), ends: new Date(1000).toISOString() }],
       represents: ['carol'],
+      names: { bob: 'bob Doe' },
     })
     expect((await send('DELETE', '/delegations/p1')).status).toBe(204)
     expect(reported).toEqual([['ann', 'bob', '2030-01-01T23:00:00.000Z'], 'p1'])

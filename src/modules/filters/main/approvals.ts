@@ -13,6 +13,7 @@ import type {
   RequestMessage as WireMessage,
 } from '#contract/main-requests.ts'
 import { approvalSummary, delegationPeriod, requestMessage } from '#contract/main-requests.ts'
+import type { PersonNames } from '#contract/person-names.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { ApprovalItem, ApprovalPageQuery, RequestMessage } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
@@ -23,6 +24,7 @@ import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
+import { approversOf, usersOfItem } from '#modules/shared/people/person-names.ts'
 import { decisionView } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -52,10 +54,11 @@ export const bulkSchema = z.strictObject({
 
 export async function listApprovals(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { approvals, next } = await parts.host.approvals.list(approvalUser(exchange.subject), readPage(exchange))
-  const nameOf = await subjectNames(approvals, parts)
+  const names = await parts.names(approvals.flatMap(usersOfItem))
   const list: ApprovalList = {
-    approvals: approvals.map((one) => summaryOf(one, nameOf(one), parts)),
+    approvals: approvals.map((one) => summaryOf(one, subjectName(one, names), parts)),
     ...(next === undefined ? {} : { next }),
+    names,
   }
   return answer(list)
 }
@@ -63,14 +66,16 @@ export async function listApprovals(parts: MainParts, exchange: Exchange): Promi
 /** What the caller decided, the latest first. */
 export async function listDecisions(parts: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const { approvals, next } = await parts.host.approvals.decided(approvalUser(exchange.subject), readPage(exchange))
-  const nameOf = await subjectNames(approvals, parts)
+  const users = approvals.flatMap((one) => [...usersOfItem(one), ...approversOf({ ...one, approvers: [] })])
+  const names = await parts.names(users)
   const list: DecisionList = {
-    decisions: approvals.flatMap((one) =>
-      one.state === 'open'
-        ? []
-        : [{ ...summaryOf(one, nameOf(one), parts), status: one.state, decision: decisionView(one.decision) }],
-    ),
+    decisions: approvals.flatMap((one) => {
+      if (one.state === 'open') return []
+      const summary = summaryOf(one, subjectName(one, names), parts)
+      return [{ ...summary, status: one.state, decision: decisionView(one.decision) }]
+    }),
     ...(next === undefined ? {} : { next }),
+    names,
   }
   return answer(list)
 }
@@ -82,12 +87,8 @@ function readPage({ request }: Exchange): ApprovalPageQuery {
 }
 
 /** A registration is about a user whom the directory does not have. */
-async function subjectNames(approvals: readonly ApprovalItem[], { people }: MainParts) {
-  const known = approvals.filter(({ newAccount }) => newAccount !== true)
-  const names = await people.displayNames(known.map((one) => one.subject))
-  return ({ newAccount, subject: login }: ApprovalItem): string =>
-    (newAccount === true ? undefined : names.get(login)) ?? login
-}
+const subjectName = ({ newAccount, subject: login }: ApprovalItem, names: PersonNames): string =>
+  (newAccount !== true && Object.hasOwn(names, login) ? names[login] : undefined) ?? login
 
 function summaryOf(item: ApprovalItem, displayName: string, { host }: MainParts): ApprovalSummary {
   const { run, workflow: name } = item
@@ -130,6 +131,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
   const entry = isRegistration ? undefined : await people.byLogin(view.subject)
   const existing = isRegistration ? await existingAccount(view, subject, parts) : undefined
   const displayName = entry?.attributes.first(settings.given.displayNameAttribute) ?? view.subject
+  const messages = await parts.host.approvals.messagesOf(view.run)
   return {
     ...summaryOf(view, displayName, parts),
     userObj: {
@@ -148,7 +150,13 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
     mayDecide: view.mayDecide,
     version: view.version,
     ...(view.decision === undefined ? {} : { decision: decisionView(view.decision) }),
-    messages: (await parts.host.approvals.messagesOf(view.run)).map(messageView),
+    messages: messages.map(messageView),
+    names: await parts.names([
+      ...usersOfItem(view),
+      ...approversOf(view),
+      ...(view.onBehalfOf === undefined ? [] : [{ login: view.onBehalfOf }]),
+      ...messages.map(({ by }) => by),
+    ]),
   }
 }
 
@@ -304,10 +312,15 @@ function stepView(step: Preview['steps'][number]): ChangePreview['steps'][number
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text))
 export const delegationSchema = z.strictObject({ deputy: storableText(256).min(1), starts: time, ends: time })
 
-export async function listDelegations({ host }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
+export async function listDelegations({ host, names }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   const user = approvalUser(subject)
   const [periods, represents] = await Promise.all([host.approvals.delegations(user), host.approvals.represents(user)])
-  return answer({ delegations: periods.map(periodOf), represents } satisfies DelegationList)
+  const logins = [...periods.map(({ deputy }) => deputy), ...represents]
+  return answer({
+    delegations: periods.map(periodOf),
+    represents,
+    names: await names(logins.map((login) => ({ login }))),
+  } satisfies DelegationList)
 }
 
 export async function addDelegation({ host }: MainParts, { request, subject }: Exchange): Promise<GatewayResponse> {

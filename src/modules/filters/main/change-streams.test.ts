@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { RunChange } from '#domain/run.ts'
 import { formerIdentity } from '#identity/identity.ts'
+import type { SessionListener } from '#sdk/auth/session-changes.ts'
 import type { RunListener } from '#sdk/workflow/run-changes.ts'
 import { ann, openMain, someone } from '#testing/main-fixture.ts'
 
@@ -42,6 +43,38 @@ test('a user hears of own requests and approvals only, an administrator that som
   announce([], false)
   await expect.poll(mine.events).toEqual(['all', 'requests', '"one"', 'all'])
   for (const { body } of [mine, boss]) body.destroy()
+})
+
+test('a stream announces the sessions of the caller, or of the user that an administrator watches', async () => {
+  const watched = new Map<string, SessionListener>()
+  const main = await openMain({
+    params: { administrators: ['filter;(groups=admins)'] },
+    sessionChanges: (user, listener) => {
+      watched.set(user, listener)
+      return () => watched.delete(user)
+    },
+  })
+  const boss = someone('boss', ['admins'])
+  const ask = (query: string, who = ann) => main.answer('GET', `/events${query}`, undefined, who)
+  await expect(ask('?sessionsOf=bob')).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  await expect(ask('?sessionsOf=nobody', boss)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  for (const query of ['?sessions=yes', '?sessions=true&sessionsOf=bob', '?session=true']) {
+    await expect(ask(query, boss)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  }
+  const none = (await ask('')).body as Readable
+  expect(watched.size).toBe(0)
+  const own = (await ask('?sessions=true')).body as Readable
+  expect([...watched.keys()]).toEqual([ann.identity])
+  const other = (await ask('?sessionsOf=bob', boss)).body as Readable
+  expect(watched.size).toBe(2)
+  let text = ''
+  own.on('data', (part: Buffer) => {
+    text += part.toString()
+  })
+  watched.get(ann.identity)?.changed()
+  await expect.poll(() => text).toMatch(/event: all\n.*\n\nevent: sessions\ndata: \{\}\n\n$/)
+  for (const stream of [none, own, other]) stream.destroy()
+  await expect.poll(() => watched.size).toBe(0)
 })
 
 test('streams end with the filter and with the client, and a user has at most 32', async () => {

@@ -1,11 +1,14 @@
 import { Readable } from 'node:stream'
-import { isUser } from '#identity/identity.ts'
+import { type Identity, isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { badRequest } from '#modules/shared/http/json-answer.ts'
+import { readQuery } from '#modules/shared/http/routes.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
 import type { RunListener } from '#sdk/workflow/run-changes.ts'
+import { findPerson } from './console/people.ts'
 import { isAdministrator, type MainParts, userOf } from './main-parts.ts'
 
 /** A client opens the next one then, and is authenticated again. */
@@ -21,7 +24,8 @@ const maxNamed = 50
 
 /**
  * Streams of server-sent events that say what changed, so that open pages read it again: `requests` with the ids of the
- * caller's requests, `approvals`, `runs` for administrators, and `all`. They have no other content.
+ * caller's requests, `approvals`, `runs` for administrators, `sessions` of the user whose list is open, and `all`. They
+ * have no other content.
  */
 export class ChangeStreams implements Closable {
   readonly #open = new Map<() => void, string>()
@@ -31,6 +35,7 @@ export class ChangeStreams implements Closable {
     const { host } = parts
     if (request.method === 'HEAD') return { status: 200, headers }
     const seesAllRuns = await isAdministrator(parts, subject)
+    const watched = await watchedUser(parts, exchange, seesAllRuns)
     const ofUser = [...this.#open.values()].filter((identity) => identity === subject.identity).length
     if (ofUser >= maxPerUser || this.#open.size >= maxStreams) {
       throw new GatewayError('TOO_MANY_REQUESTS', `${this.#open.size} event streams are open`, { retryAfter: 30 })
@@ -58,6 +63,7 @@ export class ChangeStreams implements Closable {
       if (seesAllRuns && changes.length > 0) send('runs')
     }
     const stopListening = host.runChanges({ changed, ended: finish })
+    const stopWatching = watched && host.sessionChanges(watched, { changed: () => send('sessions'), ended: finish })
     const isSignedIn = async (): Promise<boolean> =>
       session === undefined || (await host.sessions.minutesLeft(application, request)) !== undefined
     const heartbeat = setInterval(() => {
@@ -69,6 +75,7 @@ export class ChangeStreams implements Closable {
       clearInterval(heartbeat)
       clearTimeout(end)
       stopListening()
+      stopWatching?.()
       this.#open.delete(finish)
     })
     request.signal.addEventListener('abort', () => stream.destroy(), { once: true })
@@ -79,4 +86,23 @@ export class ChangeStreams implements Closable {
   close(): void {
     for (const finish of this.#open.keys()) finish()
   }
+}
+
+/** Whose sessions the stream announces: only where the page shows them, so that no one else's are looked at. */
+async function watchedUser(
+  parts: MainParts,
+  { request, subject }: Exchange,
+  isAdmin: boolean,
+): Promise<Identity | undefined> {
+  const { sessions, sessionsOf } = readQuery(request.query, ['sessions', 'sessionsOf'])
+  const [own] = sessions
+  const [id] = sessionsOf
+  if (own !== undefined && (own !== 'true' || id !== undefined)) {
+    throw badRequest('sessions must be true, without sessionsOf.')
+  }
+  if (id === undefined) return own === undefined ? undefined : subject.identity
+  if (!isAdmin) {
+    throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" is not an administrator of the portal`)
+  }
+  return (await findPerson(parts, id)).identity
 }

@@ -6,6 +6,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { spanMillis } from '#kernel/time.ts'
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { anothersLoginText, hasOwnLogin } from '#modules/shared/login/own-login.ts'
+import type { LookUpNames } from '#modules/shared/people/person-names.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -20,6 +21,7 @@ export interface MainParts {
   readonly host: FilterHost
   readonly visibility: Visibility
   readonly people: People
+  readonly names: LookUpNames
   /** Texts of the configuration, in the caller's language. */
   readonly translate: Translate
 }

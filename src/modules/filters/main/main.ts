@@ -3,10 +3,11 @@ import type { UserRef } from '#identity/identity.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { parseTemplate } from '#kernel/template.ts'
 import { portalLook } from '#modules/shared/forms/page-theme.ts'
-import { apiPlace } from '#modules/shared/http/api-description.ts'
+import { apiPlace, placeBelow } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound, privateErrors } from '#modules/shared/http/json-answer.ts'
 import { answerRoute, pathBelow, type Routes, readQuery } from '#modules/shared/http/routes.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
+import { nameLookup } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter, type Filter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
@@ -14,7 +15,8 @@ import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { ParameterSet } from '#sdk/workflow/dynamic-workflow.ts'
 import { giveBackAccess, listAccess } from './access.ts'
-import { mainApi } from './api-description.ts'
+import { mainApiFor } from './api-description.ts'
+import { listApis, showApiDocument } from './apis.ts'
 import {
   addDelegation,
   askQuestion,
@@ -42,8 +44,18 @@ import {
   showOrgs,
 } from './front-page.ts'
 import { localizedParts, varying } from './localized-parts.ts'
-import { endOffer, loginOf, type MainParts, requireOwnLogin, rightsOf, userOf, Visibility } from './main-parts.ts'
+import {
+  endOffer,
+  isAdministrator,
+  loginOf,
+  type MainParts,
+  requireOwnLogin,
+  rightsOf,
+  userOf,
+  Visibility,
+} from './main-parts.ts'
 import { type MainSettings, parameters, parseMain } from './main-settings.ts'
+import { changeNotificationSettings, showNotificationSettings } from './notification-settings.ts'
 import { listNotifications, readNotifications } from './notifications.ts'
 import { People } from './people.ts'
 import { changeProfile, showProfile } from './profile.ts'
@@ -63,6 +75,11 @@ export default defineFilter<MainSettings>({
     ...(given.jitWorkflow === undefined ? [] : [{ label: 'workflow for new people', value: given.jitWorkflow }]),
   ],
   look: ({ given }) => portalLook(given),
+  api: ({ given: { enableApprovals: approvals } }) =>
+    mainApiFor({ approvals, administrator: true }).served(placeBelow('/main'), {
+      formats: ['openapi', 'swagger'],
+      users: mainApiFor({ approvals, administrator: false }),
+    }),
   create: (settings, host) => createMain(settings, host),
 })
 
@@ -73,6 +90,12 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
     host,
     visibility: new Visibility(host),
     people: new People(host.directory, uidAttributeName, displayNameAttribute),
+    names: nameLookup({
+      directory: host.directory,
+      loginAttribute: uidAttributeName,
+      nameAttribute: displayNameAttribute,
+      log: host.log,
+    }),
     translate: (text) => text,
   }
   const events = new ChangeStreams()
@@ -87,8 +110,7 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
       const path = pathBelow('/main', exchange)
       requireLogin(exchange, path)
       const parts = localized(exchange.request)
-      const document = mainApi.document(path.slice(1), apiPlace('/main', exchange))
-      if (document !== undefined && isRead(exchange)) return answer(document)
+      if (documentPath.test(path) && isRead(exchange)) return await showOwnDocument(parts, exchange, path)
       if (path === '/reports' || path.startsWith('/reports/')) return await answerReports(parts, exchange, path)
       if (path.startsWith('/admin/')) return await answerConsole(parts, exchange, path)
       return varying(await answerRoute(routes, parts, exchange, path), parts)
@@ -99,6 +121,15 @@ function createMain(settings: MainSettings, host: FilterHost): Filter {
 
 /** Public pages need these; everything else is about one user and requires a login. */
 const publicPaths = /^\/(?:config|orgs|urls(?:\/org\/[^/]+)?|swagger\.json|openapi\.json)$/
+
+const documentPath = /^\/(?:swagger|openapi)\.json$/
+
+/** The description of this API, as far as the caller can use it. */
+async function showOwnDocument(parts: MainParts, exchange: Exchange, path: string): Promise<GatewayResponse> {
+  const administrator = await isAdministrator(parts, exchange.subject)
+  const api = mainApiFor({ approvals: parts.settings.given.enableApprovals, administrator })
+  return answer(api.document(path.slice(1), apiPlace('/main', exchange)))
+}
 
 const isRead = ({ request: { method } }: Exchange): boolean => method === 'GET' || method === 'HEAD'
 
@@ -133,6 +164,10 @@ export const portalRoutes: Routes<MainParts> = {
   'POST /access/{id}/return': giveBackAccess,
   'GET /notifications': listNotifications,
   'PUT /notifications/read': readNotifications,
+  'GET /apis': listApis,
+  'GET /apis/{name}/{document}': showApiDocument,
+  'GET /notifications/settings': showNotificationSettings,
+  'PUT /notifications/settings': changeNotificationSettings,
 }
 
 export const approvalRoutes: Routes<MainParts> = {
@@ -151,13 +186,15 @@ export const approvalRoutes: Routes<MainParts> = {
 async function answerReports(parts: MainParts, exchange: Exchange, path: string): Promise<GatewayResponse> {
   const { host, visibility } = parts
   if (host.reports === undefined) throw notFound('there are no reports')
-  return await host.reports.answer({
+  const answered = await host.reports.answer({
     exchange,
     path: path.slice('/reports'.length),
     orgs: await visibility.orgIds(exchange.subject),
     login: loginOf(parts, exchange.subject),
+    translate: parts.translate,
     ownLogin: () => requireOwnLogin(parts, exchange),
   })
+  return varying(answered, parts)
 }
 
 /** Rows of all dynamic workflows of an org. */
@@ -223,11 +260,13 @@ async function showRights(
   const { workflowName, uuid } = readQuery(request.query, ['workflowName', 'uuid'])
   const [name = ''] = workflowName
   if (name === '') throw badRequest('workflowName is required.')
-  const sees = (await visibility.workflows(subject)).some((workflow) => workflow.name === name)
+  const found = (await visibility.workflows(subject)).find((workflow) => workflow.name === name)
+  const sees = found !== undefined
   const rights = rightsOf(settings, subject)
   const shown: DelegationRights = {
     canDelegate: sees && rights.delegate,
     canPreApprove: sees && rights.preApprove,
+    commentRequired: found?.commentRequired === true,
     ...(uuid[0] === undefined ? {} : { uuid: uuid[0] }),
   }
   return answer(shown)

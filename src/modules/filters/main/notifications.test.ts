@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest'
+import type { LatestMessage } from '#domain/approval.ts'
 import type { Grant } from '#domain/grant.ts'
+import type { UserRef } from '#identity/identity.ts'
 import { newId } from '#kernel/ids.ts'
 import { ann, type MainOptions, openMain, outsider, someone } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { noGrants } from '#testing/no-grants.ts'
 import { someApproval } from '#testing/some-approval.ts'
+import { userRef } from '#testing/user-ref.ts'
 
 const now = Date.parse('2030-01-10T00:00:00Z')
 const day = 24 * 3600_000
@@ -26,6 +29,7 @@ async function open(options: Partial<MainOptions> = {}) {
   const approval = someApproval({ id: newId(), label: 'Access for bob', subject: 'bob', opened: ago(2) })
   const approvals = {
     ...noApprovals,
+    latestMessages: async () => new Map(),
     list: async ({ login }: { login: string }) => ({ approvals: login === 'ann' ? [approval] : [] }),
   }
   const grants = { ...noGrants, ofSubject: async () => [grant('g1', ago(20), ahead(3)), grant('g2', ago(1), ahead(9))] }
@@ -33,6 +37,8 @@ async function open(options: Partial<MainOptions> = {}) {
   const done = opened.runs.add({ name: 'join', requestor: 'ann', state: 'completed', ended: ago(1) })
   return { ...opened, approval, done }
 }
+
+const bob: UserRef = { identity: someone('bob').identity, login: 'bob' }
 
 const idsOf = (notifications: readonly { readonly id: string }[]): string[] => notifications.map(({ id }) => id)
 
@@ -97,9 +103,50 @@ describe('notifications', () => {
 
   test('show the submitted login of a registration, not the name of a user who has it by now', async () => {
     const list = async () => ({ approvals: [someApproval({ id: newId(), subject: 'bob', newAccount: true })] })
-    const { send } = await open({ approvals: { ...noApprovals, list } })
+    const { send } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => new Map() } })
     const { notifications } = (await send('GET', '/notifications')).body
     expect(notifications.find(({ kind }: { kind: string }) => kind === 'approval').displayName).toBe('bob')
+  })
+
+  test('are questions about requests of the caller, until they are answered', async () => {
+    const message = { id: newId(), kind: 'question', by: bob, at: ago(0), askedBy: bob } as const
+    const latest = new Map<string, LatestMessage>()
+    const list = async () => ({ approvals: [] })
+    const { send, runs } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => latest } })
+    const run = runs.add({ name: 'join', requestor: 'ann', state: 'waiting' })
+    const kinds = async () =>
+      (await send('GET', '/notifications')).body.notifications.map(({ kind }: { kind: string }) => kind)
+    expect(await kinds()).toEqual(['request', 'access'])
+    latest.set(run.id, message)
+    const { notifications, unread } = (await send('GET', '/notifications')).body
+    expect(notifications[0]).toEqual({
+      kind: 'question',
+      id: `question:${message.id}`,
+      at: ago(0).toISOString(),
+      read: false,
+      request: run.id,
+      label: 'Workflow join',
+      displayName: 'bob Doe',
+    })
+    expect(unread).toBe(3)
+    latest.set(run.id, { ...message, kind: 'answer', by: userRef('ann') })
+    expect(await kinds()).toEqual(['request', 'access'])
+  })
+
+  test('are answers to questions of the caller about open approvals', async () => {
+    const approval = someApproval({ id: newId(), label: 'Access for bob', subject: 'bob', opened: ago(2) })
+    const answer = { id: newId(), kind: 'answer', by: bob, at: ago(0) } as const
+    const answers = async (askedBy: UserRef) => {
+      const latest = new Map([[approval.run, { ...answer, askedBy }]])
+      const list = async () => ({ approvals: [approval] })
+      const { send } = await open({ approvals: { ...noApprovals, list, latestMessages: async () => latest } })
+      const { notifications } = (await send('GET', '/notifications')).body
+      return notifications.filter(({ kind }: { kind: string }) => kind === 'answer')
+    }
+    expect(await answers({ identity: ann.identity, login: 'ann' })).toMatchObject([
+      { id: `answer:${answer.id}`, approval: approval.id, label: 'Access for bob', displayName: 'bob Doe' },
+    ])
+    expect(await answers(userRef('carol'))).toEqual([])
   })
 
   test('have no approvals where approvals are off', async () => {

@@ -1,18 +1,22 @@
 import * as z from 'zod'
 import {
   accessNotification,
+  answerNotification,
   approvalNotification,
   type Notification,
   type NotificationList,
+  questionNotification,
   requestNotification,
 } from '#contract/main-notifications.ts'
 import { wireForm } from '#contract/wire.ts'
-import type { Grant } from '#domain/grant.ts'
+import { expiryWarning } from '#domain/grant.ts'
 import { runOutcomes } from '#domain/run.ts'
+import { isUser } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { readQuery } from '#modules/shared/http/routes.ts'
+import type { NamedUser } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { approvalUser } from '#sdk/workflow/approvals.ts'
@@ -24,8 +28,6 @@ const most = 200
 const dayMillis = 24 * 3600_000
 /** Outcomes that are older are not shown. */
 const keptMillis = 90 * dayMillis
-/** The longest time before its expiry that access counts as about to expire; for short access, a quarter of its time. */
-const warningMillis = 7 * dayMillis
 const maxBodyBytes = 64 * 1024
 
 export const readSchema = z.strictObject({ ids: z.array(storableText(200).min(1)).min(1).max(most) })
@@ -54,8 +56,8 @@ export async function readNotifications(parts: MainParts, { request, subject }: 
 
 interface Found {
   readonly notification: Notification
-  /** The login of the user whose display name is shown. A registration shows the submitted login. */
-  readonly login?: string
+  /** The user whose display name is shown. A registration shows the submitted login. */
+  readonly user?: NamedUser
 }
 
 async function currentList(parts: MainParts, subject: Subject, limit: number): Promise<NotificationList> {
@@ -74,6 +76,7 @@ async function currentNotifications(parts: MainParts, subject: Subject): Promise
   const found = await Promise.all([
     openApprovals(parts, subject),
     outcomes(parts, subject),
+    questions(parts, subject),
     expiringAccess(parts, subject),
   ])
   return found
@@ -82,13 +85,41 @@ async function currentNotifications(parts: MainParts, subject: Subject): Promise
     .slice(0, most)
 }
 
+/** Open approvals, and answers to the caller's questions about them. */
 async function openApprovals({ settings, host }: MainParts, subject: Subject): Promise<Found[]> {
   if (!settings.given.enableApprovals) return []
-  const { approvals } = await host.approvals.list(approvalUser(subject), { limit: most })
-  return approvals.map(({ id, label, subject: login, opened, newAccount }) => {
+  const user = approvalUser(subject)
+  const { approvals } = await host.approvals.list(user, { limit: most })
+  const latest =
+    approvals.length === 0 ? undefined : await host.approvals.latestMessages(approvals.map(({ run }) => run))
+  return approvals.flatMap(({ id, run, label, subject: login, who, opened, newAccount }) => {
     const what = { kind: 'approval', approval: id, label, displayName: login } as const
     const notification = wireForm(approvalNotification, { ...what, id: `approval:${id}`, at: opened, read: false })
-    return newAccount === true ? { notification } : { notification, login }
+    const found: Found[] = [
+      newAccount === true ? { notification } : { notification, user: { login, identity: who.subject } },
+    ]
+    const message = latest?.get(run)
+    if (message?.kind === 'answer' && isUser(message.askedBy.identity, user)) {
+      const said = { id: `answer:${message.id}`, at: message.at, read: false, displayName: message.by.login }
+      const about = { kind: 'answer', approval: id, label } as const
+      found.push({ notification: wireForm(answerNotification, { ...about, ...said }), user: message.by })
+    }
+    return found
+  })
+}
+
+/** Questions about the caller's requests that wait for an answer. */
+async function questions(parts: MainParts, subject: Subject): Promise<Found[]> {
+  const { host } = parts
+  const { runs } = await host.runs.list({ requestedBy: approvalUser(subject), states: ['waiting'], limit: most })
+  if (runs.length === 0) return []
+  const latest = await host.approvals.latestMessages(runs.map(({ id }) => id))
+  return runs.flatMap((run) => {
+    const message = latest.get(run.id)
+    if (message?.kind !== 'question') return []
+    const said = { id: `question:${message.id}`, at: message.at, read: false, displayName: message.by.login }
+    const about = { kind: 'question', request: run.id, label: labelOf(run, parts) } as const
+    return [{ notification: wireForm(questionNotification, { ...about, ...said }), user: message.by }]
   })
 }
 
@@ -116,7 +147,7 @@ async function expiringAccess(parts: MainParts, subject: Subject): Promise<Found
   const now = parts.host.clock()
   const grants = await parts.host.grants.ofSubject(loginOf(parts, subject))
   return grants.flatMap(({ id, target, name, granted, expires }) => {
-    const at = warningTime({ granted, expires })
+    const at = expiryWarning({ granted, expires })
     if (at > now || expires <= now) return []
     const what = { kind: 'access', target, name, expires } as const
     const key = `access:${id}:${expires.getTime()}`
@@ -124,17 +155,11 @@ async function expiringAccess(parts: MainParts, subject: Subject): Promise<Found
   })
 }
 
-const warningTime = ({ granted, expires }: Pick<Grant, 'granted' | 'expires'>): Date =>
-  new Date(expires.getTime() - Math.min(warningMillis, (expires.getTime() - granted.getTime()) / 4))
-
 /** Display names cost a search of the directory. */
-async function withNames(found: readonly Found[], { people }: MainParts): Promise<Notification[]> {
-  const logins = found.flatMap(({ login }) => login ?? [])
-  const names = logins.length === 0 ? undefined : await people.displayNames(logins)
-  return found.map(({ notification, login = '' }) => {
-    const displayName = names?.get(login)
-    return notification.kind === 'approval' && displayName !== undefined
-      ? { ...notification, displayName }
-      : notification
+async function withNames(found: readonly Found[], parts: MainParts): Promise<Notification[]> {
+  const names = await parts.names(found.flatMap(({ user }) => user ?? []))
+  return found.map(({ notification, user }) => {
+    const displayName = user !== undefined && Object.hasOwn(names, user.login) ? names[user.login] : undefined
+    return 'displayName' in notification && displayName !== undefined ? { ...notification, displayName } : notification
   })
 }

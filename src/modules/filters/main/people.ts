@@ -9,8 +9,6 @@ import { GatewayError } from '#kernel/errors.ts'
 const everywhere = Dn.parse('')
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 const maxGroups = 1_000
-/** Names per search. */
-const chunk = 100
 
 /** Whether the text is the identity of an entry rather than a login or a name. */
 export const isEntryId = (text: string): boolean => entryOf(storedIdentity(text)) !== undefined
@@ -97,29 +95,6 @@ export class People {
       attributes: ['cn'],
     })
     return [...new Set(found.flatMap(({ attributes }) => attributes.first('cn') ?? []))].sort()
-  }
-
-  /** Display names; the login for users that are not in the directory. Takes a few searches for any number. */
-  async displayNames(logins: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const wanted = [...new Set(logins)]
-    const names = new Map<string, string>()
-    for (let done = 0; done < wanted.length; done += chunk) {
-      const some = wanted.slice(done, done + chunk)
-      const filters = some.map((value) => ({ kind: 'equal', attribute: this.#loginAttribute, value }) as const)
-      const found = await this.#directory.search({
-        base: everywhere,
-        scope: 'sub',
-        filter: { kind: 'or', filters },
-        limit: chunk * 2,
-        attributes: [this.#loginAttribute, this.#nameAttribute],
-      })
-      for (const { attributes } of found) {
-        const login = attributes.first(this.#loginAttribute)
-        const name = attributes.first(this.#nameAttribute)
-        if (login !== undefined && name !== undefined) names.set(login.toLowerCase(), name)
-      }
-    }
-    return new Map(wanted.map((login) => [login, names.get(login.toLowerCase()) ?? login]))
   }
 
   /** Users whose login or display name contains the text. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { RequestDetails, RequestSummary } from '#contract/main-requests.ts'
+import type { RequestDetails, RequestList, RequestSummary } from '#contract/main-requests.ts'
 import { requestStep, requestSummary } from '#contract/main-requests.ts'
 import { wireForm } from '#contract/wire.ts'
 import { hasEnded, isRunState, type Run, type RunState, runStates } from '#domain/run.ts'
@@ -9,6 +9,7 @@ import { type ErrorCode, errorCodes, GatewayError } from '#kernel/errors.ts'
 import { answer, badRequest, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
+import { approversOf, usersOfRun } from '#modules/shared/people/person-names.ts'
 import { approvalDocument } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -39,7 +40,8 @@ export async function listRequests(parts: MainParts, { request, subject }: Excha
   return answer({
     requests: page.runs.map((run) => summaryOf(run, parts)),
     ...(page.next === undefined ? {} : { next: page.next }),
-  })
+    names: await parts.names(page.runs.flatMap(usersOfRun)),
+  } satisfies RequestList)
 }
 
 function readState(word: string): RunState {
@@ -63,6 +65,7 @@ export async function showRequest(parts: MainParts, { subject }: Exchange, id = 
     approvals: approvals.map(approvalDocument),
     messages: messages.map(messageView),
     mayAnswer: isRequester(run, subject) && run.state === 'waiting' && messages.at(-1)?.kind === 'question',
+    names: await parts.names([...usersOfRun(run), ...approvals.flatMap(approversOf), ...messages.map(({ by }) => by)]),
   }
   return answer(details)
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { GatewayError } from '#kernel/errors.ts'
 import type { PortalWorkflow } from '#sdk/filter/portal.ts'
 import type { ApprovalAccess, ApprovalVote } from '#sdk/workflow/approvals.ts'
-import { ann, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
+import { ann, type MainOptions, openMain, org, outsider, person, someone, workflow } from '#testing/main-fixture.ts'
 import { noApprovals } from '#testing/no-approvals.ts'
 import { byLogin, someApproval } from '#testing/some-approval.ts'
 
@@ -38,8 +38,9 @@ describe('lists', () => {
     const { send } = await openMain({ portal, params: { canPreApprove: 'YES' } })
     const rights = async (query: string, who = ann) =>
       (await send('GET', `/workflows/candelegate${query}`, undefined, who)).body
-    expect(await rights('?workflowName=join&uuid=7')).toEqual({ canDelegate: true, canPreApprove: true, uuid: '7' })
-    const none = { canDelegate: false, canPreApprove: false }
+    const all = { canDelegate: true, canPreApprove: true, commentRequired: false }
+    expect(await rights('?workflowName=join&uuid=7')).toEqual({ ...all, uuid: '7' })
+    const none = { canDelegate: false, canPreApprove: false, commentRequired: false }
     expect(await rights('?workflowName=internal')).toEqual(none)
     expect(await rights('?workflowName=absent')).toEqual(none)
     expect(await rights('?workflowName=join', someone('guest', []))).toEqual(none)
@@ -348,10 +349,11 @@ describe('D11: pre-approval', () => {
     approvalReason: 'agreed beforehand',
   })
 
-  async function open(decide: ApprovalAccess['decide']) {
+  async function open(decide: ApprovalAccess['decide'], portal: MainOptions['portal'] = {}) {
     const votes: ApprovalVote[] = []
     const opened = await openMain({
       params: { canPreApprove: 'YES' },
+      portal,
       approvals: {
         ...noApprovals,
         ofRun: async () => [record('first'), record('second')],
@@ -390,8 +392,8 @@ describe('D11: pre-approval', () => {
 
     test('decided or left to others, and absent for lines without a decision or with an error', async () => {
       const plain = line({ uuid: 'plain' })
-      const lines = [asked, plain, { ...asked, uuid: 'refused', approvalReason: ' ' }]
-      const rest = { plain: { result: 'success' }, refused: { result: 'Approval reason is required' } }
+      const lines = [asked, plain, { ...asked, uuid: 'refused', approved: undefined }]
+      const rest = { plain: { result: 'success' }, refused: { result: 'Approval decision is required' } }
       const willing = await open(taken)
       expect((await willing.send('PUT', outcomes, lines)).body).toEqual({
         u1: { result: 'success', decision: 'taken' },
@@ -433,14 +435,21 @@ describe('D11: pre-approval', () => {
     })
   })
 
-  test('needs a decision and a reason', async () => {
-    const { send, runs } = await open(async () => ({ ...record('first'), data: {}, mayDecide: false }))
-    const { body } = await send('PUT', '/workflows', [
+  test('needs a decision, and a reason only where the workflow requires one', async () => {
+    const decide: ApprovalAccess['decide'] = async () => ({ ...record('first'), data: {}, mayDecide: false })
+    const lines = [
       { ...asked, uuid: 'a', approved: undefined },
       { ...asked, uuid: 'b', approvalReason: ' ' },
-    ])
-    expect(body).toEqual({ a: 'Approval decision is required', b: 'Approval reason is required' })
-    expect(runs.calls).toEqual([])
+    ]
+    const { send, votes } = await open(decide)
+    expect((await send('PUT', '/workflows', lines)).body).toEqual({ a: 'Approval decision is required', b: 'success' })
+    expect(votes).toMatchObject([{ approval: 'first', approve: true, comment: '' }])
+    const strict = await open(decide, { workflows: [workflow('join', { commentRequired: true })] })
+    expect((await strict.send('PUT', '/workflows', lines)).body).toEqual({
+      a: 'Approval decision is required',
+      b: 'Approval reason is required',
+    })
+    expect(strict.runs.calls).toEqual([])
   })
 })
 

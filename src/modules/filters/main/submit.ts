@@ -225,7 +225,7 @@ async function readLine(line: CartLine, subject: Subject, parts: MainParts): Pro
   if (!isOwn && (wanted.length === 0 || (isNamed && !delegate))) throw new AnothersLogin(anothersLoginText)
   const others = isOwn ? wanted.filter((login) => !sameLogin(login, own)) : wanted
   if (others.length > 0 && !delegate) throw new Refused('Unauthorized')
-  const preApproval = readPreApproval(line)
+  const preApproval = readPreApproval(line, workflow)
   const parameters = await readParameters(line.encryptedParams ?? '', workflow, subject, parts)
   const found = await inParallel(others, atOnce, (login) => findLogin(login, parts))
   const unknown = others.filter((_, i) => found[i] === undefined)
@@ -267,10 +267,13 @@ function subjectsOf({ subjects }: CartLine): string[] {
   return typed.filter((login, i) => typed.findIndex((other) => sameLogin(login, other)) === i)
 }
 
-function readPreApproval({ doPreApproval, approved, approvalReason }: CartLine): ReadyLine['preApproval'] {
+function readPreApproval(
+  { doPreApproval, approved, approvalReason }: CartLine,
+  { commentRequired }: PortalWorkflow,
+): ReadyLine['preApproval'] {
   if (doPreApproval !== true) return undefined
   const comment = (approvalReason ?? '').trim()
-  if (comment === '') throw new Refused('Approval reason is required')
+  if (comment === '' && commentRequired) throw new Refused('Approval reason is required')
   if (approved === undefined || approved === null) throw new Refused('Approval decision is required')
   return { approve: approved, comment }
 }

@@ -1,7 +1,7 @@
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { localizedAttribute, viewFormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { portalLook } from '#modules/shared/forms/page-theme.ts'
-import { apiPlace } from '#modules/shared/http/api-description.ts'
+import { apiPlace, placeBelow } from '#modules/shared/http/api-description.ts'
 import { answer, jsonHeaders } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import { answerRoute, type Routes } from '#modules/shared/http/routes.ts'
@@ -75,6 +75,7 @@ export default defineFilter<RegisterSettings>({
     given: [given.uidAttributeName],
   }),
   invitations: invitationForm,
+  api: () => registerApi.served(placeBelow('/register'), { formats: ['openapi', 'swagger'], users: registerApi }),
   form: ({ given, attributes }) => ({
     workflow: given.workflowName,
     fields: attributes.map(({ name, displayName: label, items }) => ({ name, label, items })),

@@ -14,9 +14,11 @@ import type { ReadRequest, RegisterSettings } from '#modules/filters/register/re
 import type { FormAttribute } from '#modules/shared/forms/form-attribute.ts'
 import { type CheckedForm, checkForm } from '#modules/shared/forms/form-values.ts'
 import { anothersLoginText, hasOwnLogin, isLoginName, isPlainText } from '#modules/shared/login/own-login.ts'
-import type { PasswordRules } from '#protocols/passwords/password-rules.ts'
+import { passwordProblemText } from '#modules/shared/passwords/password-problem-text.ts'
+import type { PasswordProblem, PasswordRules } from '#protocols/passwords/password-rules.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayRequest } from '#sdk/filter/http.ts'
+import { textsFor } from '#sdk/filter/page-texts.ts'
 import type { InvitationRecord, RegistrationOutcome } from '#sdk/filter/registrations.ts'
 import type { ValueSource } from '#sdk/mapper/mapper.ts'
 import { isMailAddress } from '#sdk/notifier/mail.ts'
@@ -62,7 +64,8 @@ export class Registrar {
     const checked = checkSubmission(settings, submission)
     const errors = [...human, ...this.#checkInvitation(body, invitation)]
     if (settings.given.preSetPassword) {
-      errors.push(...(await this.#checkPassword(body, checked.values, human.length === 0)))
+      const problems = await this.#checkPassword(body, checked.values, human.length === 0)
+      errors.push(...problems.map((problem) => passwordProblemText(problem, textsFor(request))))
     }
     errors.push(...checked.errors)
     // Only a caller who passed the human check learns whether a value is taken, and only if the rest is valid.
@@ -188,7 +191,7 @@ export class Registrar {
     body: ReadRequest,
     values: ReadonlyMap<string, string>,
     byPerson: boolean,
-  ): Promise<readonly string[]> {
+  ): Promise<readonly PasswordProblem[]> {
     const given = { password: body.password, repeated: body.password2, values: values.values() }
     return this.#parts.passwords.check(given, byPerson)
   }

@@ -4,6 +4,7 @@ import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { errorBody, scimMediaType } from '#protocols/scim/scim-error.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
+import { scimApi } from './api-description.ts'
 import { DirectoryLookups } from './directory-lookups.ts'
 import { type GatewayConfig, parseGatewayConfig, summarize } from './gateway-config.ts'
 import { withJournal } from './journal.ts'
@@ -33,6 +34,7 @@ export default defineFilter({
   parse: parseGatewayConfig,
   summarize,
   flow: gatewayFlow,
+  api: scimApi,
   create: async (config, host) => {
     const { value: router, scope } = await buildScoped(async (opened) => {
       const toInternal = opened.own(await config.toInternal.create(host))

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { JournalQuery, StoredJournalEntry } from '#domain/journal.ts'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -42,6 +43,7 @@ async function ask(query: string, params: ParamValues = {}, method = 'GET', path
       throw new Error('there is nothing behind this filter')
     },
   )
+  expectDescribedBy(prepared, method, pathInfo, response)
   return { response, query: queries[0] }
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import stsDocuments from '#modules/filters/sts-documents/sts-documents.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
@@ -12,8 +13,12 @@ async function start(document: string) {
   const prepared = stsDocuments.prepare(fakeParams({ endpoint: 'cloud', document }), noIssues(), fakeParseContext())
   const filter = await prepared.create({ ...fakeModuleHost(), tokens: fixture.issuing })
   const exchange = { application: 'sts', mount: '/x', pathInfo: '', subject: subject('uid=Anonymous,o=Tremolo') }
-  const get = (request: FakeRequest = {}, pathInfo = ''): Promise<GatewayResponse> =>
-    filter.handle({ ...exchange, pathInfo, request: fakeRequest(request) }, async () => ({ status: 404, headers: {} }))
+  const get = async (request: FakeRequest = {}, pathInfo = ''): Promise<GatewayResponse> => {
+    const all = { ...exchange, pathInfo, request: fakeRequest(request) }
+    const answer = await filter.handle(all, async () => ({ status: 404, headers: {} }))
+    expectDescribedBy(prepared, request.method ?? 'GET', pathInfo, answer)
+    return answer
+  }
   return { get, documents: await fixture.keys.documents('cloud') }
 }
 

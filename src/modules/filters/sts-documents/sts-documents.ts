@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
+import * as z from 'zod'
+import { mainErrors } from '#contract/main.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { DescribedApi, keySetSchema, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { allowMethods } from '#modules/shared/http/routes.ts'
 import { discoveryPath, keysPath } from '#protocols/sts/discovery-document.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
@@ -24,6 +27,7 @@ export default defineFilter({
   }),
   answers: true,
   summarize: ({ endpoint, document }) => [{ label: 'documents of', value: `${endpoint} (${document})` }],
+  api: ({ document }) => issuerDocumentApi(document).served(placeAtSegment),
   create: ({ endpoint, document }, { tokens }) => {
     if (tokens === undefined) throw new Error('there is no token service: no sts.endpoints are configured')
     return {
@@ -66,4 +70,43 @@ function answer(request: GatewayRequest, content: unknown, caching: string): Gat
   return request.method === 'HEAD'
     ? { status: 200, headers: { ...headers, ...length } }
     : { status: 200, headers: { ...headers, ...length }, body }
+}
+
+const discoverySchema = z.looseObject({ issuer: z.string(), jwks_uri: z.string() })
+
+const issuerDocuments = {
+  both: {
+    summary: 'Both documents of the issuer, for a publisher',
+    query: { format: '"files": name, type and text of each file to publish' },
+    schema: z.union([
+      z.object({ discovery: discoverySchema, keys: keySetSchema }),
+      z.object({
+        files: z.array(
+          z.object({ path: z.string(), contentType: z.string(), cacheControl: z.string(), content: z.string() }),
+        ),
+      }),
+    ]),
+  },
+  discovery: { summary: 'The discovery document of the issuer', query: {}, schema: discoverySchema },
+  keys: { summary: 'The public keys of the issuer', query: {}, schema: keySetSchema },
+} as const
+
+function issuerDocumentApi(document: keyof typeof issuerDocuments): DescribedApi {
+  const { summary, query, schema } = issuerDocuments[document]
+  return new DescribedApi({
+    title: 'Token issuer documents',
+    version: '1.0.0',
+    answers: { IssuerDocument: schema, Errors: mainErrors },
+    bodies: {},
+    failure: { description: 'What is wrong', schema: 'Errors' },
+    operations: {
+      getDocument: {
+        route: 'GET',
+        summary,
+        query,
+        answer: 'IssuerDocument',
+        answers: { '304': { description: 'It has the tag of If-None-Match' } },
+      },
+    },
+  })
 }

@@ -5,6 +5,7 @@ import stsToken from '#modules/filters/sts-token/sts-token.ts'
 import { jwtTokenType, tokenExchangeGrant } from '#protocols/sts/token-exchange.ts'
 import type { LoggedCaller } from '#sdk/filter/exchange.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues } from '#testing/fake-parse.ts'
 import { type FakeRequest, fakeRequest } from '#testing/fake-request.ts'
@@ -18,6 +19,13 @@ async function start() {
   const identified: LoggedCaller[] = []
   /** Like the pipeline: errors become answers in the filter's own format. */
   const send = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
+    const answer = await received(pathInfo, request)
+    // A bare token is not JSON.
+    const isBare = answer.headers['content-type'] === 'application/jwt'
+    if (!isBare) expectDescribedBy(prepared, request.method ?? 'GET', pathInfo, answer)
+    return answer
+  }
+  const received = async (pathInfo: string, request: FakeRequest): Promise<GatewayResponse> => {
     const exchange = {
       application: 'sts',
       mount: '/sts/cloud/token',

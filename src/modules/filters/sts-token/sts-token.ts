@@ -1,4 +1,6 @@
+import * as z from 'zod'
 import { GatewayError } from '#kernel/errors.ts'
+import { DescribedApi, placeAtSegment } from '#modules/shared/http/api-description.ts'
 import { bearerChallenge, readBearer } from '#protocols/jwt/bearer.ts'
 import {
   jwtTokenType,
@@ -6,6 +8,7 @@ import {
   oauthErrors,
   readTokenExchange,
   tokenExchangeAnswer,
+  tokenExchangeGrant,
 } from '#protocols/sts/token-exchange.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
@@ -31,6 +34,7 @@ export default defineFilter({
   errors: oauthErrors,
   takesForms: true,
   summarize: ({ endpoint }) => [{ label: 'token endpoint', value: endpoint }],
+  api: () => tokenExchangeApi.served(placeAtSegment, { hasOwnCredentials: true }),
   create: ({ endpoint }, host) => {
     const service = tokenService(host)
     return {
@@ -132,3 +136,56 @@ function wantsRawToken(accept: string): boolean {
   )
   return ranges.some(([type, ...parameters]) => type === 'application/jwt' && !parameters.includes('q=0'))
 }
+
+export const tokenExchangeApi = new DescribedApi({
+  title: 'Token exchange API',
+  version: '1.0.0',
+  answers: {
+    IssuedToken: z.object({
+      access_token: z.string().describe('The token of the endpoint'),
+      issued_token_type: z.string(),
+      token_type: z.enum(['N_A', 'Bearer']),
+      expires_in: z.int().describe('Seconds'),
+    }),
+    SidecarToken: z.object({
+      displayName: z.string().describe('The workload'),
+      token: z.object({ jwt: z.string(), expires: z.string() }),
+    }),
+    OAuthError: z.object({
+      error: z.string(),
+      error_description: z.string().optional(),
+      subject_token_error: z.string().describe('Present if the subject token was not accepted').optional(),
+    }),
+  },
+  bodies: {
+    TokenExchange: z.object({
+      grant_type: z.literal(tokenExchangeGrant),
+      subject_token: z.string().describe('The token of the service account'),
+      subject_token_type: z.string().meta({ examples: [jwtTokenType] }),
+      requested_token_type: z
+        .string()
+        .meta({ examples: [jwtTokenType] })
+        .optional(),
+      audience: z.string().describe('The audience of the endpoint, which is also the default').optional(),
+      resource: z.string().describe('The same').optional(),
+    }),
+  },
+  failure: { description: 'What is wrong', schema: 'OAuthError' },
+  operations: {
+    exchangeToken: {
+      route: 'POST',
+      summary: 'Exchanges the token of a service account for one of this endpoint (RFC 8693)',
+      description:
+        'The token in the form is the credential. Accept: application/jwt returns the token alone, and the header Refresh-After says after how many seconds to get the next one.',
+      body: 'TokenExchange',
+      bodyType: 'application/x-www-form-urlencoded',
+      answer: 'IssuedToken',
+      failures: { '400': 'The form or the token is not accepted', '403': 'The rules of the endpoint deny it' },
+    },
+    getSidecarToken: {
+      route: 'GET /user',
+      summary: 'The same for sidecars of OpenUnison, with the token of the service account as bearer token',
+      answer: 'SidecarToken',
+    },
+  },
+})

@@ -5,7 +5,7 @@ import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { themeParameters } from '#modules/shared/forms/theme-parameters.ts'
-import { apiPlace, DescribedApi } from '#modules/shared/http/api-description.ts'
+import { apiPlace, DescribedApi, placeBelow } from '#modules/shared/http/api-description.ts'
 import { answerRoute, pathBelow, type Routes } from '#modules/shared/http/routes.ts'
 import type { ErrorFormat } from '#sdk/filter/error-format.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
@@ -252,6 +252,8 @@ export default defineFilter<TokenSettings>({
   errors: tokenErrors,
   parse: readTokenSettings,
   summarize: ({ kind }) => [{ label: 'tokens', value: kind }],
+  api: () =>
+    tokenApiDescription.served(placeBelow('/token'), { formats: ['openapi', 'swagger'], users: tokenApiDescription }),
   create: (settings, host) => {
     const parts: TokenParts = { settings, loader: settings.open(host) }
     const served = parts.loader.renew === undefined ? routes : { ...routes, 'POST /user': renewTokens }

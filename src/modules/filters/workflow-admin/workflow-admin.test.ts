@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import { expectDescribedBy } from '#testing/api-contract.ts'
 import { fakeModuleHost } from '#testing/fake-module-host.ts'
 import { fakeParams, fakeParseContext, noIssues, type ParamValues } from '#testing/fake-parse.ts'
 import { fakeRequest } from '#testing/fake-request.ts'
@@ -28,6 +29,7 @@ async function open(params: ParamValues = {}) {
   const filter = await prepared.create(fakeModuleHost({ runs, approvals }))
   const send = async (method: string, path: string, body?: unknown) => {
     const response = await filter.handle(exchangeOf(method, path, body), nothingBehind)
+    expectDescribedBy(prepared, method, path, response)
     return { status: response.status, body: JSON.parse(String(response.body)) }
   }
   return { runs, filter, send }

@@ -1,7 +1,10 @@
+import { problem } from '#contract/call-workflow.ts'
+import { adminRun, adminRunDetails, adminRuns } from '#contract/main-admin.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { DescribedApi, placeAtMount } from '#modules/shared/http/api-description.ts'
 import { problemErrors } from '#modules/shared/http/json-answer.ts'
 import { answerRoute } from '#modules/shared/http/routes.ts'
-import { runRoutes } from '#modules/shared/runs/run-administration.ts'
+import { interventions, runOperations, runRoutes } from '#modules/shared/runs/run-administration.ts'
 import { defineFilter } from '#sdk/filter/filter.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import { flag } from '#sdk/module/parameter-types.ts'
@@ -15,6 +18,7 @@ export default defineFilter({
   }),
   answers: true,
   errors: problemErrors,
+  api: ({ readOnly }) => (readOnly ? readOnlyApi : workflowAdminApi).served(placeAtMount),
   create: ({ readOnly }, host) => {
     const routes = runRoutes<{ readonly host: FilterHost }>('', (_, { subject }) => {
       if (readOnly)
@@ -23,3 +27,14 @@ export default defineFilter({
     return { handle: (exchange) => answerRoute(routes, { host }, exchange, exchange.pathInfo) }
   },
 })
+
+/** Everything below the URL. */
+export const workflowAdminApi = new DescribedApi({
+  title: 'Workflow administration API',
+  version: '1.0.0',
+  answers: { AdminRun: adminRun, AdminRuns: adminRuns, AdminRunDetails: adminRunDetails, Problem: problem },
+  bodies: { RetryRun: interventions.retry, SkipRun: interventions.skip, CancelRun: interventions.cancel },
+  failure: { description: 'What is wrong', schema: 'Problem', type: 'application/problem+json' },
+  operations: runOperations(''),
+})
+const readOnlyApi = workflowAdminApi.only(({ method }) => method === 'get')

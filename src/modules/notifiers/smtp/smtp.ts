@@ -114,6 +114,7 @@ function parseSender(written: string): Sender {
 /** Sends mail through an SMTP server, over a few connections that are kept open. */
 export default defineNotifier({
   className: 'notifiers.Smtp',
+  delivers: 'mails',
   aliases: ['com.tremolosecurity.notifications.StmpNotifications'],
   parameters,
   parse: parseSmtp,

@@ -33,6 +33,7 @@ const parameters = {
 /** Posts messages to a channel. The outbox retries an attempt that failed. */
 export default defineNotifier({
   className: 'notifiers.Webhook',
+  delivers: 'channel messages',
   parameters,
   parse: (params, issues, context) => {
     const given = readParameters(parameters, params, issues, context)

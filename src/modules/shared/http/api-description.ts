@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { JsonObject, JsonValue } from '#kernel/json.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
+import type { ApiDocuments, ApiFormat, ApiPlace, FilterApi } from '#sdk/filter/filter-api.ts'
 
 /** An answer of an operation. Without `schema` it has no body, or one that is not JSON. */
 export interface ApiAnswer {
@@ -13,17 +14,23 @@ export interface ApiAnswer {
   readonly type?: string
 }
 
-type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** An operation as a filter describes it. Without `answer` and `answers` it returns 204. */
 export interface OperationDescription {
   /** The method, and the path below that of the API, such as `GET /approvals/{id}`. */
   readonly route: Method | `${Method} /${string}`
   readonly summary: string
+  /** What a reader of the summary may still ask. */
+  readonly description?: string
   /** Query parameters by name, with their descriptions. */
   readonly query?: Readonly<Record<string, string>>
+  /** Those of them that every call needs. */
+  readonly requiredQuery?: readonly string[]
   /** The name of a definition. */
   readonly body?: string
+  /** The media type of the body; that of the API if absent. */
+  readonly bodyType?: string
   /** The definition of the answer with status 200; `Name[]` for a list. */
   readonly answer?: string
   /** Answers with another status, or without a definition, by status. */
@@ -32,7 +39,8 @@ export interface OperationDescription {
   readonly failures?: Readonly<Record<string, string>>
 }
 
-export interface ApiOperation extends Pick<OperationDescription, 'summary' | 'query' | 'body'> {
+export interface ApiOperation
+  extends Pick<OperationDescription, 'summary' | 'description' | 'query' | 'requiredQuery' | 'body' | 'bodyType'> {
   readonly id: string
   readonly method: string
   /** Empty for the path of the API itself. */
@@ -45,6 +53,10 @@ export interface ApiOperation extends Pick<OperationDescription, 'summary' | 'qu
 interface ApiDescription {
   readonly title: string
   readonly version: string
+  /** The media type of bodies and answers; JSON if absent. */
+  readonly type?: string
+  /** The group of an operation, by its path; without groups if absent. */
+  readonly tag?: (path: string) => string
   /** Definitions of answers by name. */
   readonly answers: Readonly<Record<string, z.ZodType>>
   /** Definitions of request bodies by name. */
@@ -55,29 +67,40 @@ interface ApiDescription {
   readonly operations: Readonly<Record<string, OperationDescription>>
 }
 
-export interface ApiPlace {
-  /** `https://host` */
-  readonly origin: string
-  /** The base path of the document; empty for the host itself. */
-  readonly base: string
-  /** The path of the API below it, such as `/register`. */
-  readonly prefix: string
+type PlaceOf = FilterApi['place']
+
+/** The place of an API whose `prefix` may be the end of the mount or follow it. */
+export const placeBelow =
+  (prefix: string): PlaceOf =>
+  (mount) => ({ base: mount.endsWith(prefix) ? mount.slice(0, -prefix.length) : mount, prefix })
+
+/** The place of an API whose paths are below the mount, and never the mount itself. */
+export const placeAtMount: PlaceOf = (mount) => ({ base: mount, prefix: '' })
+
+/** The place of an API that also answers at its mount: the last segment is part of its paths. */
+export const placeAtSegment: PlaceOf = (mount) => {
+  const slash = Math.max(mount.lastIndexOf('/'), 0)
+  return { base: mount.slice(0, slash), prefix: mount.slice(slash) }
 }
 
-/** `prefix` may be the end of the mount or follow it. */
+/** See `placeBelow`. */
 export const apiPlace = (prefix: string, { mount, request }: Pick<Exchange, 'mount' | 'request'>): ApiPlace => ({
   origin: request.origin,
-  base: mount.endsWith(prefix) ? mount.slice(0, -prefix.length) : mount,
-  prefix,
+  ...placeBelow(prefix)(mount),
 })
 
 /** The file names of the documents, below the path of an API. */
-const apiDocuments = { swagger: 'swagger.json', openapi: 'openapi.json' } as const
+export const apiFile = { swagger: 'swagger.json', openapi: 'openapi.json' } as const satisfies Record<ApiFormat, string>
 
 const json = 'application/json'
 
+/** A JWK Set (RFC 7517 5). */
+export const keySetSchema = z.object({
+  keys: z.array(z.looseObject({ kty: z.string(), kid: z.string().optional(), alg: z.string().optional() })),
+})
+
 /** Writes the documents of one API. The schemas are translated once. */
-export class DescribedApi {
+export class DescribedApi implements ApiDocuments {
   readonly description: ApiDescription
   readonly operations: readonly ApiOperation[]
   readonly #definitions = new Map<string, JsonObject>()
@@ -89,10 +112,29 @@ export class DescribedApi {
     )
   }
 
+  /** The API with only these operations. */
+  only(keep: (operation: ApiOperation) => boolean): DescribedApi {
+    const ids = new Set(this.operations.filter(keep).map(({ id }) => id))
+    const operations = Object.entries(this.description.operations).filter(([id]) => ids.has(id))
+    return new DescribedApi({ ...this.description, operations: Object.fromEntries(operations) })
+  }
+
+  /** The API as the portal lists it. `users` is what callers see who are not administrators; nothing if absent. */
+  served(
+    place: PlaceOf,
+    {
+      formats = ['openapi'],
+      users,
+      hasOwnCredentials = false,
+    }: { formats?: readonly ApiFormat[]; users?: DescribedApi; hasOwnCredentials?: boolean } = {},
+  ): FilterApi {
+    return { title: this.description.title, formats, hasOwnCredentials, place, documents: this, userDocuments: users }
+  }
+
   /** The document of that file name; undefined for another name. */
   document(file: string, place: ApiPlace): JsonObject | undefined {
-    if (file === apiDocuments.swagger) return this.swagger(place)
-    return file === apiDocuments.openapi ? this.openApi(place) : undefined
+    if (file === apiFile.swagger) return this.swagger(place)
+    return file === apiFile.openapi ? this.openApi(place) : undefined
   }
 
   /** Swagger 2.0. */
@@ -107,28 +149,33 @@ export class DescribedApi {
       info: { title, version },
       basePath: base === '' ? '/' : base,
       schemes: ['https', 'http'],
-      consumes: [json],
-      produces: [json],
-      paths: this.#paths(prefix, ({ id, summary, path, query = {}, body, answers }) => ({
-        operationId: id,
-        summary,
-        ...producesOf(answers),
-        parameters: [
-          ...namesIn(path).map((name) => ({ name, in: 'path', required: true, type: 'string' })),
-          ...Object.entries(query).map(([name, description]) => ({
-            name,
+      consumes: [this.#type],
+      produces: [this.#type],
+      ...this.#tags(),
+      paths: this.#paths(
+        prefix,
+        ({ id, path, query = {}, requiredQuery = [], body, bodyType, answers, ...operation }) => ({
+          operationId: id,
+          ...this.#texts(path, operation),
+          ...(bodyType === undefined ? {} : { consumes: [bodyType] }),
+          ...producesOf(answers, this.#type),
+          parameters: [
+            ...namesIn(path).map((name) => ({ name, in: 'path', required: true, type: 'string' })),
+            ...Object.entries(query).map(([name, description]) => ({
+              name,
+              description,
+              in: 'query',
+              required: requiredQuery.includes(name),
+              type: 'string',
+            })),
+            ...(body === undefined ? [] : [{ name: 'body', in: 'body', required: true, schema: reference(body) }]),
+          ],
+          responses: mapAnswers(answers, ({ description, schema, many }) => ({
             description,
-            in: 'query',
-            required: false,
-            type: 'string',
+            ...(schema === undefined ? {} : { schema: reference(schema, many) }),
           })),
-          ...(body === undefined ? [] : [{ name: 'body', in: 'body', required: true, schema: reference(body) }]),
-        ],
-        responses: mapAnswers(answers, ({ description, schema, many }) => ({
-          description,
-          ...(schema === undefined ? {} : { schema: reference(schema, many) }),
-        })),
-      })),
+        }),
+      ),
       definitions: this.#schemas('#/definitions/', 'draft-4', plainSchema),
     }
   }
@@ -136,7 +183,7 @@ export class DescribedApi {
   /** OpenAPI 3.1. */
   openApi({ origin, base, prefix }: ApiPlace): JsonObject {
     const { title, version } = this.description
-    const content = (name: string, many = false, type = json): JsonObject => {
+    const content = (name: string, many = false, type = this.#type): JsonObject => {
       const one = { $ref: `#/components/schemas/${name}` }
       return { [type]: { schema: many ? { type: 'array', items: one } : one } }
     }
@@ -144,31 +191,55 @@ export class DescribedApi {
       openapi: '3.1.0',
       info: { title, version },
       servers: [{ url: `${origin}${base}` }],
-      paths: this.#paths(prefix, ({ id, summary, path, query = {}, body, answers }) => ({
-        operationId: id,
-        summary,
-        parameters: [
-          ...namesIn(path).map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
-          ...Object.entries(query).map(([name, description]) => ({
-            name,
+      ...this.#tags(),
+      paths: this.#paths(
+        prefix,
+        ({ id, path, query = {}, requiredQuery = [], body, bodyType, answers, ...operation }) => ({
+          operationId: id,
+          ...this.#texts(path, operation),
+          parameters: [
+            ...namesIn(path).map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+            ...Object.entries(query).map(([name, description]) => ({
+              name,
+              description,
+              in: 'query',
+              required: requiredQuery.includes(name),
+              schema: { type: 'string' },
+            })),
+          ],
+          ...(body === undefined ? {} : { requestBody: { required: true, content: content(body, false, bodyType) } }),
+          responses: mapAnswers(answers, ({ description, schema, many, type }) => ({
             description,
-            in: 'query',
-            required: false,
-            schema: { type: 'string' },
+            ...(schema !== undefined
+              ? { content: content(schema, many, type) }
+              : type === undefined
+                ? {}
+                : { content: { [type]: {} } }),
           })),
-        ],
-        ...(body === undefined ? {} : { requestBody: { required: true, content: content(body) } }),
-        responses: mapAnswers(answers, ({ description, schema, many, type }) => ({
-          description,
-          ...(schema !== undefined
-            ? { content: content(schema, many, type) }
-            : type === undefined
-              ? {}
-              : { content: { [type]: {} } }),
-        })),
-      })),
+        }),
+      ),
       components: { schemas: this.#schemas('#/components/schemas/', 'draft-2020-12', (schema) => schema) },
     }
+  }
+
+  get #type(): string {
+    return this.description.type ?? json
+  }
+
+  #texts(path: string, { summary, description }: Pick<ApiOperation, 'summary' | 'description'>): JsonObject {
+    const { tag } = this.description
+    return {
+      summary,
+      ...(description === undefined ? {} : { description }),
+      ...(tag === undefined ? {} : { tags: [tag(path)] }),
+    }
+  }
+
+  /** The groups, in the order of their first operations. */
+  #tags(): JsonObject {
+    const { tag } = this.description
+    if (tag === undefined) return {}
+    return { tags: [...new Set(this.operations.map(({ path }) => tag(path)))].map((name) => ({ name })) }
   }
 
   #paths(prefix: string, describe: (operation: ApiOperation) => JsonObject): JsonObject {
@@ -188,10 +259,43 @@ export class DescribedApi {
     if (known !== undefined) return known
     const { answers, bodies } = this.description
     const made = { ...toJson(answers, 'output', place, target), ...toJson(bodies, 'input', place, target) }
-    const adapted = Object.fromEntries(Object.entries(made).map(([name, schema]) => [name, adapt(schema)]))
+    const used = usedDefinitions(made, place, this.#roots())
+    const adapted = Object.fromEntries(used.map(([name, schema]) => [name, adapt(schema)]))
     this.#definitions.set(target, adapted)
     return adapted
   }
+
+  /** The definitions that operations name. */
+  #roots(): string[] {
+    return this.operations.flatMap(({ body, answers }) =>
+      [body, this.description.failure.schema, ...Object.values(answers).map(({ schema }) => schema)].filter(
+        (name) => name !== undefined,
+      ),
+    )
+  }
+}
+
+/** The definitions that the roots are or refer to, so that a document has no others. */
+function usedDefinitions(
+  made: Readonly<Record<string, JsonObject>>,
+  place: string,
+  roots: readonly string[],
+): [string, JsonObject][] {
+  const used = new Set<string>()
+  const visit = (value: JsonValue | undefined): void => {
+    if (Array.isArray(value)) for (const one of value) visit(one)
+    if (!isObject(value)) return
+    const { $ref } = value
+    if (typeof $ref === 'string' && $ref.startsWith(place)) use($ref.slice(place.length))
+    for (const one of Object.values(value)) visit(one)
+  }
+  const use = (name: string): void => {
+    if (used.has(name)) return
+    used.add(name)
+    visit(made[name])
+  }
+  for (const root of roots) use(root)
+  return Object.entries(made).filter(([name]) => used.has(name))
 }
 
 function readOperation(id: string, operation: OperationDescription, failure: ApiAnswer): ApiOperation {
@@ -273,8 +377,8 @@ const namesIn = (path: string): string[] => Array.from(path.matchAll(/\{(\w+)\}/
 const mapAnswers = <A, B>(answers: Readonly<Record<string, A>>, describe: (answer: A) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describe(answer)]))
 
-/** The media types of an operation that has types other than JSON. */
-function producesOf(answers: ApiOperation['answers']): { produces?: string[] } {
-  const types = new Set(Object.values(answers).map(({ type = json }) => type))
-  return types.size === 1 && types.has(json) ? {} : { produces: [...types] }
+/** The media types of an operation that has types other than the usual one. */
+function producesOf(answers: ApiOperation['answers'], usual: string): { produces?: string[] } {
+  const types = new Set(Object.values(answers).map(({ type = usual }) => type))
+  return types.size === 1 && types.has(usual) ? {} : { produces: [...types] }
 }

@@ -3,6 +3,7 @@ import { byteOrderMark, csvLine } from '#kernel/csv.ts'
 import { parseTime } from '#kernel/time.ts'
 import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
 import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
+import type { LookUpNames, NamedUser } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 
@@ -15,6 +16,8 @@ export interface ListPage<R> {
   readonly rows: readonly R[]
   /** Where the next page starts; absent on the last page. */
   readonly next?: string | undefined
+  /** The users of the rows. */
+  readonly users?: readonly NamedUser[]
 }
 
 export interface List<R> {
@@ -22,6 +25,8 @@ export interface List<R> {
   readonly name: string
   /** One page; `after` is the `next` of the page before. */
   readonly read: (page: { readonly after?: string; readonly limit: number }) => Promise<ListPage<R>>
+  /** Adds the display names of the users to a page. A file has logins only, for programs. */
+  readonly names?: LookUpNames | undefined
   /** The columns of an exported file. */
   readonly columns: Readonly<Record<string, (row: R) => string | number | boolean | undefined>>
 }
@@ -45,13 +50,15 @@ export async function answerList<R, const N extends string>(
   many: readonly NoInfer<N>[] = [],
 ): Promise<GatewayResponse> {
   const given = readQuery<N | (typeof listParameters)[number]>(request.query, [...filters, ...listParameters], many)
-  const { name, read, columns } = list(given)
+  const { name, read, names, columns } = list(given)
   const [after] = given.after
   const [format = 'json'] = given.format
   const start = after === undefined ? {} : { after }
   if (format === 'json') {
-    const { rows, next } = await read({ ...start, limit: readLimit(given.limit, defaultLimit, maxLimit) })
-    return answer({ [name]: rows, ...(next === undefined ? {} : { next }) })
+    const page = await read({ ...start, limit: readLimit(given.limit, defaultLimit, maxLimit) })
+    const { rows, next, users } = page
+    const named = names === undefined || users === undefined ? {} : { names: await names(users) }
+    return answer({ [name]: rows, ...(next === undefined ? {} : { next }), ...named })
   }
   if (format !== 'csv') throw badRequest('format must be json or csv.')
   const first = await read({ ...start, limit: maxLimit })

@@ -1,5 +1,8 @@
 import { GatewayError } from '#kernel/errors.ts'
 import type { Issues } from '#kernel/issues.ts'
+import { passwordProblemText } from '#modules/shared/passwords/password-problem-text.ts'
+import type { PasswordProblem } from '#protocols/passwords/password-rules.ts'
+import { textsFor } from '#sdk/filter/page-texts.ts'
 import type { PasswordWriter } from '#sdk/filter/password-changes.ts'
 import { choice, parsed, text, wholeNumber } from '#sdk/module/parameter-types.ts'
 import type { ParameterTable, ParsedParameters } from '#sdk/module/parameters.ts'
@@ -62,8 +65,8 @@ export function checkPasswordParameters(
   if (mails) referNotifier(given.notifier ?? defaultNotifier, params.pathOf('notifier'), context)
 }
 
-/** The problems of a password, as text for the user; empty for an accepted one. */
-type CheckPassword = (password: string, values: Iterable<string>) => Promise<readonly string[]>
+/** The problems of a password; empty for an accepted one. */
+type CheckPassword = (password: string, values: Iterable<string>) => Promise<readonly PasswordProblem[]>
 
 /** `confirms`: users get a mail after a change. */
 export function passwordWriter(given: PasswordParameters, check: CheckPassword, confirms: boolean): PasswordWriter {
@@ -74,10 +77,13 @@ export function passwordWriter(given: PasswordParameters, check: CheckPassword, 
     mailAttribute,
     confirmation: () =>
       confirms ? mailText(given, { subject: given.confirmationSubject, text: given.confirmationText }) : undefined,
-    check: async (password, values) => {
+    check: async (password, values, reader) => {
       const [problem] = await check(password, values)
       if (problem === undefined) return
-      throw new GatewayError('WEAK_PASSWORD', `a password is not accepted: ${problem}`, { publicText: `${problem}.` })
+      const texts = textsFor(reader)
+      throw new GatewayError('WEAK_PASSWORD', `a password is not accepted: ${problem.kind}`, {
+        publicText: texts('password.sentence', { problem: passwordProblemText(problem, texts) }),
+      })
     },
   }
 }

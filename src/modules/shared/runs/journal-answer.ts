@@ -24,6 +24,14 @@ export async function answerJournal(
   return { status: 200, headers, body: JSON.stringify({ entries: lines, ...(next === undefined ? {} : { next }) }) }
 }
 
+/** The filters of a journal, as its operations describe them. */
+export const journalFilters = {
+  gateway: 'An Application; may repeat',
+  failed: '"true": only calls that failed',
+  status: 'Only with this status',
+  since: 'Such as 1h, or a date',
+}
+
 /** An entry as an operator sees it. */
 export const shownCall = ({ journal, keyword: scimType, ...entry }: StoredJournalEntry) => ({
   gateway: journal,

@@ -5,10 +5,12 @@ import type { DecisionView, RequestApproval } from '#contract/main-requests.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { Approval, ApprovalDecision } from '#domain/approval.ts'
 import { isRunState, type Run, type RunQuery, type RunState, runStates, type StoredStep } from '#domain/run.ts'
+import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
-import { answerList, type List, readTime } from '#modules/shared/http/list-answer.ts'
+import { answerList, type List, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
 import { type Routes, readQuery } from '#modules/shared/http/routes.ts'
+import { approversOf, type LookUpNames, usersOfRun } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -29,6 +31,8 @@ type Action = keyof typeof interventions
 
 interface RunParts {
   readonly host: Pick<FilterHost, 'runs' | 'approvals' | 'log' | 'clock'>
+  /** Without it, answers have logins only. */
+  readonly names?: LookUpNames
 }
 
 /**
@@ -55,20 +59,72 @@ export const runRoutes = <P extends RunParts>(
   }
 }
 
-async function listIncidents({ host }: RunParts, exchange: Exchange): Promise<GatewayResponse> {
+const runFilter = {
+  name: 'The workflow',
+  subject: 'A login',
+  requestor: 'A login',
+  target: 'Only incidents at this target',
+  from: 'Created since then: ISO 8601, or such as 7d',
+  until: 'Created before then',
+  ...listQuery,
+}
+
+/** The operations of `runRoutes`. */
+export const runOperations = (prefix: '' | '/admin') =>
+  ({
+    listIncidents: {
+      route: `GET ${prefix}/incidents`,
+      summary: 'Runs that an administrator has to look at',
+      query: runFilter,
+      answer: 'AdminRuns',
+    },
+    listRuns: {
+      route: `GET ${prefix}/runs`,
+      summary: 'Stored runs',
+      query: { state: 'Only of this state; may repeat', ...runFilter },
+      answer: 'AdminRuns',
+    },
+    getRun: {
+      route: `GET ${prefix}/runs/{id}`,
+      summary: 'One run',
+      query: { after: 'The id of a step: only the steps after it' },
+      answer: 'AdminRunDetails',
+    },
+    retryRun: {
+      route: `POST ${prefix}/runs/{id}/retry`,
+      summary: 'Tries the step again',
+      body: 'RetryRun',
+      answer: 'AdminRun',
+    },
+    skipRun: {
+      route: `POST ${prefix}/runs/{id}/skip`,
+      summary: 'Continues with the next step',
+      body: 'SkipRun',
+      answer: 'AdminRun',
+    },
+    cancelRun: {
+      route: `POST ${prefix}/runs/{id}/cancel`,
+      summary: 'Ends the run',
+      body: 'CancelRun',
+      answer: 'AdminRun',
+    },
+  }) satisfies Readonly<Record<string, OperationDescription>>
+
+async function listIncidents(parts: RunParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, runFilters, (given) =>
-    runList(host, { ...readRunFilter(given, host.clock()), states: ['incident'] }),
+    runList(parts, { ...readRunFilter(given, parts.host.clock()), states: ['incident'] }),
   )
 }
 
-async function listRuns({ host }: RunParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listRuns(parts: RunParts, exchange: Exchange): Promise<GatewayResponse> {
   const many = ['state'] as const
   return await answerList(
     exchange,
     [...runFilters, ...many],
     ({ state, ...given }) => {
       const states = readStates(state)
-      return runList(host, { ...readRunFilter(given, host.clock()), ...(states.length === 0 ? {} : { states }) })
+      const filter = readRunFilter(given, parts.host.clock())
+      return runList(parts, { ...filter, ...(states.length === 0 ? {} : { states }) })
     },
     many,
   )
@@ -79,11 +135,15 @@ const runFilters = ['name', 'subject', 'requestor', 'target', 'from', 'until'] a
 type RunFilter = Omit<RunQuery, 'after' | 'limit'>
 
 /** The runs that match the filter. */
-export const runList = ({ runs }: Pick<RunParts['host'], 'runs'>, filter: RunFilter): List<AdminRun> => ({
+export const runList = (
+  { host: { runs }, names }: Pick<RunParts, 'host' | 'names'>,
+  filter: RunFilter,
+): List<AdminRun> => ({
   name: 'runs',
+  names,
   read: async (page) => {
     const { runs: found, next } = await runs.list({ ...filter, ...page })
-    return { rows: found.map(runDocument), next }
+    return { rows: found.map(runDocument), next, users: found.flatMap(usersOfRun) }
   },
   columns: {
     id: ({ id }) => id,
@@ -124,7 +184,7 @@ const readStates = (words: readonly string[]): readonly RunState[] =>
     throw badRequest(`state must be one of ${runStates.join(', ')}.`)
   })
 
-async function showRun({ host }: RunParts, { request }: Exchange, id = ''): Promise<GatewayResponse> {
+async function showRun({ host, names }: RunParts, { request }: Exchange, id = ''): Promise<GatewayResponse> {
   const after = readStep(readQuery(request.query, ['after']).after)
   const run = await requireRun(host, id)
   const [timeline, approvals] = await Promise.all([host.runs.steps(id, after), host.approvals.ofRun(id)])
@@ -132,6 +192,7 @@ async function showRun({ host }: RunParts, { request }: Exchange, id = ''): Prom
     ...runDocument(run),
     timeline: timeline.map(stepDocument),
     approvals: approvals.map(approvalDocument),
+    ...(names === undefined ? {} : { names: await names([...usersOfRun(run), ...approvals.flatMap(approversOf)]) }),
   } satisfies AdminRunDetails)
 }
 

@@ -1,6 +1,6 @@
 import type { Directory, DirectoryEntry } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
-import { isFormer } from '#identity/identity.ts'
+import { type Identity, isFormer } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Target, TargetRequest } from '#sdk/target/target.ts'
@@ -49,13 +49,19 @@ export async function findInDirectory(
   return undefined
 }
 
-/** The requester's entry: by identity, or, if only a login is known, the only entry that has it. */
-export async function findRequester(
+export const findRequester = (
   { requestor, who }: Pick<TaskContext, 'requestor' | 'who'>,
   directory: Pick<Directory, 'search' | 'entry'>,
+): Promise<DirectoryEntry | undefined> => findUser(requestor, who.requestor, directory)
+
+/** The user's entry: by identity, or, if only a login is known, the only entry that has it. */
+export async function findUser(
+  login: string,
+  identity: Identity | undefined,
+  directory: Pick<Directory, 'search' | 'entry'>,
 ): Promise<DirectoryEntry | undefined> {
-  if (who.requestor !== undefined && !isFormer(who.requestor)) return directory.entry(who.requestor)
-  const filter = { kind: 'equal', attribute: 'uid', value: requestor } as const
+  if (identity !== undefined && !isFormer(identity)) return directory.entry(identity)
+  const filter = { kind: 'equal', attribute: 'uid', value: login } as const
   const [entry, another] = await directory.search({ base: new Dn([]), scope: 'sub', filter, limit: 2 })
   return another === undefined ? entry : undefined
 }

@@ -198,7 +198,9 @@ describe('after the decision', () => {
     expect(outcome).toEqual({ kind: 'branch', branch: 'onFailure', end: 'denied' })
     expect(request.get('APPROVAL_RESULT')).toBe(false)
     expect(user.attributes.values('reason')).toEqual(['not ${cn} $namespace$'])
-    expect(mails).toEqual([{ recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$' }])
+    expect(mails).toEqual([
+      { recipient: 'a@x.org', subject: 'No to prod', text: 'Because: not ${cn} $namespace$', isOutcome: true },
+    ])
   })
 
   test('the mail to a requester names the user who submitted the request', async () => {
@@ -227,7 +229,7 @@ describe('after the decision', () => {
     expect(request.mail).toMatchObject({ channel: 'slack' })
     expect((await asked(approval())).mail).not.toHaveProperty('channel')
     const { referred } = parseTasks([approval({ channelNotifier: 'slack' })])
-    expect(referred).toContainEqual({ kind: 'notifier', name: 'slack', path: [0, 'channelNotifier'] })
+    expect(referred).toContainEqual({ kind: 'channel notifier', name: 'slack', path: [0, 'channelNotifier'] })
   })
 
   test('a requester who is the subject gets the mail at the address of the request', async () => {

@@ -4,7 +4,7 @@ import { isJsonObject } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import { spanMillis, type TimeSpan } from '#kernel/time.ts'
-import { findRequester, isAboutRequester } from '#modules/shared/tasks/find-workflow-user.ts'
+import { findRequester, findUser, isAboutRequester } from '#modules/shared/tasks/find-workflow-user.ts'
 import { defineTask, template } from '#modules/shared/tasks/task-fields.ts'
 import { renderTask, templateReads } from '#modules/shared/tasks/task-template.ts'
 import {
@@ -51,6 +51,10 @@ const fields = {
     about: 'The [Notifier](../kinds/Notifier.md) that sends these mails; the default one when absent.',
     fallback: '',
   }),
+  mailRequired: flag({
+    about:
+      '`true` mails approvers at once, even if they chose the digest or no mail in the portal; `false` when absent.',
+  }),
   channelNotifier: text({
     about:
       'A Notifier of the class [notifiers.Webhook](../notifiers/notifiers.Webhook.md) whose channel also gets the text of the mail to approvers, with links that require a login.',
@@ -68,6 +72,7 @@ interface Config {
   readonly policy: EscalationPolicy
   readonly allowSelf: boolean
   readonly commentRequired: boolean
+  readonly mailRequired: boolean
   readonly notifier: Pick<MailText, 'notifier'>
   readonly channel: Pick<ApproverMail, 'channel'>
 }
@@ -96,7 +101,7 @@ export default defineTask({
       notifier: notifier === '' ? {} : { notifier },
       channel: channel === '' ? {} : { channel },
     }
-    if (channel !== '') referNotifier(channel, pathOf('channelNotifier'), context)
+    if (channel !== '') context.refer('channel notifier', channel, pathOf('channelNotifier'))
     referNotifier(notifier, notifier === '' ? path : pathOf('notifier'), context)
     const reads = texts.flatMap((name) =>
       templateReads(config[name], pathOf(name)).filter(({ attribute }) => attribute !== reasonAttribute),
@@ -107,6 +112,7 @@ export default defineTask({
         reads,
         produces: [{ attribute: reasonAttribute, path: pathOf('failureEmailMsg') }],
         approverGroups: config.approvers.flatMap(({ group }) => group ?? []),
+        commentRequired: config.commentRequired,
       },
       create: async ({ directory }) =>
         onDirectory(directory, (people, task) =>
@@ -140,6 +146,7 @@ function request(config: Config, context: TaskContext): ApprovalRequest {
       address: config.mailAttr,
       ...config.notifier,
       ...config.channel,
+      ...(config.mailRequired ? { required: true } : {}),
     },
   }
 }
@@ -176,10 +183,11 @@ async function decided(
   if (approved) return { kind: 'branch', branch: 'onSuccess' }
   user.attributes.set(reasonAttribute, comment === undefined ? [] : [comment])
   const subject = oneLine(renderTask(config.failureEmailSubject, context), 300)
-  const text = withCaller(withComment(renderTask(config.failureEmailMsg, context), comment), context)
+  const plain = withComment(renderTask(config.failureEmailMsg, context), comment)
+  const text = await withCaller(plain, context, directory)
   const recipients = await requesterAddresses(config.mailAttr, context, directory)
   if (recipients.length === 0) log.info('the requester has no mail address, so no denial was sent', { approval: id })
-  for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier })
+  for (const recipient of recipients) effects.mail({ recipient, subject, text, ...config.notifier, isOutcome: true })
   return { kind: 'branch', branch: 'onFailure', end: 'denied' }
 }
 
@@ -188,10 +196,16 @@ const withComment = (text: string, comment = ''): string =>
   comment === '' || text.includes(comment) ? text : `${text.trimEnd()}\n\nComment of the approver: ${comment}\n`
 
 /** Adds who submitted the request, if that was not the requester. */
-const withCaller = (text: string, { requestor, caller }: TaskContext): string =>
-  caller === undefined || sameLogin(caller, requestor)
-    ? text
-    : `${text.trimEnd()}\n\nThe request was submitted in your name by ${caller}.\n`
+async function withCaller(
+  text: string,
+  { requestor, caller, who }: TaskContext,
+  directory: Pick<Directory, 'search' | 'entry'>,
+): Promise<string> {
+  if (caller === undefined || sameLogin(caller, requestor)) return text
+  const entry = await findUser(caller, who.caller, directory)
+  const name = entry?.attributes.first('displayName') ?? caller
+  return `${text.trimEnd()}\n\nThe request was submitted in your name by ${name}.\n`
+}
 
 const maxAddresses = 3
 

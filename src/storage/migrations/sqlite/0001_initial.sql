@@ -536,6 +536,25 @@ create table portal_offers (
 create index portal_offers_by_expiry on portal_offers (expires);
 create index portal_offers_of on portal_offers (login_key, expires);
 
+-- What a user chose to be mailed about; `user_key` is the user's identity. `choices` is JSON: by kind of notification,
+-- [when it is mailed, since when, what applied before]. `digest` is 1 if one of them is or was mailed in digests.
+create table notification_settings (
+  user_key text primary key,
+  choices text not null,
+  language text,
+  digest integer not null
+) strict, without rowid;
+create index notification_settings_with_digest on notification_settings (user_key) where digest = 1;
+
+-- What a digest has reported to a user.
+create table digest_entries (
+  user_key text not null,
+  entry text not null,
+  at integer not null,
+  primary key (user_key, entry)
+) strict, without rowid;
+create index digest_entries_by_time on digest_entries (at);
+
 -- Audit ---------------------------------------------------------------------------------------------------------------
 
 -- A record: what one call changed at a target, or a decision. Records are added and never changed. `changes` is a JSON

@@ -5,7 +5,8 @@ import type { ConsoleApproval } from '#contract/console-approvals.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
-import { requesterText } from '../../../components/requester.ts'
+import { PersonName, useNames } from '../../../components/person-names.tsx'
+import { Requester } from '../../../components/requester.tsx'
 import { type ConsoleColumn, ConsoleList } from '../console-list.tsx'
 import { ConsolePage } from '../console-page.tsx'
 import { FilterForm, filled } from '../filter-form.tsx'
@@ -77,12 +78,12 @@ function useApprovalColumns(
       ),
     },
     { key: 'workflow', name: t('runs.workflow'), width: 9, cell: ({ workflow }) => isolated(workflow) },
-    { key: 'subject', name: t('request.for'), width: 8, cell: ({ subject }) => isolated(subject) },
+    { key: 'subject', name: t('request.for'), width: 8, cell: ({ subject }) => <PersonName login={subject} /> },
     {
       key: 'requestor',
       name: t('request.by'),
       width: 9,
-      cell: ({ requestor, caller }) => isolated(requesterText(requestor, t, caller)),
+      cell: (approval) => <Requester {...approval} />,
     },
     {
       key: 'opened',
@@ -101,8 +102,7 @@ function useApprovalColumns(
       key: 'approvers',
       name: t('openApprovals.approvers'),
       width: 12,
-      cell: ({ approvers, hasMore }) =>
-        approvers.length === 0 ? t('timeline.nobody') : isolated(approvers.join(', ') + (hasMore ? ', …' : '')),
+      cell: (approval) => <Approvers {...approval} />,
     },
   ]
   if (!operator) return columns
@@ -122,4 +122,11 @@ function useApprovalColumns(
     ),
   }
   return [...columns, actions]
+}
+
+function Approvers({ approvers, hasMore }: Pick<ConsoleApproval, 'approvers' | 'hasMore'>) {
+  const { t } = useTranslation()
+  const nameOf = useNames()
+  if (approvers.length === 0) return t('timeline.nobody')
+  return isolated(approvers.map((login) => nameOf(login)).join(', ') + (hasMore ? ', …' : ''))
 }

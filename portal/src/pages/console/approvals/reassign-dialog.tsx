@@ -8,7 +8,7 @@ import { useTranslation } from '../../../app/i18n.tsx'
 import { DialogFooter } from '../../../components/dialog-footer.tsx'
 import { Icon } from '../../../components/icon.tsx'
 import { useSay } from '../../../components/notices.tsx'
-import { PersonPicker } from '../../../components/person-picker.tsx'
+import { PersonPicker, pickedName } from '../../../components/person-picker.tsx'
 import { maxReason } from '../../../components/reason-field.tsx'
 import { Failure } from '../../../components/states.tsx'
 
@@ -34,7 +34,7 @@ export function ReassignDialog({ approval, onClose }: ReassignDialogProps) {
   const change = useMutation({
     mutationFn: () => reassign(id, { version, to: login, reason: reason.trim() }),
     onSuccess: ({ approvers }) => {
-      say(t('openApprovals.reassigned', { label, login: approvers.join(', ') }))
+      say(t('openApprovals.reassigned', { label, login: approvers.map(pickedName).join(', ') }))
       onClose()
     },
     onSettled: () => client.invalidateQueries({ queryKey: ['admin'] }),

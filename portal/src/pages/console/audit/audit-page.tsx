@@ -5,6 +5,7 @@ import type { AuditEntryView } from '#contract/console-audit.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { type Fact, Facts } from '../../../components/facts.tsx'
+import { PersonName } from '../../../components/person-names.tsx'
 import { Preline } from '../../../components/preline.tsx'
 import { ConsoleList } from '../console-list.tsx'
 import { ConsolePage } from '../console-page.tsx'
@@ -40,8 +41,18 @@ export function AuditPage() {
               </UnstyledButton>
             ),
           },
-          { key: 'requestor', name: t('audit.requestor'), width: 9, cell: ({ requestor }) => isolated(requestor) },
-          { key: 'subject', name: t('audit.subject'), width: 11, cell: ({ subject }) => isolated(subject) },
+          {
+            key: 'requestor',
+            name: t('audit.requestor'),
+            width: 9,
+            cell: ({ requestor }) => <PersonName login={requestor} />,
+          },
+          {
+            key: 'subject',
+            name: t('audit.subject'),
+            width: 11,
+            cell: ({ subject }) => <PersonName login={subject} />,
+          },
           { key: 'change', name: t('audit.change'), width: 16, cell: (entry) => isolated(changeText(entry, t)) },
           { key: 'target', name: t('audit.target'), width: 8, cell: ({ target }) => isolated(target) },
           { key: 'workflow', name: t('audit.workflow'), width: 9, cell: ({ workflow }) => isolated(workflow.name) },
@@ -63,7 +74,7 @@ export function AuditPage() {
       </ConsoleList>
       <Stack gap={4}>
         <Text size="sm" c="dimmed">
-          {t('audit.exact')} {t('audit.exportHint')}
+          {t('audit.exact')} {t('audit.names')} {t('audit.exportHint')}
         </Text>
         <Code block tabIndex={0}>
           gatehouse audit export --data DATA-FOLDER &gt; audit.jsonl

@@ -7,6 +7,7 @@ import { type Translation, useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { MessageKey } from '../../../app/messages.ts'
 import { Icon } from '../../../components/icon.tsx'
+import { namesIn } from '../../../components/person-names.tsx'
 import { Failure, Loading } from '../../../components/states.tsx'
 import { Status } from '../../../components/status.tsx'
 
@@ -65,7 +66,11 @@ function Outcome({ verification }: { readonly verification: AuditVerificationVie
   const { t, tn, number, dateTime } = useTranslation()
   const { state, by = '', replica = '', started, ended, checked = 0, total = 0, report, recorded } = verification
   if (state === 'none') return <Text c="dimmed">{t('audit.neverVerified')}</Text>
-  const byWhom = t('audit.verifiedBy', { by, replica, when: dateTime(ended ?? started ?? 0) })
+  const byWhom = t('audit.verifiedBy', {
+    by: namesIn([verification], true)(by),
+    replica,
+    when: dateTime(ended ?? started ?? 0),
+  })
   if (state === 'running') {
     const share = total === 0 ? 100 : Math.min(100, (100 * checked) / total)
     return (

@@ -6,6 +6,7 @@ import type { AdminRun } from '#contract/main-admin.ts'
 import { entryPath } from '../../../api/people.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
+import { PersonName } from '../../../components/person-names.tsx'
 import { changeText } from '../audit/change-text.ts'
 import { ConsoleList } from '../console-list.tsx'
 import { EntryLink } from '../entry-link.tsx'
@@ -82,7 +83,12 @@ export function PersonAudit({ login }: { readonly login: string }) {
         columns={[
           { key: 'time', name: t('dashboard.time'), width: 10, cell: ({ time }) => exactTime(time) },
           { key: 'change', name: t('audit.change'), width: 16, cell: (entry) => isolated(changeText(entry, t)) },
-          { key: 'requestor', name: t('audit.requestor'), width: 9, cell: ({ requestor }) => isolated(requestor) },
+          {
+            key: 'requestor',
+            name: t('audit.requestor'),
+            width: 9,
+            cell: ({ requestor }) => <PersonName login={requestor} />,
+          },
           { key: 'target', name: t('audit.target'), width: 8, cell: ({ target }) => isolated(target) },
           { key: 'reason', name: t('dashboard.reason'), width: 12, cell: ({ reason = '' }) => isolated(reason) },
         ]}

@@ -8,6 +8,7 @@ import { isolated } from '../../../app/isolated.ts'
 import { Answer } from '../../../components/answer.tsx'
 import { browserName } from '../../../components/browser-name.ts'
 import { Icon } from '../../../components/icon.tsx'
+import { useLiveSessions } from '../../../components/live.ts'
 import { ReasonDialog } from '../reason-dialog.tsx'
 import { nameOf, type PersonPart } from './person-part.ts'
 
@@ -17,7 +18,9 @@ const maxListed = 100
 /** The sessions of a user in all applications. */
 export function PersonSessions({ person, mayChange }: PersonPart) {
   const { t, tn, number } = useTranslation()
-  const sessions = useQuery(personSessionsQuery(person.id))
+  const query = personSessionsQuery(person.id)
+  const refetchInterval = useLiveSessions(query.queryKey, person.id)
+  const sessions = useQuery({ ...query, refetchInterval })
   const [ending, setEnding] = useState<PersonSession | 'all'>()
   const name = nameOf(person)
   const title = t(ending === 'all' ? 'users.endAll' : 'users.endOne')

@@ -3,6 +3,7 @@ import type { RequestApproval } from '#contract/main-requests.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import type { IconName } from '../../../components/icon.tsx'
+import { useNames } from '../../../components/person-names.tsx'
 import { Preline } from '../../../components/preline.tsx'
 import { Status, type Tone } from '../../../components/status.tsx'
 
@@ -16,10 +17,12 @@ const looks: Readonly<Record<RequestApproval['status'], { readonly tone: Tone; r
 /** The approvals of a run, with who decided, or whom they wait for. */
 export function RunApprovals({ approvals }: { readonly approvals: readonly RequestApproval[] }) {
   const { t, tn, dateTime } = useTranslation()
+  const nameOf = useNames()
   const title = ({ label, status, decision }: RequestApproval): string => {
     if (status === 'open') return t('timeline.opened', { label })
     if (status === 'cancelled') return `${label}: ${t('requestState.cancelled')}`
-    return t(status === 'approved' ? 'timeline.approved' : 'timeline.denied', { label, by: decision?.by ?? '–' })
+    const by = decision?.by === undefined ? '–' : nameOf(decision.by)
+    return t(status === 'approved' ? 'timeline.approved' : 'timeline.denied', { label, by })
   }
   return (
     <section aria-labelledby="approvals">
@@ -38,11 +41,13 @@ export function RunApprovals({ approvals }: { readonly approvals: readonly Reque
               </Text>
               {status === 'open' && (
                 <Text size="sm">
-                  {approvers.length === 0 ? t('timeline.nobody') : t('timeline.holders', { who: approvers.join(', ') })}
+                  {approvers.length === 0
+                    ? t('timeline.nobody')
+                    : t('timeline.holders', { who: approvers.map((login) => nameOf(login)).join(', ') })}
                 </Text>
               )}
               {decision?.onBehalfOf !== undefined && (
-                <Text size="sm">{t('console.onBehalfOf', { login: decision.onBehalfOf })}</Text>
+                <Text size="sm">{t('console.onBehalfOf', { login: nameOf(decision.onBehalfOf) })}</Text>
               )}
               {decision?.comment !== undefined && <Preline text={isolated(decision.comment)} />}
             </Paper>

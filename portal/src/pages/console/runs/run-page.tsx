@@ -11,9 +11,10 @@ import { Answer } from '../../../components/answer.tsx'
 import { type Fact, Facts } from '../../../components/facts.tsx'
 import { Icon } from '../../../components/icon.tsx'
 import { useLive } from '../../../components/live.ts'
+import { Names, useNames } from '../../../components/person-names.tsx'
 import { Preline } from '../../../components/preline.tsx'
 import { stateLooks } from '../../../components/request-states.ts'
-import { requesterText } from '../../../components/requester.ts'
+import { requesterText } from '../../../components/requester.tsx'
 import { RunActions, useIntervention } from '../../../components/run-actions.tsx'
 import { Status } from '../../../components/status.tsx'
 import { ConsolePage } from '../console-page.tsx'
@@ -49,23 +50,25 @@ export function RunPage() {
     >
       <Answer query={query}>
         {(run) => (
-          <Stack gap="lg">
-            <Summary run={run} />
-            <RunActions run={run} onAsk={ask} />
-            <div>
-              <Title order={2} size="h4" mb="sm">
-                {t('runs.diagram')}
-              </Title>
-              <Diagram run={run} />
-            </div>
-            <div>
-              <Title order={2} size="h4" mb="sm">
-                {t('runs.steps')}
-              </Title>
-              <RunSteps timeline={run.timeline} />
-            </div>
-            {run.approvals.length > 0 && <RunApprovals approvals={run.approvals} />}
-          </Stack>
+          <Names of={[run]} withLogin>
+            <Stack gap="lg">
+              <Summary run={run} />
+              <RunActions run={run} onAsk={ask} />
+              <div>
+                <Title order={2} size="h4" mb="sm">
+                  {t('runs.diagram')}
+                </Title>
+                <Diagram run={run} />
+              </div>
+              <div>
+                <Title order={2} size="h4" mb="sm">
+                  {t('runs.steps')}
+                </Title>
+                <RunSteps timeline={run.timeline} />
+              </div>
+              {run.approvals.length > 0 && <RunApprovals approvals={run.approvals} />}
+            </Stack>
+          </Names>
         )}
       </Answer>
       {dialog}
@@ -75,8 +78,8 @@ export function RunPage() {
 
 function Summary({ run }: { readonly run: AdminRunDetails }) {
   const { t, dateTime, relative } = useTranslation()
-  const { id, name, state, subject, requestor, caller, reason, created, ended, deadline, requestId, incident, cancel } =
-    run
+  const nameOf = useNames()
+  const { id, name, state, subject, reason, created, ended, deadline, requestId, incident, cancel } = run
   const look = stateLooks[state]
   const when = (time: string): string => `${dateTime(time)} (${relative(time)})`
   const facts: readonly (Fact | undefined)[] = [
@@ -89,8 +92,8 @@ function Summary({ run }: { readonly run: AdminRunDetails }) {
         </Link>
       ),
     },
-    { name: t('request.for'), value: subject },
-    { name: t('request.by'), value: requesterText(requestor, t, caller) },
+    { name: t('request.for'), value: nameOf(subject) },
+    { name: t('request.by'), value: requesterText(run, t, nameOf) },
     reason === undefined ? undefined : { name: t('cart.reason'), value: <Preline text={reason} /> },
     { name: t('request.created'), value: when(created) },
     ended === undefined ? undefined : { name: t('runs.ended'), value: when(ended) },
@@ -99,7 +102,7 @@ function Summary({ run }: { readonly run: AdminRunDetails }) {
       ? undefined
       : {
           name: t('runs.stoppedBy'),
-          value: [cancel.by, cancel.reason].filter((text) => text !== undefined).join(' · '),
+          value: [nameOf(cancel.by), cancel.reason].filter((text) => text !== undefined).join(' · '),
         },
     { name: t('runs.id'), value: id },
     requestId === undefined ? undefined : { name: t('dashboard.requestId'), value: requestId },

@@ -2,8 +2,9 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import type { AdminRun } from '#contract/main-admin.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
+import { PersonName } from '../../../components/person-names.tsx'
 import { stateLooks } from '../../../components/request-states.ts'
-import { requesterText } from '../../../components/requester.ts'
+import { Requester } from '../../../components/requester.tsx'
 import { stateOptions, statesOf } from '../../../components/run-filter.ts'
 import { Status } from '../../../components/status.tsx'
 import { type ConsoleColumn, ConsoleList } from '../console-list.tsx'
@@ -78,12 +79,12 @@ export function useRunColumns(): readonly ConsoleColumn<AdminRun>[] {
         return <Status tone={tone} icon={icon} text={t(text)} />
       },
     },
-    { key: 'subject', name: t('request.for'), width: 9, cell: ({ subject }) => isolated(subject) },
+    { key: 'subject', name: t('request.for'), width: 9, cell: ({ subject }) => <PersonName login={subject} /> },
     {
       key: 'requestor',
       name: t('request.by'),
       width: 11,
-      cell: ({ requestor, caller }) => isolated(requesterText(requestor, t, caller)),
+      cell: (run) => <Requester {...run} />,
     },
     {
       key: 'created',

@@ -6,6 +6,7 @@ import { answer } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { answerList, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
 import type { Routes } from '#modules/shared/http/routes.ts'
+import { usersOfItem } from '#modules/shared/people/person-names.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { type MainParts, requireOperator } from '../main-parts.ts'
@@ -45,7 +46,7 @@ export const approvalOperations = {
   },
 } satisfies Readonly<Record<string, OperationDescription>>
 
-async function listApprovals({ host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+async function listApprovals({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   return await answerList(exchange, ['workflow', 'approver', 'overdue'], ({ workflow, approver, overdue }) => {
     const overdueSince = readTime('overdue', overdue, host.clock())
     const filter = {
@@ -55,9 +56,14 @@ async function listApprovals({ host }: MainParts, exchange: Exchange): Promise<G
     }
     return {
       name: 'approvals',
+      names,
       read: async (page) => {
         const { approvals, next } = await host.approvals.listOpen({ ...filter, ...page })
-        return { rows: approvals.map((approval) => wireForm(consoleApproval, approval)), next }
+        return {
+          rows: approvals.map((approval) => wireForm(consoleApproval, approval)),
+          next,
+          users: approvals.flatMap((one) => [...usersOfItem(one), ...one.approvers.map((login) => ({ login }))]),
+        }
       },
       columns: {
         id: ({ id }) => id,

@@ -49,7 +49,7 @@ export const auditOperations: Readonly<Record<string, OperationDescription>> = {
 }
 
 /** Entries that match the query. */
-export async function listAudit({ host }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
+export async function listAudit({ host, names }: MainParts, exchange: Exchange): Promise<GatewayResponse> {
   const filters = ['requestor', 'subject', 'workflow', 'target', 'requestId', 'from', 'until'] as const
   return await answerList(exchange, filters, (given) => {
     const now = host.clock()
@@ -68,9 +68,11 @@ export async function listAudit({ host }: MainParts, exchange: Exchange): Promis
     ) as Partial<AuditQuery>
     return {
       name: 'audit',
+      names,
       read: async (page) => {
         const { rows, next } = await host.audit.list({ ...query, ...page })
-        return { rows: rows.map(shownEntry), next }
+        const logins = rows.flatMap(({ requestor, caller, subject }) => [requestor, caller ?? '', subject])
+        return { rows: rows.map(shownEntry), next, users: logins.map((login) => ({ login })) }
       },
       columns: auditColumns,
     }
@@ -108,15 +110,19 @@ function shownText(text: string | undefined): string | undefined {
   return shown !== undefined && shown.length > maxText ? `${shown.slice(0, maxText)}…` : shown
 }
 
-export async function showVerification({ host }: MainParts): Promise<GatewayResponse> {
-  return answer(shownVerification(host.audit.verification()))
+export async function showVerification(parts: MainParts): Promise<GatewayResponse> {
+  return answer(await shownVerification(parts.host.audit.verification(), parts))
 }
 
 export async function startVerification(parts: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
-  return answer(shownVerification(await parts.host.audit.startVerification(loginOf(parts, subject))), 202)
+  const started = await parts.host.audit.startVerification(loginOf(parts, subject))
+  return answer(await shownVerification(started, parts), 202)
 }
 
-function shownVerification(verification: AuditVerification | undefined): AuditVerificationView {
+async function shownVerification(
+  verification: AuditVerification | undefined,
+  { names }: MainParts,
+): Promise<AuditVerificationView> {
   if (verification === undefined) return { state: 'none' }
   const { started, ended, report, ...rest } = verification
   return {
@@ -124,6 +130,7 @@ function shownVerification(verification: AuditVerification | undefined): AuditVe
     started: started.toISOString(),
     ...(ended === undefined ? {} : { ended: ended.toISOString() }),
     ...(report === undefined ? {} : { report: shownReport(report) }),
+    names: await names([{ login: verification.by }]),
   }
 }
 

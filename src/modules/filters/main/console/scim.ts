@@ -1,6 +1,6 @@
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answerList, listParameters } from '#modules/shared/http/list-answer.ts'
-import { readJournalQuery, shownCall } from '#modules/shared/runs/journal-answer.ts'
+import { journalFilters, readJournalQuery, shownCall } from '#modules/shared/runs/journal-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { MainParts } from '../main-parts.ts'
@@ -10,13 +10,7 @@ export const scimOperations: Readonly<Record<string, OperationDescription>> = {
   getScimJournal: {
     route: 'GET /admin/scim-journal',
     summary: 'Calls of SCIM clients',
-    query: {
-      gateway: 'An Application; may repeat',
-      failed: '"true": only calls that failed',
-      status: 'Only with this status',
-      since: 'Such as 1h, or a date',
-      ...listQuery,
-    },
+    query: { ...journalFilters, ...listQuery },
     answer: 'ScimJournalPage',
   },
 }

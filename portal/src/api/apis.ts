@@ -1,0 +1,25 @@
+import { queryOptions } from '@tanstack/react-query'
+import { mainPaths } from '#contract/constants.ts'
+import type { ApiEntry, ApiList } from '#contract/main-apis.ts'
+import { call } from './call.ts'
+import { download } from './download.ts'
+import { mainAddress } from './main.ts'
+
+const staleTime = 5 * 60_000
+
+export const apisQuery = queryOptions({
+  queryKey: ['apis'],
+  queryFn: ({ signal }) => call<ApiList>(mainAddress([mainPaths.apis]), { signal }),
+  staleTime,
+})
+
+/** The OpenAPI document of an API. */
+export const apiDocumentQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['apis', name],
+    queryFn: ({ signal }) => call<unknown>(mainAddress([mainPaths.apis, name, 'openapi.json']), { signal }),
+    staleTime,
+  })
+
+export const downloadApiDocument = (name: string, file: ApiEntry['documents'][number]): Promise<void> =>
+  download(mainAddress([mainPaths.apis, name, file]), `${name}-${file}`)

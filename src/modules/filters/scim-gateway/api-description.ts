@@ -1,0 +1,286 @@
+import * as z from 'zod'
+import { DescribedApi, type OperationDescription, placeAtMount } from '#modules/shared/http/api-description.ts'
+import { searchSchema } from '#protocols/scim/lists.ts'
+import { patchSchema } from '#protocols/scim/patch/parse-patch.ts'
+import type { ResourceSchema } from '#protocols/scim/resource-schema.ts'
+import type { Schema, SchemaAttribute } from '#protocols/scim/schema.ts'
+import { errorSchema, scimMediaType } from '#protocols/scim/scim-error.ts'
+import { commonAttributes } from '#protocols/scim/standard-schemas.ts'
+import type { FilterApi } from '#sdk/filter/filter-api.ts'
+import { bulkRequestSchema } from './bulk.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+
+type Operations = Readonly<Record<string, OperationDescription>>
+
+const title = 'SCIM 2.0 gateway'
+
+/** The API of a gateway, described on first use. */
+export function scimApi(config: GatewayConfig): FilterApi {
+  let described: DescribedApi | undefined
+  return {
+    title,
+    formats: ['openapi'],
+    hasOwnCredentials: false,
+    place: placeAtMount,
+    get documents() {
+      described ??= describeGateway(config)
+      return described
+    },
+  }
+}
+
+/**
+ * Everything below the URL of a gateway. Resources have the attributes of its schemas; what its targets can store is
+ * known only while it runs, and is the answer of `/Schemas`.
+ */
+function describeGateway({ users, groups, workflows }: GatewayConfig): DescribedApi {
+  const user = answered(users.schema)
+  const group = answered(groups.schema)
+  return new DescribedApi({
+    title,
+    version: '2.0',
+    type: scimMediaType,
+    tag: (path) => {
+      if (path.startsWith('/Users') || path === '/Me') return 'Users'
+      return path.startsWith('/Groups') ? 'Groups' : 'Service'
+    },
+    answers: {
+      User: user,
+      UserList: listOf(user),
+      Group: group,
+      GroupList: listOf(group),
+      AnyList: listOf(z.looseObject({})),
+      Accepted: z.object({ schemas: z.array(z.string()), detail: z.string(), workflowId: z.string() }),
+      BulkResponse: z.object({
+        schemas: z.array(z.string()),
+        Operations: z.array(
+          z.object({
+            method: z.string(),
+            bulkId: z.string().optional(),
+            location: z.string().optional(),
+            version: z.string().optional(),
+            status: z.string(),
+            response: z.looseObject({}).optional(),
+          }),
+        ),
+      }),
+      Document: z.looseObject({ schemas: z.array(z.string()) }),
+      Error: z.object({
+        schemas: z.array(z.literal(errorSchema)),
+        status: z.string(),
+        scimType: z.string().optional(),
+        detail: z.string(),
+      }),
+    },
+    bodies: {
+      UserRequest: sent(users.schema),
+      GroupRequest: sent(groups.schema),
+      PatchRequest: patchBody,
+      SearchRequest: searchBody,
+      BulkRequest: bulkBody,
+    },
+    failure: { description: 'What is wrong (RFC 7644 3.12)', schema: 'Error', type: scimMediaType },
+    operations: {
+      ...resourceOperations('User', { create: true, remove: workflows.deleteUser !== undefined }),
+      getMe: { route: 'GET /Me', summary: 'The user whose login is that of the caller', answer: 'User' },
+      ...resourceOperations('Group', {
+        create: workflows.createGroup !== undefined,
+        remove: workflows.deleteGroup !== undefined,
+      }),
+      search: { route: 'POST /.search', summary: 'Finds users and groups', body: 'SearchRequest', answer: 'AnyList' },
+      bulk: { route: 'POST /Bulk', summary: 'Makes several changes', body: 'BulkRequest', answer: 'BulkResponse' },
+      getServiceProviderConfig: {
+        route: 'GET /ServiceProviderConfig',
+        summary: 'What the gateway supports',
+        answer: 'Document',
+      },
+      listResourceTypes: { route: 'GET /ResourceTypes', summary: 'The resource types', answer: 'AnyList' },
+      listSchemas: {
+        route: 'GET /Schemas',
+        summary: 'The attributes that this gateway stores or shows',
+        answer: 'AnyList',
+      },
+    },
+  })
+}
+
+const projection = {
+  attributes: 'Only these attributes, separated by commas',
+  excludedAttributes: 'Without these attributes',
+}
+const listQuery = {
+  filter: 'Such as `userName eq "ada"` (RFC 7644 3.4.2.2)',
+  sortBy: 'An attribute',
+  sortOrder: '"ascending" or "descending"',
+  startIndex: 'The first result, from 1',
+  count: 'How many at most',
+  cursor: 'The `nextCursor` of the page before; empty for the first page (RFC 9865)',
+  ...projection,
+}
+const waits = { '202': { description: 'The change was accepted and waits for a decision', schema: 'Accepted' } }
+
+/** The operations of one resource type. */
+function resourceOperations(
+  name: 'User' | 'Group',
+  { create, remove }: { readonly create: boolean; readonly remove: boolean },
+): Operations {
+  const one = name === 'User' ? 'a user' : 'a group'
+  const operations: Operations = {
+    [`list${name}s`]: {
+      route: `GET /${name}s`,
+      summary: `Lists ${name.toLowerCase()}s`,
+      query: listQuery,
+      answer: `${name}List`,
+    },
+    ...(create && {
+      [`create${name}`]: {
+        route: `POST /${name}s`,
+        summary: `Creates ${one}`,
+        body: `${name}Request`,
+        answers: { '201': { description: 'Created', schema: name }, ...waits },
+        failures: { '400': 'An attribute is not valid', '409': 'The name is taken' },
+      },
+    }),
+    [`search${name}s`]: {
+      route: `POST /${name}s/.search`,
+      summary: `Lists ${name.toLowerCase()}s by a body instead of a query`,
+      body: 'SearchRequest',
+      answer: `${name}List`,
+    },
+    [`get${name}`]: { route: `GET /${name}s/{id}`, summary: `Reads ${one}`, query: projection, answer: name },
+    [`replace${name}`]: {
+      route: `PUT /${name}s/{id}`,
+      summary: `Replaces ${one}`,
+      body: `${name}Request`,
+      answer: name,
+      answers: waits,
+      failures: { '412': 'The version in If-Match is not the current one' },
+    },
+    [`patch${name}`]: {
+      route: `PATCH /${name}s/{id}`,
+      summary: `Changes ${one}`,
+      body: 'PatchRequest',
+      answer: name,
+      answers: { '204': { description: 'Changed' }, ...waits },
+      failures: { '412': 'The version in If-Match is not the current one' },
+    },
+    ...(remove && {
+      [`delete${name}`]: {
+        route: `DELETE /${name}s/{id}`,
+        summary: `Deletes ${one}`,
+        answers: { '204': { description: 'Deleted' }, ...waits },
+      },
+    }),
+  }
+  return operations
+}
+
+const patchBody = z.object({
+  schemas: z.array(z.literal(patchSchema)),
+  Operations: z.array(
+    z.object({
+      op: z.enum(['add', 'remove', 'replace']),
+      path: z
+        .string()
+        .meta({ examples: ['displayName'] })
+        .optional(),
+      value: z.unknown().optional(),
+    }),
+  ),
+})
+
+const searchBody = z.object({
+  schemas: z.array(z.literal(searchSchema)),
+  filter: z.string().optional(),
+  sortBy: z.string().optional(),
+  sortOrder: z.enum(['ascending', 'descending']).optional(),
+  startIndex: z.int().optional(),
+  count: z.int().optional(),
+  cursor: z.string().optional(),
+  attributes: z.array(z.string()).optional(),
+  excludedAttributes: z.array(z.string()).optional(),
+})
+
+const bulkBody = z.object({
+  schemas: z.array(z.literal(bulkRequestSchema)),
+  failOnErrors: z.int().optional(),
+  Operations: z.array(
+    z.object({
+      method: z.enum(['POST', 'PUT', 'PATCH', 'DELETE']),
+      path: z.string().meta({ examples: ['/Users'] }),
+      bulkId: z.string().optional(),
+      version: z.string().optional(),
+      data: z.looseObject({}).optional(),
+    }),
+  ),
+})
+
+const listOf = (resource: z.ZodType) =>
+  z.object({
+    schemas: z.array(z.string()),
+    totalResults: z.int(),
+    itemsPerPage: z.int(),
+    startIndex: z.int().optional(),
+    nextCursor: z.string().optional(),
+    Resources: z.array(resource),
+  })
+
+type Shown = (attribute: SchemaAttribute) => boolean
+
+/** A resource as clients read it. A projection may leave out all but `schemas` and `id`. */
+function answered(schema: ResourceSchema): z.ZodType {
+  return resource(
+    schema,
+    ({ returned }) => returned !== 'never',
+    ({ returned }) => returned === 'always',
+  )
+}
+
+/** A resource as clients send it. */
+function sent(schema: ResourceSchema): z.ZodType {
+  return resource(
+    schema,
+    ({ name, mutability }) => name === 'schemas' || mutability !== 'readOnly',
+    ({ name, required }) => name === 'schemas' || required,
+  )
+}
+
+function resource({ core, extensions }: ResourceSchema, isShown: Shown, isRequired: Shown): z.ZodType {
+  const own = object([...commonAttributes, ...core.attributes], isShown, isRequired).shape
+  const extended = extensions.map(({ id, description, attributes }: Schema) => [
+    id,
+    object(attributes, isShown, () => false)
+      .describe(description)
+      .optional(),
+  ])
+  return z.object({ ...own, ...Object.fromEntries(extended) })
+}
+
+const object = (attributes: readonly SchemaAttribute[], isShown: Shown, isRequired: Shown) =>
+  z.object(
+    Object.fromEntries(
+      attributes.filter(isShown).map((attribute) => {
+        const { description, multiValued } = attribute
+        const one = value(attribute, isShown)
+        const whole = (multiValued ? z.array(one) : one).describe(description)
+        return [attribute.name, isRequired(attribute) ? whole : whole.optional()]
+      }),
+    ),
+  )
+
+function value({ type, subAttributes, canonicalValues }: SchemaAttribute, isShown: Shown): z.ZodType {
+  switch (type) {
+    case 'complex':
+      return object(subAttributes, isShown, () => false)
+    case 'boolean':
+      return z.boolean()
+    case 'integer':
+      return z.int()
+    case 'decimal':
+      return z.number()
+    case 'dateTime':
+      return z.string().meta({ format: 'date-time' })
+    default:
+      return canonicalValues === undefined ? z.string() : z.string().meta({ examples: [...canonicalValues] })
+  }
+}
