@@ -63,6 +63,14 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'release',
+          ...realParts,
+          include: ['test/release/**/*.release.test.ts'],
+          globalSetup: ['test/support/helm-setup.ts'],
+        },
+      },
+      {
+        test: {
           name: 'browser',
           ...realParts,
           include: ['test/browser/**/*.browser.test.ts'],

@@ -42,6 +42,8 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
     sources.push(...(await write({ input: program }, found, { file: join(lib, inLib(program)), codeSplitting: false })))
   }
   for (const file of found.files) cpSync(file, join(lib, basename(file)))
+  // It has types only, so that it is its own declaration.
+  cpSync(join(root, 'src/sdk/plugin/plugin-types.ts'), join(target, 'plugin.d.ts'))
   const copies = { 'src/storage/migrations': 'migrations', examples: 'examples', LICENSE: 'LICENSE' }
   for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(target, to), { recursive: true })
   for (const name of ['gatehouse', 'node']) {
@@ -58,7 +60,8 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
 function manifest(): object {
   const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const { name, version, description, license, type, bin, optionalDependencies } = own
-  return { name, version, description, license, type, bin, optionalDependencies }
+  const exports = { './plugin': { types: './plugin.d.ts' } }
+  return { name, version, description, license, type, bin, exports, optionalDependencies }
 }
 
 const inLib = (file: string): string => (isText(file) ? basename(file) : `${basename(file, '.ts')}.js`)
