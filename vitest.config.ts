@@ -57,6 +57,7 @@ export default defineConfig({
           ...shared,
           include: ['test/stories/**/*.test.ts'],
           globalSetup: [
+            'test/support/bundle-setup.ts',
             'test/support/postgres-setup.ts',
             'test/support/python-setup.ts',
             'test/support/slapd-setup.ts',
@@ -65,11 +66,19 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'release',
+          ...realParts,
+          include: ['test/release/**/*.release.test.ts'],
+          globalSetup: ['test/support/helm-setup.ts'],
+        },
+      },
+      {
+        test: {
           name: 'browser',
           ...realParts,
           ...shared,
           include: ['test/browser/**/*.browser.test.ts'],
-          globalSetup: ['test/support/chromium-setup.ts'],
+          globalSetup: ['test/support/bundle-setup.ts', 'test/support/chromium-setup.ts'],
           // The browser itself fails at times, which `CrashedPages` reports; a page that fails is not tried again.
           retry: { count: 1, condition: /Page crashed/ },
         },

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, test } from 'node:test'
 
-// Where Gatehouse is; `gatehouse plugin test` says so itself.
-const gatehouse = process.env['GATEHOUSE'] ?? new URL('../../', import.meta.url).href
-const { tryMechanism } = await import(new URL('src/server/plugin-trial.ts', gatehouse).href)
+// What runs the plug-in; `gatehouse plugin test` sets it.
+const trial = process.env['GATEHOUSE_TRIAL'] ?? new URL('../../src/server/plugin-trial.ts', import.meta.url).href
+const { tryMechanism } = await import(trial)
 
 const module = new URL('./mechanism.ts', import.meta.url)
 const digest = createHash('sha256').update('a key for tests').digest('hex')

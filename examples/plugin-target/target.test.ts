@@ -1,8 +1,8 @@
 import { test } from 'node:test'
 
-// Where Gatehouse is; `gatehouse plugin test` says so itself.
-const gatehouse = process.env['GATEHOUSE'] ?? new URL('../../', import.meta.url).href
-const { pluginTargetConformance } = await import(new URL('src/server/plugin-conformance.ts', gatehouse).href)
+// What runs the plug-in; `gatehouse plugin test` sets it.
+const trial = process.env['GATEHOUSE_TRIAL'] ?? new URL('../../src/server/plugin-trial.ts', import.meta.url).href
+const { pluginTargetConformance } = await import(trial)
 
 pluginTargetConformance('plugin-target', {
   test,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 
-// Where Gatehouse is; `gatehouse plugin test` says so itself.
-const gatehouse = process.env['GATEHOUSE'] ?? new URL('../../', import.meta.url).href
-const { tryTask } = await import(new URL('src/server/plugin-trial.ts', gatehouse).href)
+// What runs the plug-in; `gatehouse plugin test` sets it.
+const trial = process.env['GATEHOUSE_TRIAL'] ?? new URL('../../src/server/plugin-trial.ts', import.meta.url).href
+const { tryTask } = await import(trial)
 
 const module = new URL('./task.ts', import.meta.url)
 const task = await tryTask({ module, parameters: { domain: ['example.com'] } })

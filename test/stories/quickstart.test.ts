@@ -15,7 +15,7 @@ afterAll(() => gateway.stop())
 
 /** The lines of the welcome text to paste, in order. */
 const printedLines = (): string[] =>
-  [...gateway.output().matchAll(/^ {2}((?:[A-Z_]+=|curl |bin\/).*)$/gm)].map(([, line = '']) => line)
+  [...gateway.output().matchAll(/^ {2}((?:[A-Z_]+=|curl |\S*gatehouse ).*)$/gm)].map(([, line = '']) => line)
 
 /** The printed logins and passwords. */
 const printedLogins = (): [string, string][] =>

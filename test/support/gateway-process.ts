@@ -7,7 +7,8 @@ import { commandOutput } from '#testing/command.ts'
 import { freePort } from '#testing/free-port.ts'
 import { testServerCertificate, testServerKey } from '#testing/test-certificates.ts'
 
-const gatehouse = 'bin/gatehouse'
+/** The bundle of a release, in tiers whose setup makes one. */
+const gatehouse = process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
 
 export interface GatewayProcess {
   readonly url: string
@@ -37,7 +38,7 @@ export interface GatewayProcessOptions {
 }
 
 /**
- * Starts `bin/gatehouse serve` and resolves when it is ready; rejects with its output if it ends before. A port that
+ * Starts `gatehouse serve` and resolves when it is ready; rejects with its output if it ends before. A port that
  * another process takes first is replaced.
  */
 export async function startGatewayProcess(options: GatewayProcessOptions): Promise<GatewayProcess> {

@@ -67,19 +67,26 @@ const levels: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 const programs = new Map<string, string>()
 
 /** The text of a program beside this file, ready to be passed to a process. */
-function programText(file: string): string {
-  const held = programs.get(file)
+function programText({ href, pathname }: URL): string {
+  const held = programs.get(href)
   if (held !== undefined) return held
-  const source = readFileSync(new URL(file, import.meta.url), 'utf8')
-  const text = file.endsWith('.ts') ? stripTypeScriptTypes(source) : source
-  programs.set(file, text)
+  const source = readFileSync(new URL(href), 'utf8')
+  const text = pathname.endsWith('.ts') ? stripTypeScriptTypes(source) : source
+  programs.set(href, text)
   return text
 }
 
 function realmOf({ realm, timeoutMillis }: PluginOptions): Partial<Extract<HostMessage, { kind: 'start' }>> {
   if (realm === undefined) return {}
-  const program = programText('./realm-process.ts')
-  return { realm: { code: realm, program, httpProgram: programText('./http-thread.ts'), timeoutMillis } }
+  const program = programText(new URL('./realm-process.ts', import.meta.url))
+  return {
+    realm: {
+      code: realm,
+      program,
+      httpProgram: programText(new URL('./http-thread.ts', import.meta.url)),
+      timeoutMillis,
+    },
+  }
 }
 
 /** Realms need separate modules and a thread that waits for HTTP; code from strings is disabled there. */
@@ -277,7 +284,7 @@ function spawnProcess(options: PluginOptions): ChildProcess {
     { env, stdio: ['pipe', 'ignore', 'pipe', 'pipe'], cwd: tmpdir() },
   )
   child.stdin?.on('error', () => {})
-  child.stdin?.end(programText('./plugin-process.js'))
+  child.stdin?.end(programText(new URL('./plugin-process.js', import.meta.url)))
   watchMemory(child, options.memoryMegabytes, options.log)
   return child
 }

@@ -3,15 +3,19 @@ import { readdirSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { type CommandIo, defineCommand, WrongUsage } from '#server/commands/command-line.ts'
 
 const kinds = ['target', 'task', 'mapper', 'filter', 'mechanism'] as const
 type Kind = (typeof kinds)[number]
 
-const root = new URL('../../../', import.meta.url)
+const examples = new URL('../../../examples/', import.meta.url)
+const types = new URL('../../sdk/plugin/plugin-types.ts', import.meta.url)
+/** What the tests of a plug-in run it with. */
+const trial = new URL('../plugin-trial.ts', import.meta.url)
 const typesOfExamples = '../../src/sdk/plugin/plugin-types.ts'
 const typesBeside = 'types.ts'
+const trialOfExamples = '../../src/server/plugin-trial.ts'
 
 const options = { dir: { value: 'DIR', default: '.', about: 'new: folder in which to create the plug-in' } } as const
 
@@ -60,19 +64,19 @@ async function create(given: string, name: string, dir: string, io: CommandIo): 
 /** Copies the example of the kind. Throws if the folder exists, so nothing is overwritten. */
 async function makePlugin(kind: Kind, folder: string, name: string): Promise<string[]> {
   const exampleName = `plugin-${kind}`
-  const example = new URL(`examples/${exampleName}/`, root)
-  const home = `${relative(folder, fileURLToPath(root)).split(sep).join('/')}/`
-  const quotedHome = `'${home.replaceAll(/[\\']/g, '\\$&')}'`
+  const example = new URL(`${exampleName}/`, examples)
+  const trialFile = relative(folder, fileURLToPath(trial)).split(sep).join('/')
+  const quotedTrial = `'${trialFile.replaceAll(/[\\']/g, '\\$&')}'`
   const texts = new Map<string, string>()
   for (const file of [`${kind}.ts`, `${kind}.test.ts`, `${kind}.yaml`, 'README.md']) {
     const text = await readFile(new URL(file, example), 'utf8')
     const own = text.replaceAll(exampleName, name).replaceAll(typesOfExamples, `./${typesBeside}`)
     texts.set(
       file,
-      own.replace("'../../'", () => quotedHome),
+      own.replace(`'${trialOfExamples}'`, () => quotedTrial),
     )
   }
-  texts.set(typesBeside, await readFile(new URL('src/sdk/plugin/plugin-types.ts', root), 'utf8'))
+  texts.set(typesBeside, await readFile(types, 'utf8'))
   await mkdir(resolve(folder, '..'), { recursive: true })
   await mkdir(folder)
   for (const [file, text] of texts) await writeFile(join(folder, file), text, { flag: 'wx' })
@@ -94,7 +98,7 @@ const quiet = ['--disable-warning=ExperimentalWarning', '--disable-warning=MODUL
 function runTests(folder: string, io: CommandIo): Promise<number> {
   const child = spawn(process.execPath, [...quiet, '--test'], {
     cwd: resolve(folder),
-    env: { ...process.env, GATEHOUSE: pathToFileURL(fileURLToPath(root)).href },
+    env: { ...process.env, GATEHOUSE_TRIAL: trial.href },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   createInterface({ input: child.stdout }).on('line', io.stdout)

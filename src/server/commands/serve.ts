@@ -188,7 +188,16 @@ async function serve(values: Values<typeof options>, io: CommandIo, faults: Faul
     if (gateway.webhookAddress !== undefined) io.stdout(`Injector webhook on ${gateway.webhookAddress}`)
     if (gateway.metricsAddress !== undefined) io.stdout(`Metrics on ${gateway.metricsAddress}/metrics`)
     const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)
-    if (!isKubernetes(config)) printWelcome(source.folder, { GATEHOUSE_URL: url, GATEHOUSE_DATA: values.data }, io)
+    if (!isKubernetes(config)) {
+      const command = process.env['GATEHOUSE_COMMAND'] ?? 'gatehouse'
+      const used = {
+        GATEHOUSE_URL: url,
+        GATEHOUSE_DATA: values.data,
+        GATEHOUSE_CONFIG: config,
+        GATEHOUSE_COMMAND: command,
+      }
+      printWelcome(source.folder, used, io)
+    }
     return await untilStopped(gateway, drainSeconds, io)
   } catch (error) {
     if (error instanceof ConfigurationRefused) for (const problem of error.problems) io.stderr(problem)

@@ -1,0 +1,116 @@
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Plugin, type RolldownOptions, rolldown } from 'rolldown'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Files that the gateway is started with, or loads by their address. They share their parts. */
+const entries = { main: 'src/server/main.ts', 'plugin-trial': 'src/server/plugin-trial.ts' } as const
+
+/** Folders that files of the gateway name relative to themselves, and where the bundle has them, relative to `lib`. */
+const folders: Readonly<Record<string, string>> = {
+  '../../../../portal/dist/': '../portal/',
+  '../../../examples/': '../examples/',
+}
+
+/** Files that are read as they are, although they are TypeScript. */
+const texts: readonly string[] = ['src/sdk/plugin/plugin-types.ts']
+
+/** What the gateway starts in a process, thread or realm, and what it reads, found while its files are bundled. */
+interface Found {
+  readonly programs: Set<string>
+  readonly files: Set<string>
+}
+
+/** Writes the built portal to a folder. Returns the files that it was made of. */
+type PlacePortal = (folder: string) => Promise<readonly string[]>
+
+/**
+ * Makes the folder of a release: `lib` with the server in JavaScript, `migrations`, `portal`, `examples` and `bin`. It
+ * needs no other package, and runs on the Node.js that package.json names.
+ * Returns the files that it was made of.
+ */
+export async function makeBundle(target: string, placePortal: PlacePortal): Promise<readonly string[]> {
+  rmSync(target, { recursive: true, force: true })
+  const lib = join(target, 'lib')
+  mkdirSync(lib, { recursive: true })
+  const found: Found = { programs: new Set(), files: new Set() }
+  const sources = await write({ input: { ...entries } }, found, { dir: lib, chunkFileNames: '[name]-[hash].js' })
+  // A program is passed on as one text or runs with few rights, so it is one file.
+  for (const program of found.programs) {
+    sources.push(...(await write({ input: program }, found, { file: join(lib, inLib(program)), codeSplitting: false })))
+  }
+  for (const file of found.files) cpSync(file, join(lib, basename(file)))
+  // It has types only, so that it is its own declaration.
+  cpSync(join(root, 'src/sdk/plugin/plugin-types.ts'), join(target, 'plugin.d.ts'))
+  const copies = { 'src/storage/migrations': 'migrations', examples: 'examples', LICENSE: 'LICENSE' }
+  for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(target, to), { recursive: true })
+  for (const name of ['gatehouse', 'node']) {
+    mkdirSync(join(target, 'bin'), { recursive: true })
+    cpSync(join(root, 'bin', name), join(target, 'bin', name))
+    chmodSync(join(target, 'bin', name), 0o755)
+  }
+  sources.push(...(await placePortal(join(target, 'portal'))))
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
+  return sources
+}
+
+/** What npm and Node.js need to know of the folder. The same Node.js as in development, and no other dependency. */
+function manifest(): object {
+  const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const { name, version, description, license, type, bin, optionalDependencies } = own
+  const exports = { './plugin': { types: './plugin.d.ts' } }
+  return { name, version, description, license, type, bin, exports, optionalDependencies }
+}
+
+const inLib = (file: string): string => (isText(file) ? basename(file) : `${basename(file, '.ts')}.js`)
+const isText = (file: string): boolean => !file.endsWith('.ts') || texts.includes(relative(root, file))
+
+async function write(input: RolldownOptions, found: Found, output: object): Promise<string[]> {
+  const bundle = await rolldown({
+    ...input,
+    cwd: root,
+    platform: 'node',
+    plugins: [ownFiles(found)],
+    // Direct eval is used by a library that formats its deprecations with it.
+    onLog: (level, log, handle) => log.code !== 'EVAL' && handle(level, log),
+  })
+  const { output: made } = await bundle.write({
+    format: 'esm',
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    // Libraries look up by the names of their classes, and stack traces show names.
+    keepNames: true,
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
+    ...output,
+  })
+  await bundle.close()
+  return made.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))
+}
+
+const ownAddress = /new URL\((['"`])(\.[^'"`]*)\1, import\.meta\.url\)/g
+
+/** `new URL('./x', import.meta.url)` leads to the place that `x` has in the bundle. */
+function ownFiles(found: Found): Plugin {
+  return {
+    name: 'own-files',
+    transform: {
+      filter: { id: /\/src\/.*\.ts$/, code: /import\.meta\.url/ },
+      handler(code, id) {
+        const moved = code.replace(ownAddress, (whole, _quote, path: string) => {
+          if (path.includes('${')) return whole
+          const file = resolve(dirname(id), path)
+          const place = folders[path] ?? `./${inLib(file)}`
+          if (folders[path] === undefined && isText(file)) found.files.add(file)
+          else if (folders[path] === undefined && !Object.values<string>(entries).includes(relative(root, file))) {
+            found.programs.add(file)
+          }
+          return `new URL('${place}', import.meta.url)`
+        })
+        // All lines stay where they are.
+        return { code: moved, map: null }
+      },
+    },
+  }
+}

@@ -1,0 +1,134 @@
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { commitSeconds, compressed, sha256, tarOf } from './archive.ts'
+import { type Architecture, architectures, nodeProgram, placeLibraries } from './runtime.ts'
+
+interface Blob {
+  readonly mediaType: string
+  readonly digest: string
+  readonly size: number
+}
+
+const user = 10_001
+
+/** As in bin/gatehouse, which needs a shell; the image has none. A pool of threads as for eight cores. */
+const environment = [
+  'PATH=/usr/bin',
+  'UV_THREADPOOL_SIZE=8',
+  'MALLOC_MMAP_THRESHOLD_=4194304',
+  'NODE_COMPILE_CACHE=/tmp/compiled',
+]
+const entrypoint = [
+  '/usr/bin/node',
+  '--disable-warning=ExperimentalWarning',
+  '--min-semi-space-size=8',
+  '--max-semi-space-size=8',
+  '--heap-growing-percent=50',
+  '/app/lib/main.js',
+]
+const command = [
+  'serve',
+  '--config',
+  '/etc/gatehouse/config',
+  '--data',
+  '/data',
+  '--listen',
+  '0.0.0.0:8080',
+  '--metrics',
+  '0.0.0.0:8081',
+]
+
+/**
+ * Writes an image for both processors as an OCI layout, without a daemon: Node.js with its libraries, and the bundle.
+ * No shell, no package manager; runs as a user without rights, also with a read-only root file system.
+ */
+export function writeImage(layout: string, bundle: string, version: string): void {
+  rmSync(layout, { recursive: true, force: true })
+  mkdirSync(join(layout, 'blobs/sha256'), { recursive: true })
+  const blob = (content: Buffer | string, mediaType: string): Blob => {
+    const digest = sha256(content)
+    writeFileSync(join(layout, 'blobs/sha256', digest), content)
+    return { mediaType, digest: `sha256:${digest}`, size: Buffer.byteLength(content) }
+  }
+  const json = (value: object, mediaType: string): Blob => blob(JSON.stringify(value), mediaType)
+  const layer = (content: Buffer) => ({
+    blob: blob(compressed(content), 'application/vnd.oci.image.layer.v1.tar+gzip'),
+    id: `sha256:${sha256(content)}`,
+  })
+
+  const application = layer(inFolder((folder) => cpSync(bundle, join(folder, 'app'), { recursive: true })))
+  const data = layer(inFolder(placeOwn, user))
+  const created = new Date(Number(commitSeconds()) * 1000).toISOString()
+  const manifests = architectures.map((architecture) => {
+    const layers = [layer(inFolder((folder) => placeRuntime(folder, architecture))), application, data]
+    const config = json(
+      {
+        architecture,
+        os: 'linux',
+        created,
+        config: {
+          User: `${user}:${user}`,
+          Env: environment,
+          Entrypoint: entrypoint,
+          Cmd: command,
+          WorkingDir: '/app',
+          ExposedPorts: { '8080/tcp': {}, '8081/tcp': {}, '8443/tcp': {} },
+          Volumes: { '/data': {} },
+          StopSignal: 'SIGTERM',
+          Labels: {
+            'org.opencontainers.image.title': 'Gatehouse',
+            'org.opencontainers.image.version': version,
+            'org.opencontainers.image.licenses': 'Apache-2.0',
+          },
+        },
+        rootfs: { type: 'layers', diff_ids: layers.map(({ id }) => id) },
+        history: ['Node.js and its libraries', 'Gatehouse', 'folders to write to'].map((comment) => ({
+          created,
+          comment,
+        })),
+      },
+      'application/vnd.oci.image.config.v1+json',
+    )
+    const mediaType = 'application/vnd.oci.image.manifest.v1+json'
+    const manifest = json({ schemaVersion: 2, mediaType, config, layers: layers.map((one) => one.blob) }, mediaType)
+    return { ...manifest, platform: { architecture, os: 'linux' } }
+  })
+  const mediaType = 'application/vnd.oci.image.index.v1+json'
+  const index = json({ schemaVersion: 2, mediaType, manifests }, mediaType)
+  const named = { ...index, annotations: { 'org.opencontainers.image.ref.name': version } }
+  writeFileSync(join(layout, 'index.json'), JSON.stringify({ schemaVersion: 2, mediaType, manifests: [named] }))
+  writeFileSync(join(layout, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }))
+}
+
+/** The tar file of a folder that `fill` fills. */
+function inFolder(fill: (folder: string) => void, owner = 0): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-layer-'))
+  try {
+    fill(folder)
+    return tarOf(folder, readdirSync(folder), owner)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The folders that the gateway writes to. */
+function placeOwn(root: string): void {
+  for (const [name, mode] of [
+    ['data', 0o700],
+    ['tmp', 0o1777],
+  ] as const) {
+    mkdirSync(join(root, name))
+    chmodSync(join(root, name), mode)
+  }
+}
+
+function placeRuntime(root: string, architecture: Architecture): void {
+  for (const folder of ['etc', 'usr/bin']) mkdirSync(join(root, folder), { recursive: true })
+  placeLibraries(root, architecture)
+  cpSync(nodeProgram(architecture), join(root, 'usr/bin/node'))
+  chmodSync(join(root, 'usr/bin/node'), 0o755)
+  writeFileSync(join(root, 'etc/passwd'), `root:x:0:0:root:/:\ngatehouse:x:${user}:${user}::/data:\n`)
+  writeFileSync(join(root, 'etc/group'), `root:x:0:\ngatehouse:x:${user}:\n`)
+  writeFileSync(join(root, 'etc/nsswitch.conf'), 'hosts: files dns\n')
+}

@@ -1,0 +1,67 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { parse, stringify } from 'yaml'
+import { buildPortal } from '../portal/build.ts'
+import { commitSeconds, sha256, writeArchive } from './archive.ts'
+import { makeBundle } from './bundle.ts'
+import { writeChecksums } from './checksums.ts'
+import { componentsOf, licenseTexts, softwareBillOfMaterials } from './components.ts'
+import { writeImage } from './image.ts'
+import { architectures, nodeProgram } from './runtime.ts'
+
+/** `npm run release -- [--sign-key FILE] [--to FOLDER]`: everything that is published, in `dist`. */
+
+const { values } = parseArgs({ options: { 'sign-key': { type: 'string' }, to: { type: 'string', default: 'dist' } } })
+const folder = resolve(values.to)
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+
+const steps: Readonly<Record<string, () => Promise<void> | void>> = {
+  bundle: async () => {
+    const components = componentsOf(await makeBundle(bundle, buildPortal))
+    writeFileSync(join(bundle, 'THIRD-PARTY-LICENSES.txt'), licenseTexts(components))
+    writeFileSync(join(folder, `gatehouse-${version}.cdx.json`), softwareBillOfMaterials(version, components))
+  },
+  archives: () => {
+    for (const architecture of architectures) {
+      const name = `gatehouse-${version}-linux-${architecture}`
+      const staged = join(folder, 'staged', name)
+      cpSync(bundle, staged, { recursive: true })
+      mkdirSync(join(staged, 'node/bin'), { recursive: true })
+      cpSync(nodeProgram(architecture), join(staged, 'node/bin/node'))
+      writeArchive(join(folder, `${name}.tar.gz`), join(folder, 'staged'), [name])
+      rmSync(join(folder, 'staged'), { recursive: true })
+    }
+  },
+  package: () => {
+    mkdirSync(join(folder, 'npm'), { recursive: true })
+    execFileSync('npm', ['pack', '--silent', '--pack-destination', join(folder, 'npm')], { cwd: bundle, stdio: 'pipe' })
+  },
+  image: () => writeImage(join(folder, 'image'), bundle, version),
+  chart: () => {
+    mkdirSync(join(folder, 'chart'), { recursive: true })
+    const file = join(folder, 'chart', `gatehouse-${version}.tgz`)
+    writeArchive(file, resolve('deploy/helm'), ['gatehouse'])
+    const created = new Date(Number(commitSeconds()) * 1000).toISOString()
+    const chart = parse(readFileSync('deploy/helm/gatehouse/Chart.yaml', 'utf8'))
+    const entry = { ...chart, created, digest: sha256(readFileSync(file)), urls: [`gatehouse-${version}.tgz`] }
+    const index = { apiVersion: 'v1', generated: created, entries: { gatehouse: [entry] } }
+    writeFileSync(join(folder, 'chart/index.yaml'), stringify(index))
+  },
+  checksums: () => writeChecksums(folder, values['sign-key']),
+}
+
+const bundle = join(folder, 'gatehouse')
+rmSync(folder, { recursive: true, force: true })
+mkdirSync(folder, { recursive: true })
+for (const [name, step] of Object.entries(steps)) {
+  const started = performance.now()
+  await step()
+  console.log(`${name.padEnd(10)} ${((performance.now() - started) / 1000).toFixed(1)} s`)
+}
+for (const name of globSync(['*', 'npm/*', 'chart/*'], { cwd: folder }).sort()) {
+  const { size } = statSync(join(folder, name))
+  if (statSync(join(folder, name)).isFile()) console.log(`${(size / 1e6).toFixed(1).padStart(8)} MB  ${name}`)
+}
+if (values['sign-key'] === undefined) console.log('Not signed: give a key with --sign-key FILE.')
