@@ -57,7 +57,9 @@ export type AdminStep = Wire<typeof adminStep>
 export const adminRunDetails = adminRun.extend({
   definitions: z
     .record(z.string(), z.string())
-    .describe('The hashes of the definitions that the run follows, by workflow: its own, and of the workflows it can call.'),
+    .describe(
+      'The hashes of the definitions that the run follows, by workflow: its own, and of the workflows it can call.',
+    ),
   timeline: z.array(adminStep),
   approvals: z.array(adminApproval).describe('Oldest first'),
   names: personNames.optional(),
