@@ -6,6 +6,7 @@ import { languages } from '#contract/languages.ts'
 const sets = [
   { folder: 'portal/src/i18n', users: 'portal/src/**/*.{ts,tsx}' },
   { folder: 'portal/src/i18n/console', users: 'portal/src/**/*.{ts,tsx}' },
+  { folder: 'portal/src/i18n/settings', users: 'portal/src/**/*.{ts,tsx}' },
   { folder: 'portal/src/i18n/apis', users: 'portal/src/**/*.{ts,tsx}' },
   { folder: 'src/sdk/filter/page-texts', users: 'src/{sdk/filter,modules,engine}/**/*.ts' },
 ] as const

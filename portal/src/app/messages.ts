@@ -1,9 +1,12 @@
 import type apiTexts from '../i18n/apis/en.json'
 import type consoleTexts from '../i18n/console/en.json'
 import type en from '../i18n/en.json'
+import type settingsTexts from '../i18n/settings/en.json'
 import { isolated } from './isolated.ts'
 
-export type MessageKey = keyof typeof en | keyof typeof consoleTexts | keyof typeof apiTexts
+type Texts = typeof en & typeof consoleTexts & typeof apiTexts & typeof settingsTexts
+
+export type MessageKey = keyof Texts
 export type Catalogue = Readonly<Record<MessageKey, string>>
 
 /** Keys of messages that depend on a number, without `.one` and `.other`. */

@@ -1,5 +1,5 @@
 import { createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
-import { apisPart } from './catalogues.ts'
+import { apisPart, settingsPart } from './catalogues.ts'
 import { consoleRoutes } from './console-routes.ts'
 import { NotFound, PageFailure, PagePending } from './fallbacks.tsx'
 import { part } from './part.ts'
@@ -88,7 +88,7 @@ const notificationSettings = createRoute({
   getParentRoute: () => root,
   path: '/notifications/settings',
   component: lazyRouteComponent(
-    part(() => import('../pages/notifications/notification-settings-page.tsx')),
+    settingsPart(() => import('../pages/notifications/notification-settings-page.tsx')),
     'NotificationSettingsPage',
   ),
 })

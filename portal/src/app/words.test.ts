@@ -2,12 +2,13 @@ import { expect, test } from 'vitest'
 import apiTexts from '../i18n/apis/en.json' with { type: 'json' }
 import consoleTexts from '../i18n/console/en.json' with { type: 'json' }
 import texts from '../i18n/en.json' with { type: 'json' }
+import settingsTexts from '../i18n/settings/en.json' with { type: 'json' }
 import { localeOf } from './language.ts'
 import { counted, fill } from './messages.ts'
 import { shownPages } from './pages.ts'
 import { relativeTime } from './relative-time.ts'
 
-const en = { ...texts, ...consoleTexts, ...apiTexts }
+const en = { ...texts, ...consoleTexts, ...apiTexts, ...settingsTexts }
 
 test('dates follow the region', () => {
   expect(localeOf('en', ['de-AT', 'en-GB'])).toBe('en-GB')
