@@ -79,6 +79,16 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     }
   })
 
+  test('every entry of the navigation can be reached in a low window', async () => {
+    const { page } = await visit('/portal', 'linus', { viewport: { width: 1280, height: 500 } })
+    await page.getByRole('button', { name: 'Console' }).click()
+    const last = page.getByRole('navigation').getByRole('link').last()
+    await last.click()
+    await page.waitForURL(/\/console\//)
+    const { y = 0, height = 0 } = (await last.boundingBox()) ?? {}
+    expect([y > 0, y + height <= 500]).toEqual([true, true])
+  })
+
   test('a request is explained for a user and for an anonymous caller', async () => {
     const { page, complaints } = await visit('/portal/console/configuration', 'linus', wide)
     await page.getByLabel('URL').fill(url('/portal'))
