@@ -22,8 +22,8 @@ test('the dialects write their own phrases', () => {
 })
 
 test('columns and properties map to each other', () => {
-  expect(columns(['id', 'idleSeconds'], 's')).toBe('s.id, s.idle_seconds as "idleSeconds"')
-  expect(inserted(['id', 'idleSeconds'])).toBe('(id, idle_seconds) values (:id, :idleSeconds)')
+  expect(columns(['id', 'runId'], 's')).toBe('s.id, s.run_id as "runId"')
+  expect(inserted(['id', 'runId'])).toBe('(id, run_id) values (:id, :runId)')
 })
 
 test('lists of any length are inserted and found by few statements', async () => {

@@ -192,11 +192,11 @@ export class ListStatement<P extends object, V extends SqlValue, R = never> {
   }
 }
 
-/** `idleSeconds` is the property of the column `idle_seconds`. */
+/** `runId` is the property of the column `run_id`. */
 export const columnName = (property: string): string =>
   property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The columns of a row's properties, for `select` and `returning`: `id, idle_seconds as "idleSeconds"`. */
+/** The columns of a row's properties, for `select` and `returning`: `id, run_id as "runId"`. */
 export const columns = (properties: readonly string[], table?: string): string =>
   properties
     .map((property) => {
@@ -205,7 +205,7 @@ export const columns = (properties: readonly string[], table?: string): string =
     })
     .join(', ')
 
-/** `(id, idle_seconds) values (:id, :idleSeconds)`, for an insert of one row. */
+/** `(id, run_id) values (:id, :runId)`, for an insert of one row. */
 export const inserted = (properties: readonly string[]): string =>
   `(${properties.map(columnName).join(', ')}) values (${properties.map((property) => `:${property}`).join(', ')})`
 
