@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     await page.getByLabel('URL').fill(url('/portal'))
     await page.getByLabel('As user').fill('ada')
     await page.keyboard.press('Enter')
-    await page.getByText('Would be allowed').waitFor()
+    await page.getByText('Would be allowed', { exact: true }).waitFor()
     await expectUsable(page, 'console-explain')
     await page.getByLabel('As user').fill('')
     await page.getByRole('button', { name: 'Explain' }).click()

@@ -107,7 +107,7 @@ function pageOf(rows: readonly EntryRow[], limit: number): FoundPage {
   return { entries: entries.slice(0, limit), last, more: true, total: undefined }
 }
 
-/** How many entries are tested in their order for each of the page before an index is used. */
+/** How many tests of entries in their order are made for each of the page before an index is used. */
 const testedForEach = 50
 const maxTested = 10_000
 
@@ -121,7 +121,7 @@ async function readNearby(reader: DatabaseReader, request: PageRequest): Promise
   if (truth === undefined || plainEquality(truth) !== undefined) return undefined
   const { collection } = space
   const start = after?.pk ?? 0
-  const size = Math.min(maxTested, limit * testedForEach)
+  const size = Math.ceil(Math.min(maxTested, limit * testedForEach) / testsOf(truth))
   const window = await findNearby.first(reader, { collection, after: start, size })
   const { first, last } = { first: window?.first ?? start, last: window?.last ?? start }
   // The same range as in `nextKeys`.
@@ -141,6 +141,10 @@ async function readNearby(reader: DatabaseReader, request: PageRequest): Promise
   const found = pageOf(await readRows(reader, query), limit)
   return found.more || (window?.found ?? 0) < size ? found : undefined
 }
+
+/** How many tests of values an entry may need. */
+const testsOf = (truth: Truth): number =>
+  truth.kind === 'all' || truth.kind === 'any' ? truth.parts.reduce((sum, part) => sum + testsOf(part), 1) : 1
 
 const findNearby = statement<
   { collection: number; after: number; size: number },
