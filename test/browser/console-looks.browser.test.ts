@@ -88,7 +88,8 @@ describe.skipIf(!hasChromium())('all pages of the console', () => {
 /** A page of the console with its data. */
 async function show(page: Page, path: string): Promise<void> {
   await page.goto(`/portal/console/${path}`)
-  await page.getByRole('heading', { level: 1 }).waitFor()
+  // Some parts are requested when others have been shown.
+  await settled(page)
   await expect.poll(() => page.locator('.mantine-Skeleton-root').count()).toBe(0)
 }
 
