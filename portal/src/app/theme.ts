@@ -1,5 +1,6 @@
 import {
   Checkbox,
+  Collapse,
   type CSSVariablesResolver,
   createTheme,
   type MantineColorsTuple,
@@ -130,6 +131,8 @@ export function themeOf(given: PortalColours): MantineThemeOverride {
     respectReducedMotion: true,
     focusRing: 'auto',
     components: {
+      // What is below would move under the pointer.
+      Collapse: Collapse.extend({ defaultProps: { transitionDuration: 0 } }),
       Checkbox: Checkbox.extend({ defaultProps: { radius: 'sm' } }),
       Modal: Modal.extend({ defaultProps: { radius: 'lg', centered: true, overlayProps: { backgroundOpacity: 0.5 } } }),
       // The title of a dialog is not the banner of the page.
