@@ -29,6 +29,7 @@ const tiers: readonly Tier[] = [
   // It mostly waits for a rotation of keys.
   { name: 'kube', command: [...vitest, 'kube', native, '--maxWorkers', '100%'], beside: 'conformance' },
   { name: 'stories', command: [...vitest, 'stories', native, '--maxWorkers', '200%'] },
+  { name: 'release', command: [...vitest, 'release', native] },
   { name: 'browser', command: [...vitest, 'browser', native, '--maxWorkers', '150%'] },
   { name: 'chaos', command: ['test/chaos/run.ts', '--short'] },
 ]

@@ -144,7 +144,10 @@ const security = createRoute({
   path: '/security',
   component: where(
     settings.apis.account,
-    page(() => import('../pages/security/security-page.tsx'), 'SecurityPage'),
+    lazyRouteComponent(
+      settingsPart(() => import('../pages/security/security-page.tsx')),
+      'SecurityPage',
+    ),
   ),
 })
 
