@@ -4,7 +4,7 @@ import { type GatewayRequest, header } from '#sdk/filter/http.ts'
 /** Texts of the configuration in other languages: by language, then by the text as written. */
 export type ConfiguredTexts = ReadonlyMap<Language, ReadonlyMap<string, string>>
 
-/** A text of the configuration in the language of its reader; as written if there is no translation. */
+/** A text of the configuration in the language of its reader; as written without a translation. */
 export type Translate = (text: string) => string
 
 /** The languages that texts can be given in. */

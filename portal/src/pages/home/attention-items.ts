@@ -16,7 +16,7 @@ export const endingSoon = (access: readonly TimedAccess[], now: number): readonl
     })
     .sort((one, other) => Date.parse(one.expires) - Date.parse(other.expires))
 
-/** The user's own cancellations are no news. */
+/** The user's own cancellations aren't news. */
 export const recentTrouble = (
   requests: readonly RequestSummary[],
   login: string,
