@@ -19,6 +19,8 @@ export interface MeasuredGateway {
 /** Of /proc, on every Linux. */
 const ticksPerSecond = 100
 
+const program = (): string => process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
+
 /** A gateway process without a log, timed from its start until it is ready. The token is for `subject`. */
 export async function startMeasured(
   config: string,
@@ -31,7 +33,7 @@ export async function startMeasured(
   const args = ['serve', '--config', config, '--data', dataFolder, '--listen', `127.0.0.1:${port}`, '--metrics', 'off']
   if (database !== undefined) args.push('--database', database)
   const started = performance.now()
-  const child = spawn('bin/gatehouse', args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url } })
+  const child = spawn(program(), args, { stdio: 'ignore', env: { ...process.env, GATEHOUSE_URL: url } })
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}`)
     return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
@@ -41,7 +43,7 @@ export async function startMeasured(
   return {
     port,
     readyMs,
-    token: execFileSync('bin/gatehouse', mint, { encoding: 'utf8' }).trim(),
+    token: execFileSync(program(), mint, { encoding: 'utf8' }).trim(),
     residentMegabytes: () => statusMegabytes(child.pid, /VmRSS:\s+(\d+)/),
     ownMegabytes: () => statusMegabytes(child.pid, /RssAnon:\s+(\d+)/),
     cpuSeconds: () => {

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
+import makeProgram from '#testing/bundle-setup.ts'
 import { PortalPerson } from '#testing/portal-story.ts'
 import { writeConfiguration } from './configuration.ts'
 import { measureCustody } from './custody.ts'
@@ -24,13 +25,17 @@ const numbers = given.filter((word) => !wanted.includes(word)).map(Number)
 const sizes = numbers.length > 0 ? numbers : [5000, 10_000, 100_000, 1_000_000]
 const folder = mkdtempSync(join(resolve('.'), '.cache-bench-'))
 
+// What users run is measured: the bundle of a release.
+await makeProgram()
+
 async function startAndSize(): Promise<void> {
   const data = join(folder, 'quickstart')
   await (await startMeasured('examples/quickstart', data)).stop()
   const quick = await startMeasured('examples/quickstart', data)
-  await new Promise((done) => setTimeout(done, 1000))
-  row('start to ready, quickstart', `${number(quick.readyMs)} ms`, '', '<= 1,000 ms')
-  row('idle resident memory', `${number(quick.residentMegabytes())} MB`, '', '<= 150 MB')
+  // It gives back what the start needed one second after it.
+  await new Promise((done) => setTimeout(done, 3000))
+  row('start to ready, quickstart', `${number(quick.readyMs)} ms`, '', '<= 500 ms')
+  row('idle resident memory', `${number(quick.residentMegabytes())} MB`, '', '<= 110 MB')
   await quick.stop()
 }
 

@@ -82,6 +82,8 @@ async function write(input: RolldownOptions, found: Found, output: object): Prom
     sourcemapExcludeSources: true,
     // Libraries look up by the names of their classes, and stack traces show names.
     keepNames: true,
+    // One character outside of Latin-1 doubles the memory that the text of a file takes while the gateway runs.
+    charset: 'ascii',
     minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
     ...output,
   })

@@ -17,6 +17,7 @@ const environment = [
   'PATH=/usr/bin',
   'UV_THREADPOOL_SIZE=8',
   'MALLOC_MMAP_THRESHOLD_=4194304',
+  'MALLOC_ARENA_MAX=2',
   'NODE_COMPILE_CACHE=/tmp/compiled',
 ]
 const entrypoint = [

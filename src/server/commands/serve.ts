@@ -1,6 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { pino } from 'pino'
 import { catalog } from '#catalog/catalog.ts'
 import { defaultRenewalTimes, type RenewalTimes } from '#engine/session/session-renewal.ts'
@@ -198,6 +200,7 @@ async function serve(values: Values<typeof options>, io: CommandIo, faults: Faul
       }
       printWelcome(source.folder, used, io)
     }
+    setTimeout(releaseStartMemory, settledMillis).unref()
     return await untilStopped(gateway, drainSeconds, io)
   } catch (error) {
     if (error instanceof ConfigurationRefused) for (const problem of error.problems) io.stderr(problem)
@@ -205,6 +208,19 @@ async function serve(values: Values<typeof options>, io: CommandIo, faults: Faul
   } finally {
     flush()
   }
+}
+
+/** From the start until what the start needed is released. */
+const settledMillis = 1000
+
+/**
+ * Gives back what only the start needed, such as parsed YAML: a sixth of the process. V8 keeps it until memory becomes
+ * short, which an idle gateway never sees.
+ */
+function releaseStartMemory(): void {
+  setFlagsFromString('--expose-gc')
+  const collect: NodeJS.GCFunction = runInNewContext('gc')
+  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
 }
 
 /** Prints the `welcome.txt` of a configuration for the operator who starts it, with `#[NAME]` replaced. */
