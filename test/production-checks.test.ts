@@ -558,12 +558,21 @@ describe('the output of gatehouse check --production', () => {
     expect([...new Set(failed)]).toEqual(quickstartFails)
   })
 
-  test('prints one JSON object per line for programs', async () => {
+  test('prints JSON for programs', async () => {
     delete process.env['GATEHOUSE_URL']
-    const { code, output } = await check(['--config', 'examples/quickstart', '--json', '--database', database])
-    const lines = output.map((line) => JSON.parse(line))
+    const { code, output } = await check([
+      '--config',
+      'examples/quickstart',
+      '--format',
+      'json',
+      '--database',
+      database,
+    ])
+    const { checks: lines } = JSON.parse(output.join('\n'))
     expect(code).toBe(1)
-    expect(new Set(lines.map(({ check }) => check))).toEqual(new Set(productionChecks.map(({ id }) => id)))
+    expect(new Set(lines.map(({ check }: { check: string }) => check))).toEqual(
+      new Set(productionChecks.map(({ id }) => id)),
+    )
     expect(lines).toContainEqual({
       level: 'fail',
       check: 'demo-passwords',

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { checkCommand } from '#server/commands/check.ts'
 
@@ -45,6 +45,80 @@ test('warnings alone: exit 0, or 1 with --strict', async () => {
   expect((await check('--config', folder, '--strict')).code).toBe(1)
 })
 
+test('JSON: the result and each problem with its place', async () => {
+  await writeFile(join(folder, 'app.yaml'), application)
+  const { code, out } = await check('--config', folder, '--format', 'json')
+  expect(code).toBe(0)
+  expect(JSON.parse(out.join('\n'))).toEqual({
+    valid: true,
+    problems: expect.arrayContaining([
+      {
+        level: 'warning',
+        file: 'app.yaml',
+        line: 4,
+        column: 16,
+        path: 'spec.urls[0].azRules',
+        message: 'without a rule this URL denies everyone',
+      },
+    ]),
+    checks: [],
+  })
+  expect(JSON.parse((await check('--config', folder, '--format', 'json', '--strict')).out.join('\n')).valid).toBe(false)
+})
+
+test('SARIF: a result for each problem, with a file that code scanners find', async () => {
+  await mkdir(join(folder, 'two words'))
+  await writeFile(join(folder, 'two words', 'org#1.yaml'), org.replace('uuid', 'uid'))
+  const { code, out } = await check('--config', relative('.', folder), '--format', 'sarif')
+  expect(code).toBe(1)
+  const { version, runs } = JSON.parse(out.join('\n'))
+  expect(version).toBe('2.1.0')
+  expect(runs[0].tool.driver).toMatchObject({ name: 'Gatehouse', rules: [{ id: 'configuration' }] })
+  expect(runs[0].results).toHaveLength(2)
+  expect(runs[0].results[1]).toEqual({
+    ruleId: 'configuration',
+    ruleIndex: 0,
+    level: 'error',
+    message: { text: 'spec.uid: unknown key "uid" (did you mean "uuid"?)' },
+    locations: [
+      {
+        physicalLocation: {
+          artifactLocation: { uri: `${relative('.', folder)}/two%20words/org%231.yaml` },
+          region: { startLine: 4, startColumn: 9 },
+        },
+      },
+    ],
+  })
+})
+
+test('SARIF: a production check is a rule, and an option is a place without a file', async () => {
+  await writeFile(join(folder, 'org.yaml'), org)
+  const { code, out } = await check('--config', folder, '--production', '--format', 'sarif', '--listen', '0.0.0.0:80')
+  expect(code).toBe(1)
+  const [{ tool, results }] = JSON.parse(out.join('\n')).runs
+  for (const { ruleId, ruleIndex } of results) expect(tool.driver.rules[ruleIndex].id).toBe(ruleId)
+  const listener = results.filter(({ locations }: { locations: object[] }) =>
+    locations.some((place) => 'logicalLocations' in place),
+  )
+  expect(listener.length).toBeGreaterThan(0)
+})
+
+test('GitHub: no text of a configuration can write another command', async () => {
+  await writeFile(join(folder, 'a,b:c.yaml'), org.replace('uuid:', '"x\\n::error::100%":'))
+  const { code, out } = await check('--config', folder, '--format', 'github')
+  expect(code).toBe(1)
+  expect(out).toHaveLength(2)
+  for (const line of out) expect(line).not.toMatch(/[\r\n]/)
+  expect(out[1]).toMatch(/^::error file=.*\/a%2Cb%3Ac\.yaml,line=4,col=\d+,title=Gatehouse%3A configuration::/)
+  expect(out[1]).toContain('100%25')
+})
+
+test.each(['xml', 'toString'])('--format %s is wrong usage', async (format) => {
+  const { code, err } = await check('--config', folder, '--format', format)
+  expect(code).toBe(2)
+  expect(err[0]).toContain('--format must be one of text, json, sarif, github')
+})
+
 test('a folder without YAML gets a warning', async () => {
   expect(await check('--config', folder)).toEqual({
     code: 0,
@@ -67,7 +141,7 @@ test('an absent folder is a problem like the others', async () => {
   expect(await check('--config', absent)).toEqual({ code: 1, out: [`${absent}:1:1: does not exist`], err: [] })
 })
 
-test.each(['--json', '--listen=0.0.0.0:80', '--data'])('%s without --production is wrong usage', async (option) => {
+test.each(['--listen=0.0.0.0:80', '--data'])('%s without --production is wrong usage', async (option) => {
   const { code, err } = await check('--config', folder, option, ...(option === '--data' ? [folder] : []))
   expect(code).toBe(2)
   expect(err[0]).toContain(`${option.split('=')[0]} requires --production`)

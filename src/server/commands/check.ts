@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { catalog } from '#catalog/catalog.ts'
-import { formatIssue } from '#config/located-issue.ts'
 import { checkAuditKeys } from '#engine/keys/audit-keys.ts'
 import { checkSecretKeys } from '#engine/keys/secret-keys.ts'
 import { silentLogger } from '#kernel/logger.ts'
+import { checkFormats } from '#server/commands/check-formats.ts'
 import type { CommandIo } from '#server/commands/command-line.ts'
 import {
   checkFile,
@@ -18,8 +18,9 @@ import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } fro
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
 import { ConfiguredObjects, type ServeSettings } from '#server/production/production-check.ts'
-import { formatChecked, runProductionChecks } from '#server/production/production-checks.ts'
+import { runProductionChecks } from '#server/production/production-checks.ts'
 import { temporaryFolders } from '#server/production/serving-checks.ts'
+import { version } from '#server/version.ts'
 
 /** As for `serve`; only with `--production`. */
 const servingOptions = { ...databaseOptions, ...listenOptions }
@@ -32,7 +33,12 @@ const options = {
 Set the options below, and the variables GATEHOUSE_DATABASE, GATEHOUSE_SECRET_KEY, GATEHOUSE_AUDIT_KEY
 and GATEHOUSE_URL, as for serve`,
   },
-  json: { about: 'Print the production checks as JSON, one object per line' },
+  format: {
+    value: 'FORMAT',
+    default: 'text',
+    about: `${Object.keys(checkFormats).join(', ')}: for people, for programs, for code scanners, or as annotations of
+GitHub Actions`,
+  },
   ...servingOptions,
 } as const
 type CheckValues = Values<typeof options>
@@ -45,9 +51,12 @@ export const checkCommand = (args: string[], io: CommandIo): Promise<number> =>
     usage: '--config SOURCE [options]\n--config SOURCE --production [options of serve]',
     options,
     notes: 'Exit code: 0 if the configuration is valid, 1 if there is an error or a production check fails.',
-    examples: ['gatehouse check --config config --strict', 'gatehouse check --config config --production --json'],
+    examples: [
+      'gatehouse check --config config --strict',
+      'gatehouse check --config config --format sarif > gatehouse.sarif',
+    ],
     run: (values) => {
-      const misplaced = [...Object.keys(servingOptions), 'json'].find((name) =>
+      const misplaced = Object.keys(servingOptions).find((name) =>
         args.some((arg) => arg === `--${name}` || arg.startsWith(`--${name}=`)),
       )
       if (!values.production && misplaced !== undefined) throw new WrongUsage(`--${misplaced} requires --production`)
@@ -56,10 +65,13 @@ export const checkCommand = (args: string[], io: CommandIo): Promise<number> =>
   })(args, io)
 
 async function check(values: CheckValues, io: CommandIo): Promise<number> {
-  const { strict, json } = values
+  const { strict } = values
+  const config = required(values.config, 'config')
+  const format = Object.hasOwn(checkFormats, values.format) ? checkFormats[values.format] : undefined
+  if (format === undefined) throw new WrongUsage(`--format must be one of ${Object.keys(checkFormats).join(', ')}`)
   const settings = values.production ? readSettings(values) : undefined
   const source = await openConfigurationSource({
-    config: required(values.config, 'config'),
+    config,
     secretsFolder: values.secrets,
     kubeconfig: values.kubeconfig,
     strictSecrets: false,
@@ -71,13 +83,16 @@ async function check(values: CheckValues, io: CommandIo): Promise<number> {
   })
   try {
     const { issues, configuration, objects = [] } = await source.load()
-    for (const issue of issues) (json ? io.stderr : io.stdout)(formatIssue(issue))
+    // A configuration with errors can't be checked further.
+    const checked =
+      settings === undefined || configuration === undefined
+        ? []
+        : runProductionChecks({ configuration, objects: new ConfiguredObjects(objects, catalog), settings })
     const isWrong = issues.some(({ level }) => level === 'error' || strict)
-    if (settings === undefined || configuration === undefined) return isWrong ? 1 : 0
-    const checked = runProductionChecks({ configuration, objects: new ConfiguredObjects(objects, catalog), settings })
-    for (const line of checked) io.stdout(json ? JSON.stringify(line) : formatChecked(line))
     const fails = checked.some(({ level }) => level === 'fail' || (level === 'warn' && strict))
-    return isWrong || fails ? 1 : 0
+    const isValid = !isWrong && !fails
+    for (const line of format({ config, version: await version(), isValid, issues, checked })) io.stdout(line)
+    return isValid ? 0 : 1
   } finally {
     await source.close()
   }

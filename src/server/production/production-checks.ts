@@ -303,7 +303,7 @@ export const productionChecks: readonly ProductionCheck[] = [
 ]
 
 /** One line of the result: a check without findings, or one finding. */
-interface CheckedLine {
+export interface CheckedLine {
   readonly level: 'ok' | 'warn' | 'fail'
   readonly check: string
   readonly title: string

@@ -1,0 +1,110 @@
+import { isAbsolute, posix } from 'node:path'
+import { formatIssue, type LocatedIssue } from '#config/located-issue.ts'
+import { type CheckedLine, formatChecked } from '#server/production/production-checks.ts'
+
+/** What `check` found. */
+export interface CheckResult {
+  /** As given: files of problems are relative to it. */
+  readonly config: string
+  readonly version: string
+  readonly isValid: boolean
+  readonly issues: readonly LocatedIssue[]
+  /** Empty without `--production`. */
+  readonly checked: readonly CheckedLine[]
+}
+
+/** A problem of the configuration, or a production check that fails. */
+interface Problem {
+  readonly rule: string
+  readonly level: 'error' | 'warning'
+  readonly message: string
+  readonly place: { readonly file: string; readonly line: number; readonly column: number } | undefined
+  /** For a place that is no file, such as an option or an object of a cluster. */
+  readonly name: string | undefined
+}
+
+export const checkFormats: Readonly<Record<string, (result: CheckResult) => readonly string[]>> = {
+  text: ({ issues, checked }) => [...issues.map(formatIssue), ...checked.map(formatChecked)],
+  json: ({ isValid, issues, checked }) => {
+    const problems = issues.map(({ hasLines, line, column, ...issue }) => ({
+      ...issue,
+      ...(hasLines ? { line, column } : {}),
+    }))
+    return [JSON.stringify({ valid: isValid, problems, checks: checked }, null, 2)]
+  },
+  sarif: (result) => [JSON.stringify(sarif(result), null, 2)],
+  github: (result) => problemsOf(result).map(annotation),
+}
+
+function problemsOf({ config, issues, checked }: CheckResult): Problem[] {
+  const found = issues.map(({ level, file, hasLines, line, column, path, message }) => ({
+    rule: 'configuration',
+    level,
+    message: path === '' ? message : `${path}: ${message}`,
+    place: hasLines ? { file: inRepository(config, file), line, column } : undefined,
+    name: hasLines ? undefined : file,
+  }))
+  const failed = checked.flatMap(({ level, check, title, at, message = '', remedy = '' }): Problem[] => {
+    if (level === 'ok') return []
+    const [, file, line, column, path] = /^(.*?):(\d+):(\d+)(?:: (.*))?$/.exec(at ?? '') ?? []
+    const place =
+      file === undefined ? undefined : { file: inRepository(config, file), line: Number(line), column: Number(column) }
+    const text = [...(path === undefined ? [] : [path]), `${message}. ${remedy}`].join(': ')
+    const name = place === undefined ? (at ?? title) : undefined
+    return [{ rule: check, level: level === 'fail' ? 'error' : 'warning', message: text, place, name }]
+  })
+  return [...found, ...failed]
+}
+
+/** Readers look for a file in the folder where `check` was run, which is that of the repository. */
+const inRepository = (config: string, file: string): string =>
+  isAbsolute(file) ? file : posix.normalize(posix.join(config, file))
+
+/** The form of code scanners: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html */
+function sarif(result: CheckResult): object {
+  const problems = problemsOf(result)
+  const titles = new Map<string, string>(result.checked.map(({ check, title }) => [check, title]))
+  const rules = [...new Set(problems.map(({ rule }) => rule))].map((id) => ({
+    id,
+    shortDescription: { text: titles.get(id) ?? 'The configuration can be loaded' },
+  }))
+  return {
+    $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+    version: '2.1.0',
+    runs: [
+      {
+        tool: { driver: { name: 'Gatehouse', version: result.version, rules } },
+        columnKind: 'utf16CodeUnits',
+        results: problems.map(({ rule, level, message, place, name }) => ({
+          ruleId: rule,
+          ruleIndex: rules.findIndex(({ id }) => id === rule),
+          level,
+          message: { text: message },
+          locations: [
+            place === undefined
+              ? { logicalLocations: [{ fullyQualifiedName: name }] }
+              : {
+                  physicalLocation: {
+                    artifactLocation: { uri: place.file.split('/').map(encodeURIComponent).join('/') },
+                    region: { startLine: place.line, startColumn: place.column },
+                  },
+                },
+          ],
+        })),
+      },
+    ],
+  }
+}
+
+/** A workflow command of GitHub Actions. Data and properties are escaped as its runner unescapes them. */
+function annotation({ rule, level, message, place, name }: Problem): string {
+  const properties = {
+    ...(place === undefined ? {} : { file: place.file, line: place.line, col: place.column }),
+    title: `Gatehouse: ${rule}`,
+  }
+  const given = Object.entries(properties).map(([key, value]) => `${key}=${escapeProperty(String(value))}`)
+  return `::${level} ${given.join(',')}::${escapeData(name === undefined ? message : `${name}: ${message}`)}`
+}
+
+const escapeData = (text: string): string => text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+const escapeProperty = (text: string): string => escapeData(text).replaceAll(':', '%3A').replaceAll(',', '%2C')
