@@ -11,6 +11,7 @@ const entries = { main: 'src/server/main.ts', 'plugin-trial': 'src/server/plugin
 /** Folders that files of the gateway name relative to themselves, and where the bundle has them, relative to `lib`. */
 const folders: Readonly<Record<string, string>> = {
   '../../../../portal/dist/': '../portal/',
+  '../../../deploy/schema/': '../schema/',
   '../../../examples/': '../examples/',
 }
 
@@ -27,7 +28,7 @@ interface Found {
 type PlacePortal = (folder: string) => Promise<readonly string[]>
 
 /**
- * Makes the folder of a release: `lib` with the server in JavaScript, `migrations`, `portal`, `examples` and `bin`. It
+ * Makes the folder of a release: `lib` with the server in JavaScript, `migrations`, `schema`, `portal`, `examples` and `bin`. It
  * needs no other package, and runs on the Node.js that package.json names.
  * Returns the files that it was made of.
  */
@@ -44,7 +45,12 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
   for (const file of found.files) cpSync(file, join(lib, basename(file)))
   // It has types only, so that it is its own declaration.
   cpSync(join(root, 'src/sdk/plugin/plugin-types.ts'), join(target, 'plugin.d.ts'))
-  const copies = { 'src/storage/migrations': 'migrations', examples: 'examples', LICENSE: 'LICENSE' }
+  const copies = {
+    'src/storage/migrations': 'migrations',
+    'deploy/schema': 'schema',
+    examples: 'examples',
+    LICENSE: 'LICENSE',
+  }
   for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(target, to), { recursive: true })
   for (const name of ['gatehouse', 'node']) {
     mkdirSync(join(target, 'bin'), { recursive: true })

@@ -15,6 +15,10 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'Validate a configuration',
     load: async () => (await import('#server/commands/check.ts')).checkCommand,
   },
+  schema: {
+    about: 'Print the JSON Schema of the configuration, for editors',
+    load: async () => (await import('#server/commands/schema.ts')).schemaCommand,
+  },
   explain: {
     about: 'Show why a request would be allowed or denied',
     load: async () => (await import('#server/commands/explain.ts')).explainCommand,
