@@ -134,3 +134,51 @@ test('every route of the Account API is described', () => {
   const served = [...Object.keys(accountRoutes).map((route) => route.trim()), 'POST /password']
   expect(described.toSorted()).toEqual(served.toSorted())
 })
+
+interface Operation {
+  readonly parameters?: readonly { readonly name?: string; readonly in?: string; readonly required?: boolean }[]
+  readonly requestBody?: unknown
+  readonly responses: Readonly<Record<string, unknown>>
+}
+
+/** Names of the schemas that something refers to, sorted. */
+const schemasOf = (value: unknown): string =>
+  [
+    ...new Set(
+      Array.from(JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g), ([, name]) => name),
+    ),
+  ]
+    .sort()
+    .join(', ')
+
+/** What a client can rely on, a line for each operation and each schema. */
+function promisesOf(name: string, document: JsonObject): string[] {
+  const { paths = {}, components = {} } = document as {
+    paths?: Record<string, Record<string, Operation>>
+    components?: {
+      schemas?: Record<string, { properties?: object; required?: readonly string[]; enum?: readonly string[] }>
+    }
+  }
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { parameters = [], requestBody, responses }]) => {
+      const names = parameters.map((one) => `${one.name}${one.required === true ? '' : '?'}`)
+      const statuses = Object.keys(responses).sort().join(' ')
+      return `${name} ${method.toUpperCase()} ${path} (${names.join(', ')}) ${schemasOf(requestBody)} -> ${statuses} ${schemasOf(responses)}`
+    }),
+  )
+  const schemas = Object.entries(components.schemas ?? {}).map(
+    ([schema, { properties = {}, required = [], enum: words = [] }]) => {
+      const fields = Object.keys(properties).map((field) => `${field}${required.includes(field) ? '' : '?'}`)
+      return `${name} ${schema} { ${[...fields, ...words].join(', ')} }`
+    },
+  )
+  return [...operations, ...schemas].map((line) => line.replace(/ +/g, ' ').trim()).sort()
+}
+
+test('operations and fields that clients rely on change only on purpose', async () => {
+  const lines = apis.flatMap(([name, api]) => promisesOf(name, api.openApi(place)))
+  expect(lines.length).toBeGreaterThan(200)
+  // `vitest run -u` writes the file. Within a major version, lines are only added, and fields only become optional in
+  // requests or required in answers.
+  await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot('api-promises.txt')
+})
