@@ -57,6 +57,8 @@ export class NotificationStore {
   async save(user: Identity, { choices, language }: ChosenNotifications): Promise<NotificationSettings> {
     return await this.#client.transaction(async (tx) => {
       const now = await readNow(tx)
+      // A row that does not exist can't be locked, and the first choices of two calls would replace each other.
+      await insertSettings.run(tx, { user })
       const row = await findSettings.first(tx, { user })
       const earlier = row === undefined ? { choices: {} } : toSettings(row)
       const merged: Partial<Record<NotificationKind, MailChoice>> = { ...earlier.choices }
@@ -145,9 +147,12 @@ const findSettings = statement<{ user: Identity }, SettingsRow>(
   (on) => `select user_key as "userKey", choices, language from notification_settings
    where user_key = :user ${on.forUpdate}`,
 )
+const insertSettings = statement<{ user: Identity }>(
+  `insert into notification_settings (user_key, choices, digest) values (:user, '{}', 0)
+   on conflict (user_key) do nothing`,
+)
 const saveSettings = statement<{ user: Identity; choices: string; language: string | null; digest: number }>(
-  `insert into notification_settings (user_key, choices, language, digest) values (:user, :choices, :language, :digest)
-   on conflict (user_key) do update set choices = excluded.choices, language = excluded.language, digest = excluded.digest`,
+  `update notification_settings set choices = :choices, language = :language, digest = :digest where user_key = :user`,
 )
 const findReaders = statement<{ after: string; limit: number }, { userKey: string }>(
   `select user_key as "userKey" from notification_settings

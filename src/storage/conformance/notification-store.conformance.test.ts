@@ -35,6 +35,22 @@ onEachDatabase('notification settings and digests', (freshUrl) => {
     })
   })
 
+  test('keep all choices of calls at the same time, also the first ones', async () => {
+    const { one, two } = await open()
+    for (const login of ['a', 'b', 'c', 'd']) {
+      const user = userRef(login).identity
+      await Promise.all([
+        one.notifications.save(user, { choices: { approval: 'digest' } }),
+        two.notifications.save(user, { choices: { request: 'never' } }),
+        two.notifications.save(user, { choices: {}, language: 'de' }),
+      ])
+      expect((await one.notifications.settingsOf([user])).get(user)).toMatchObject({
+        language: 'de',
+        choices: { approval: { mail: 'digest' }, request: { mail: 'never' } },
+      })
+    }
+  })
+
   test('find users with a digest, page by page', async () => {
     const { one } = await open()
     const some = ['a', 'b', 'c'].map((login) => userRef(login).identity)
