@@ -139,6 +139,8 @@ test.each([
   ['retry', { fence: 1, reason: 'x'.repeat(2001) }],
   ['skip', { fence: 1 }],
   ['cancel', { fence: 1, reason: '' }],
+  ['cancel', { fence: 1, reason: ' \t' }],
+  ['skip', { fence: 1, reason: ' \n ' }],
 ])('%s with %j is rejected', async (action, body) => {
   const { runs, send } = await open()
   const run = runs.add({ state: 'incident' })

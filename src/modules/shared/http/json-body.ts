@@ -15,6 +15,11 @@ export const storableText = (max: number) =>
     .max(max)
     .refine((text) => text.isWellFormed() && !text.includes('\0'), 'must not have characters that cannot be kept')
 
+/** Why an operator changes something: it is in the audit, so blanks do not count. */
+export const reasonText = storableText(2_000)
+  .min(1)
+  .refine((text) => text.trim() !== '', 'must not be empty')
+
 const typeWords: Readonly<Record<string, string>> = {
   string: 'text',
   number: 'a number',

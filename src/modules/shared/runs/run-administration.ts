@@ -7,7 +7,7 @@ import type { Approval, ApprovalDecision } from '#domain/approval.ts'
 import { isRunState, type Run, type RunQuery, type RunState, runStates, type StoredStep } from '#domain/run.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'
 import { answerList, type List, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
 import { type Routes, readQuery } from '#modules/shared/http/routes.ts'
 import { approversOf, type LookUpNames, usersOfRun } from '#modules/shared/people/person-names.ts'
@@ -18,14 +18,13 @@ import type { PinnedRun, RunIntervention } from '#sdk/workflow/runs.ts'
 
 const maxBodyBytes = 16 * 1024
 const runId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-const reason = storableText(2_000)
 const fence = z.int().min(0)
 
 /** Skipping a task and cancelling a run need a reason. */
 export const interventions = {
-  retry: z.strictObject({ fence, reason: reason.optional() }),
-  skip: z.strictObject({ fence, reason: reason.min(1) }),
-  cancel: z.strictObject({ fence, reason: reason.min(1) }),
+  retry: z.strictObject({ fence, reason: storableText(2_000).optional() }),
+  skip: z.strictObject({ fence, reason: reasonText }),
+  cancel: z.strictObject({ fence, reason: reasonText }),
 }
 type Action = keyof typeof interventions
 
@@ -221,7 +220,7 @@ async function intervene(
     id,
     fence: asked.fence,
     by: subject.uid,
-    ...(asked.reason === undefined || asked.reason === '' ? {} : { reason: asked.reason }),
+    ...(asked.reason === undefined || asked.reason.trim() === '' ? {} : { reason: asked.reason.trim() }),
   }
   await host.runs[action](intervention)
   host.log.info('workflow run changed by an administrator', { workflowId: id, action, by: subject.uid })

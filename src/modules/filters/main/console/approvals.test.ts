@@ -47,7 +47,13 @@ test('operators reassign an approval with a reason, and are named', async () => 
   const change = { version: 1, to: 'deputy', reason: 'away' }
   const reassign = (body: unknown, caller = operator) => send('POST', '/admin/approvals/a-1/reassign', body, caller)
   await expect(reassign(change, admin)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
-  for (const bad of [{ ...change, reason: '' }, { ...change, to: undefined }, { ...change, by: 'x' }, { to: 'x' }]) {
+  for (const bad of [
+    { ...change, reason: '' },
+    { ...change, reason: ' \n' },
+    { ...change, to: undefined },
+    { ...change, by: 'x' },
+    { to: 'x' },
+  ]) {
     await expect(reassign(bad)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
   }
   expect(assigned).toEqual([])

@@ -3,7 +3,7 @@ import { type ConsoleReassigned, type ConsoleReassignment, consoleApproval } fro
 import { wireForm } from '#contract/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'
 import { answerList, listQuery, readTime } from '#modules/shared/http/list-answer.ts'
 import type { Routes } from '#modules/shared/http/routes.ts'
 import { usersOfItem } from '#modules/shared/people/person-names.ts'
@@ -16,7 +16,7 @@ const maxBodyBytes = 16 * 1024
 export const reassignSchema = z.strictObject({
   version: z.int().min(1),
   to: storableText(500).min(1).describe('The login of the new approver'),
-  reason: storableText(2_000).min(1),
+  reason: reasonText,
 })
 
 /** The open approvals of all users. */

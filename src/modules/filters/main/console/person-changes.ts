@@ -5,7 +5,7 @@ import type { DirectoryEntry } from '#identity/directory.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
-import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
+import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'
 import type { Routes } from '#modules/shared/http/routes.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
@@ -51,10 +51,9 @@ export const personChangeOperations: Readonly<Record<string, OperationDescriptio
 }
 
 const maxBodyBytes = 16 * 1024
-const reason = storableText(2_000).refine((text) => text.trim() !== '', 'must not be empty')
 
-export const personChangeSchema = z.strictObject({ reason })
-export const endSessionsSchema = z.strictObject({ reason, session: storableText(100).optional() })
+export const personChangeSchema = z.strictObject({ reason: reasonText })
+export const endSessionsSchema = z.strictObject({ reason: reasonText, session: storableText(100).optional() })
 
 async function endSessions(parts: MainParts, exchange: Exchange, id = ''): Promise<GatewayResponse> {
   const { entry, change, body } = await readChange(parts, exchange, id, endSessionsSchema)
