@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { entryIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/workflow/approvals.ts'
@@ -199,6 +200,18 @@ describe('details', () => {
     const { send } = await open({}, [])
     const { body } = await send('GET', `/approvals/${id}`)
     expect(body.userObj).toMatchObject({ isNew: true, groups: ['old'], attribs: { sn: { values: ['Doe'] } } })
+  })
+
+  test('show the user whom the request is about, never another one with the same login', async () => {
+    const about = (entryId: string) => view({ who: { subject: entryIdentity('test', entryId) } })
+    const bob = (entryId: string) => ({ ...person('bob', { mail: [`${entryId}@example.com`] }), id: entryId })
+    const shown = async (entryId: string, entries: Parameters<typeof open>[1]) =>
+      (await (await open({ get: async () => about(entryId) }, entries)).send('GET', `/approvals/${id}`)).body
+    const one = await shown('first', [bob('second'), bob('first')])
+    expect(one.userObj).toMatchObject({ isNew: false, attribs: { Mail: { values: ['first@example.com'] } } })
+    const gone = await shown('first', [bob('second')])
+    expect(gone).toMatchObject({ displayName: 'bob', userObj: { isNew: false, groups: ['old'] } })
+    expect(JSON.stringify(gone)).not.toContain('second@example.com')
   })
 
   test('D4: passwords reach no approver, wherever they are in the request', async () => {

@@ -31,6 +31,7 @@ import type { GatewayResponse } from '#sdk/filter/http.ts'
 import { type ApprovalView, approvalUser, type DeputyPeriod } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import type { MainParts } from './main-parts.ts'
+import { isEntryId } from './people.ts'
 import { attributeValues } from './profile.ts'
 import { maxReason, yesOrNo } from './submit.ts'
 
@@ -124,11 +125,11 @@ export async function showApproval(
   return answer(changes === undefined ? details : { ...details, changes })
 }
 
-/** A registration is shown as it was submitted: a user who has the login in the directory by now is another user. */
+/** A registration, or a user who is gone, is shown as in the request: a user who has the login by now is another user. */
 async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts): Promise<ApprovalDetails> {
   const { settings, people } = parts
   const isRegistration = view.newAccount === true
-  const entry = isRegistration ? undefined : await people.byLogin(view.subject)
+  const entry = isRegistration ? undefined : await people.byIdentity(view.subject, view.who.subject)
   const existing = isRegistration ? await existingAccount(view, subject, parts) : undefined
   const displayName = entry?.attributes.first(settings.given.displayNameAttribute) ?? view.subject
   const messages = await parts.host.approvals.messagesOf(view.run)
@@ -136,7 +137,7 @@ async function detailsOf(view: ApprovalView, subject: Subject, parts: MainParts)
     ...summaryOf(view, displayName, parts),
     userObj: {
       userID: view.subject,
-      isNew: entry === undefined,
+      isNew: entry === undefined && !isEntryId(view.who.subject ?? ''),
       groups: entry === undefined ? texts(view.data['groups']) : await people.groupsOf(entry.dn),
       requestReason: view.reason ?? '',
       attribs: entry === undefined ? requested(view, parts) : labelled(entry, parts),

@@ -2,13 +2,15 @@ import { deactivationAttributes } from '#identity/attributes.ts'
 import type { Directory, DirectoryEntry, DirectoryPage } from '#identity/directory.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Filter } from '#identity/filter/ast.ts'
-import { entryOf, storedIdentity } from '#identity/identity.ts'
+import { entryOf, type Identity, isFormer, storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 
 const everywhere = Dn.parse('')
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
 const maxGroups = 1_000
+/** The most users with one login. */
+const maxNamesakes = 20
 
 /** Whether the text is the identity of an entry rather than a login or a name. */
 export const isEntryId = (text: string): boolean => entryOf(storedIdentity(text)) !== undefined
@@ -50,6 +52,17 @@ export class People {
     const [found, another] = await this.#directory.search({ base: everywhere, scope: 'sub', filter, limit: 2 })
     if (another === undefined) return found
     throw new GatewayError('CONFLICT', `several entries of the directory have the login "${login}"`)
+  }
+
+  /**
+   * The user that was stored with this login and identity; undefined if the entry is gone, even if another user has the
+   * login by now. Without an identity, as `byLogin` finds it.
+   */
+  async byIdentity(login: string, identity: Identity | undefined): Promise<DirectoryEntry | undefined> {
+    if (identity === undefined || isFormer(identity)) return await this.byLogin(login)
+    const filter: Filter = { kind: 'equal', attribute: this.#loginAttribute, value: login }
+    const named = await this.#directory.search({ base: everywhere, scope: 'sub', filter, limit: maxNamesakes })
+    return named.find((entry) => entry.identity === identity) ?? (await this.#directory.entry(identity))
   }
 
   /** The login as the directory spells it. */

@@ -1,10 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { consoleGroupDetails, consolePersonDetails, personFactors, personSessions } from '#contract/console-people.ts'
+import type { DirectorySearch } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import { matches } from '#identity/filter/evaluate.ts'
 import { entryIdentity, type Identity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import type { SecondFactorAccess } from '#sdk/auth/second-factors.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
-import { type MainOptions, openMain, someone } from '#testing/main-fixture.ts'
+import { directoryEntry } from '#testing/directory-entry.ts'
+import { fakeDirectory } from '#testing/fake-directory.ts'
+import { type MainOptions, openMain, person, someone } from '#testing/main-fixture.ts'
 import { memoryDatabase } from '#testing/memory-database.ts'
 import { MemoryPeople } from '#testing/memory-people.ts'
 import { memorySecondFactors } from '#testing/memory-second-factors.ts'
@@ -250,6 +255,26 @@ describe('changes by operators', () => {
     ])
     await expect(post(path('bob', '/deactivate'))).rejects.toMatchObject({ code: 'CONFLICT' })
     expect(runs.calls).toHaveLength(1)
+  })
+
+  test('do not deactivate one of two users with the same login, since the workflow could reach the other', async () => {
+    const both = ['one', 'two'].map((id) => ({
+      ...person('sam'),
+      dn: Dn.of(['uid', 'sam'], ['ou', id], ['o', 'x']),
+      id,
+    }))
+    const search = async ({ base, filter, limit }: DirectorySearch) =>
+      both
+        .map(directoryEntry)
+        .filter(({ dn, attributes }) => dn.isWithin(base) && matches(filter, attributes))
+        .slice(0, limit)
+    const { post, runs } = await open({ directory: fakeDirectory({ search, isMember: async () => false }) })
+    const sam = `/admin/people/${encodeURIComponent(entryIdentity('test', 'two'))}`
+    await expect(post(`${sam}/deactivate`)).rejects.toMatchObject({
+      code: 'CONFLICT',
+      publicText: expect.stringContaining('same login'),
+    })
+    expect(runs.calls).toEqual([])
   })
 
   test('do not offer to deactivate without a workflow', async () => {

@@ -7,6 +7,7 @@ import type { OperationDescription } from '#modules/shared/http/api-description.
 import { answer, badRequest, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#modules/shared/http/json-body.ts'
 import type { Routes } from '#modules/shared/http/routes.ts'
+import { hasOwnLogin } from '#modules/shared/login/own-login.ts'
 import type { OperatorChange } from '#sdk/auth/operator-change.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
@@ -46,7 +47,11 @@ export const personChangeOperations: Readonly<Record<string, OperationDescriptio
     summary: 'Starts the workflow that deactivates the user',
     body: 'PersonChange',
     answers: { '202': { description: 'The workflow was started', schema: 'StartedDeactivation' } },
-    failures: { ...failures, '404': 'No workflow for this is configured', '409': 'The user is deactivated already' },
+    failures: {
+      ...failures,
+      '404': 'No workflow for this is configured',
+      '409': 'The user is deactivated already, or another user has the same login',
+    },
   },
 }
 
@@ -79,6 +84,13 @@ async function deactivate(parts: MainParts, exchange: Exchange, id = ''): Promis
   }
   const { subject } = exchange
   const login = parts.people.loginIn(entry, '')
+  // Targets find users by login.
+  if (!(await hasOwnLogin({ identity: entry.identity, login }, parts.host.directory, uidAttributeName))) {
+    throw new GatewayError('CONFLICT', `another user than ${entry.identity} has the login "${login}" too`, {
+      publicText:
+        'Another user has the same login and could be deactivated instead. Change one of the two logins first.',
+    })
+  }
   const started = await parts.host.runs.start({
     name,
     requestor: change.by,
