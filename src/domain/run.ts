@@ -132,6 +132,8 @@ export interface RunQuery {
   readonly from?: Date
   /** Only runs that were created before then. */
   readonly until?: Date
+  /** Only runs that changed at that time or later, their end included. */
+  readonly changedSince?: Date
   /** Only incidents at this target. */
   readonly target?: string
   /** The `next` of the previous page. */

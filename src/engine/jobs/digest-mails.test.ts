@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Approval } from '#domain/approval.ts'
 import type { Grant } from '#domain/grant.ts'
 import { mailDigests } from '#engine/jobs/digest-mails.ts'
 import { MailChoices } from '#engine/mail/mail-choices.ts'
@@ -40,7 +41,7 @@ const rules = { approvers: [], involved: { identities: [], names: [] }, escalati
 const mail = { subject: '', text: '', address: 'mail' }
 const link = (path: string) => ({ label: 'Open in the portal', url: `https://gate.test/${path}` })
 
-function open({ mayDecide = true, required = false } = {}) {
+function open({ mayDecide = true, required = false, earlier = [] as readonly Approval[] } = {}) {
   const database = memoryDatabase()
   const notifications = new NotificationStore(database)
   const outbox = new MailStore(database)
@@ -69,8 +70,13 @@ function open({ mayDecide = true, required = false } = {}) {
     runs,
     approvals: {
       ...noApprovals,
-      list: async (user: { identity: Identity }) => ({ approvals: user.identity === alice ? [approval] : [] }),
-      get: async () => ({ ...approval, mayDecide }),
+      /** One approval on each page. */
+      list: async (user: { identity: Identity }, { after = '0' }: { after?: string }) => {
+        const all = user.identity === alice ? [...earlier, approval] : []
+        const end = Number(after) + 1
+        return { approvals: all.slice(end - 1, end), ...(end < all.length ? { next: String(end) } : {}) }
+      },
+      get: async (_: unknown, id: string) => ({ ...(earlier.find((one) => one.id === id) ?? approval), mayDecide }),
       ofRun: async () => [],
       latestMessages: async (of: readonly string[]) =>
         new Map(of.filter((run) => run !== approval.run).map((run) => [run, { ...asked, kind: 'question' as const }])),
@@ -104,16 +110,20 @@ function open({ mayDecide = true, required = false } = {}) {
       },
       parts,
     )
-  const end = async (next: NextState, requestor = 'alice') => {
+  const begin = async (requestor = 'alice') => {
     const id = newId()
     await runs.start(newRun(id, { requestor, who: { requestor: userRef(requestor).identity } }))
     const [claimed] = await runs.claim('worker', 1, minute)
     if (claimed === undefined) throw new Error('no run')
+    return claimed
+  }
+  const end = async (next: NextState, requestor = 'alice') => {
+    const claimed = await begin(requestor)
     await runs.commit(commitOf(claimed, next))
-    return id
+    return claimed.id
   }
   const sent = async () => await outbox.claim(100, minute)
-  return { notifications, approval, write, end, sent }
+  return { database, notifications, approval, runs, write, begin, end, sent }
 }
 
 describe('a digest', () => {
@@ -193,6 +203,26 @@ describe('a digest', () => {
       await notifications.save(userRef(login).identity, { choices: everything })
     }
     expect(await write()).toBe(0)
+  })
+
+  test('has what is behind hundreds of approvals and requests that were reported or are old', async () => {
+    const earlier = Array.from({ length: 3 }, () => someApproval({ id: newId(), opened: new Date(), rules }))
+    const { database, notifications, approval, runs, write, begin, end, sent } = open({ earlier })
+    await notifications.save(alice, { choices: { approval: 'digest', request: 'digest' } })
+    const long = await begin()
+    for (let i = 0; i < 501; i++) await end({ state: 'completed' })
+    const age = 'update runs set updated = 1, ended = 1 where ended > 0'
+    await database.transaction((tx) => tx.run({ sql: age, params: [], name: undefined }))
+    await notifications.addDigest(
+      alice,
+      earlier.map(({ id }) => `approval:${id}`),
+      () => ({ ...mail, id: 'x', recipient: 'x@x' }),
+    )
+    await runs.commit(commitOf(long, { state: 'completed' }))
+    expect(await write()).toBe(1)
+    const text = (await sent()).map((one) => one.text).join()
+    expect(text).toContain(approval.id)
+    expect(text).toContain(long.id)
   })
 
   test('shows at most 50 entries of a kind, and says how many more there are', async () => {

@@ -1,8 +1,8 @@
-import type { LatestMessage } from '#domain/approval.ts'
+import type { ApprovalItem, LatestMessage } from '#domain/approval.ts'
 import { expiryWarning } from '#domain/grant.ts'
 import type { MailLink, NewMail } from '#domain/mail.ts'
 import type { NotificationSettings } from '#domain/notification.ts'
-import { type Run, runOutcomes } from '#domain/run.ts'
+import { type Run, type RunQuery, runOutcomes } from '#domain/run.ts'
 import type { ApprovalDesk } from '#engine/approvals/approval-desk.ts'
 import { readPlan } from '#engine/approvals/approval-plan.ts'
 import type { ApproverFinder } from '#engine/approvals/approver-finder.ts'
@@ -41,8 +41,9 @@ interface DigestParts {
 /** How many readers are looked up at once, and the most entries of a section that a mail shows. */
 const page = 100
 const maxLines = 50
-/** The most entries of each kind that are looked at. */
-const most = 500
+/** The most entries of each kind that are looked at, and in one query. */
+const most = 5_000
+const atOnce = 500
 const maxText = 200
 const dayMillis = 24 * 3600_000
 /** Entries are remembered for longer than any approval that a digest reports has been open. */
@@ -163,6 +164,27 @@ interface Candidate extends DigestEntry {
 
 const always = async (): Promise<boolean> => true
 
+/** The oldest first: those that were reported come before those that were not. */
+async function listedApprovals(user: ApprovalUser, approvals: DigestParts['approvals']): Promise<ApprovalItem[]> {
+  const found: ApprovalItem[] = []
+  for (let after: string | undefined; ; ) {
+    const { approvals: some, next } = await approvals.list(user, { limit: atOnce, ...(after && { after }) })
+    found.push(...some)
+    if (next === undefined || found.length >= most) return found
+    after = next
+  }
+}
+
+async function listedRuns(query: Omit<RunQuery, 'limit'>, runs: DigestParts['runs']): Promise<Run[]> {
+  const found: Run[] = []
+  for (let after: string | undefined; ; ) {
+    const { runs: some, next } = await runs.list({ ...query, limit: atOnce, ...(after && { after }) })
+    found.push(...some)
+    if (next === undefined || found.length >= most) return found
+    after = next
+  }
+}
+
 async function openApprovals(
   { user, settings, texts }: Reader,
   { until }: DigestMails,
@@ -170,9 +192,7 @@ async function openApprovals(
 ): Promise<Candidate[]> {
   if (choices.time(settings, 'approval') !== 'digest') return []
   const oldest = until.getTime() - openDays * dayMillis
-  const found = (await approvals.list(user, { limit: most })).approvals.filter(
-    ({ opened }) => opened.getTime() > oldest,
-  )
+  const found = (await listedApprovals(user, approvals)).filter(({ opened }) => opened.getTime() > oldest)
   return found.map(({ id, label, subject }) => ({
     id: `approval:${id}`,
     section: 'digest.approvals',
@@ -193,8 +213,8 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
   const isChosen = (message: LatestMessage | undefined): message is LatestMessage =>
     message !== undefined && choices.time(settings, 'question', message.at) === 'digest'
   if (settings?.choices.question === undefined) return []
-  const waiting = (await runs.list({ requestedBy: user, states: ['waiting'], limit: most })).runs
-  const open = (await approvals.list(user, { limit: most })).approvals
+  const waiting = await listedRuns({ requestedBy: user, states: ['waiting'] }, runs)
+  const open = await listedApprovals(user, approvals)
   const latest = await approvals.latestMessages([
     ...new Set([...waiting.map(({ id }) => id), ...open.map(({ run }) => run)]),
   ])
@@ -234,7 +254,7 @@ async function outcomes(reader: Reader, { since, until }: DigestMails, parts: Di
   const { user, settings, texts, translate } = reader
   const { runs, choices, pages, labelOf } = parts
   const states = [...runOutcomes, 'incident'] as const
-  const found = (await runs.list({ requestedBy: user, states, limit: most })).runs
+  const found = await listedRuns({ requestedBy: user, states, changedSince: since }, runs)
   const wanted = found.filter((run) => {
     const at = run.ended ?? run.updated
     return at >= since && at < until && !isOwnCancellation(run) && choices.time(settings, 'request', at) === 'digest'
