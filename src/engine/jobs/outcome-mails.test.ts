@@ -23,6 +23,7 @@ const entry = (uid: string, more: Readonly<Record<string, readonly string[]>> = 
 
 const people: Readonly<Record<string, DirectoryEntry>> = {
   alice: entry('alice'),
+  alias: entry('alias', { mail: ['Alice@Example.com'] }),
   gone: entry('gone', { active: ['false'] }),
   silent: entry('silent', { mail: ['not an address'] }),
 }
@@ -159,5 +160,14 @@ describe('mails about outcomes', () => {
     for (const run of runs) expect(summary?.text).toContain(`https://gate.test/requests/${run}`)
     await mail({ summary: 'job/1' })
     expect((await sent()).size).toBe(0)
+  })
+
+  test('of two users with one mailbox are both in its summary', async () => {
+    const { mail, end, sent } = await open()
+    const runs = [await end('alice', { state: 'completed' }), await end('alias', { state: 'completed' })]
+    expect(await mail({ summary: 'today' })).toBe(1)
+    const [only, ...others] = (await sent()).values()
+    expect(others).toEqual([])
+    expect(runs.filter((run) => only?.text.includes(run))).toEqual(runs)
   })
 })

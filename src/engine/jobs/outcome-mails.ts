@@ -26,6 +26,11 @@ interface OutcomeParts {
   labelOf(workflow: string): string
 }
 
+interface Outcome {
+  readonly run: Run
+  readonly text: MailText
+}
+
 const page = 500
 const maxLabel = 200
 /** The most lines of a summary. */
@@ -40,15 +45,20 @@ export async function mailOutcomes(request: OutcomeMails, parts: OutcomeParts): 
   const runs = await outcomesOf(request, parts)
   const addresses = new Map<Identity, string | undefined>()
   const names = new Map<Identity, string>()
-  const outcomesByAddress = new Map<string, { readonly run: Run; readonly text: MailText }[]>()
+  /** By address in lower case, as mails are identified. */
+  const outcomesByAddress = new Map<string, { readonly recipient: string; readonly outcomes: Outcome[] }>()
   for (const run of runs) {
     request.signal.throwIfAborted()
     const address = await addressOf(run, request.mailAttribute, addresses, parts)
     if (address === undefined || !(await isWanted(run, parts))) continue
     const said = { run, text: await outcomeText(run, await subjectName(run, names, parts), parts) }
-    outcomesByAddress.set(address, [...(outcomesByAddress.get(address) ?? []), said])
+    const known = outcomesByAddress.get(address.toLowerCase())
+    if (known === undefined) outcomesByAddress.set(address.toLowerCase(), { recipient: address, outcomes: [said] })
+    else known.outcomes.push(said)
   }
-  const mails = [...outcomesByAddress].flatMap(([recipient, outcomes]) => mailsTo(recipient, outcomes, request))
+  const mails = [...outcomesByAddress.values()].flatMap(({ recipient, outcomes }) =>
+    mailsTo(recipient, outcomes, request),
+  )
   if (mails.length > 0) await parts.mails.add(mails)
   return mails.length
 }
@@ -154,7 +164,7 @@ const oneLine = (text: string): string => text.replace(/\p{Cc}+/gu, ' ').slice(0
 
 function mailsTo(
   recipient: string,
-  outcomes: readonly { readonly run: Run; readonly text: MailText }[],
+  outcomes: readonly Outcome[],
   { notifier, summary }: OutcomeMails,
 ): readonly NewMail[] {
   const by = notifier === undefined ? {} : { notifier }
