@@ -21,7 +21,7 @@ describe.skipIf(!hasChromium())('an approver', () => {
     await grace.getByRole('textbox', { name: 'Question to the requester' }).fill('For <b>how</b> long?')
     await grace.reload()
     await grace.getByRole('button', { name: 'Ask' }).click()
-    await grace.getByText('Grace Hopper asked').waitFor()
+    await grace.getByText('Grace Hopper (grace) asked').waitFor()
     await expectAccessible(grace, 'an approval with a question')
 
     await ada.getByText('For <b>how</b> long?').waitFor()

@@ -151,7 +151,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
 
     await slow.getByRole('button', { name: 'Approve' }).click()
     await slow.getByText('This request changed while you were reviewing it').waitFor()
-    await slow.getByText('Grace Hopper ·').waitFor()
+    await slow.getByText('Grace Hopper (grace) ·').waitFor()
     await slow.getByText('Denied', { exact: true }).waitFor()
 
     await mary.getByRole('textbox', { name: 'Comment' }).fill('All of them')
@@ -177,7 +177,7 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await askForVault(linus, 'For the deputy')
     const { page: joan } = await visit('/portal/approvals', 'joan')
     await joan.getByRole('link', { name: 'For the deputy' }).click()
-    await joan.getByText("You're deciding on behalf of Grace Hopper.").waitFor()
+    await joan.getByText("You're deciding on behalf of Grace Hopper (grace).").waitFor()
 
     await page.getByRole('button', { name: 'Remove Joan Clarke' }).click()
     await page.getByText('You have no deputy.').waitFor()

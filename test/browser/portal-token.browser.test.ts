@@ -134,8 +134,9 @@ describe.skipIf(!hasChromium())('the token page', () => {
     const both = 'Linus Pauling (submitted by Ada Lovelace)'
 
     const { page: grace, complaints } = await visit('/portal/approvals', 'grace')
-    await grace.getByText(`requested by ${both}`).click()
-    await grace.getByText(both, { exact: true }).waitFor()
+    const bothWithLogins = 'Linus Pauling (linus) (submitted by Ada Lovelace (ada))'
+    await grace.getByText(`requested by ${bothWithLogins}`).click()
+    await grace.getByText(bothWithLogins, { exact: true }).waitFor()
     await picture(grace, 'approval-submitted-for-another')
     for (const login of ['linus', 'ada']) {
       const { page } = await visit(`/portal/requests/${workflowId}`, login)

@@ -17,24 +17,31 @@ export function namesIn(answers: readonly Named[], withLogin = false): NameOf {
   const names = new Map(answers.flatMap((answer) => Object.entries(answer.names ?? {})))
   const logins = new Map<string, Set<string>>()
   for (const [login, name] of names) {
-    const key = name.toLowerCase()
+    const key = looseName(name)
     logins.set(key, (logins.get(key) ?? new Set()).add(login.toLowerCase()))
   }
   return (login, known) => {
     const name = known ?? names.get(login)
     if (name === undefined || name === login) return login
-    const others = logins.get(name.toLowerCase())
+    const others = logins.get(looseName(name))
     const isShared = others !== undefined && [...others].some((other) => other !== login.toLowerCase())
     return withLogin || isShared ? `${isolated(name)} (${isolated(login)})` : name
   }
 }
+
+/** The same for names that look the same: invisible characters, spaces and letter case do not distinguish users. */
+const looseName = (name: string): string =>
+  name
+    .normalize('NFKC')
+    .replace(/[\p{C}\p{Z}]+/gu, '')
+    .toLowerCase()
 
 const Context = createContext<NameOf>((login, known) => known ?? login)
 
 interface NamesProps {
   /** The answers that the part below shows. */
   readonly of: readonly Named[] | undefined
-  /** For administrators, who identify users by login. */
+  /** For users who decide or change something: a display name may be that of another user, whom the page does not show. */
   readonly withLogin?: boolean
   readonly children: ReactNode
 }

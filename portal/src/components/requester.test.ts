@@ -14,7 +14,7 @@ test('a requester without a login is described, and every other is named', () =>
   expect(requesterText({ requestor: 'grace', caller: 'idp' }, t, nameOf)).toBe('<people.submittedBy Grace Hopper idp>')
 })
 
-test('a login follows the name for administrators, and where two users have the same name', () => {
+test('a login follows the name for approvers and administrators, and where two names look the same', () => {
   const answers = [{ names: { ada: 'Ada King', ak: 'ada king' } }, { names: { grace: 'Grace Hopper' } }, {}]
   const nameOf = namesIn(answers)
   expect(['ada', 'ak', 'grace', 'gone', '__proto__'].map((login) => nameOf(login))).toEqual([
@@ -24,6 +24,8 @@ test('a login follows the name for administrators, and where two users have the 
     'gone',
     '__proto__',
   ])
+  const lookalikes = namesIn([{ names: { ada: 'Ada King', a2: 'Ada\u00a0 King\u200b', a3: 'Ａda\u202e King' } }])
+  for (const login of ['ada', 'a2', 'a3']) expect(lookalikes(login)).toContain(`(${login})`)
   expect(nameOf('new', 'Grace Hopper')).toBe('Grace Hopper (new)')
   expect(nameOf('new', 'Someone New')).toBe('Someone New')
   expect(namesIn(answers, true)('grace')).toBe('Grace Hopper (grace)')

@@ -51,7 +51,7 @@ export function ApprovalPage() {
     >
       <Answer query={query} shape="facts" rows={6}>
         {(details) => (
-          <Names of={[details]}>
+          <Names of={[details]} withLogin>
             <Stack>
               <div className="details">
                 <About details={details} />
@@ -72,7 +72,7 @@ function About({ details }: { readonly details: ApprovalDetails }) {
   const nameOf = useNames()
   const { displayName, user, reason, wfLabel, wfStart, accessEnds, approvers, onBehalfOf } = details
   const facts = [
-    { name: t('request.for'), value: displayName === user ? user : `${displayName} (${user})` },
+    { name: t('request.for'), value: nameOf(user, displayName) },
     { name: t('request.by'), value: requesterText(details, t, nameOf) },
     { name: t('request.created'), value: `${dateTime(wfStart)} (${relative(wfStart)})` },
     { name: t('approvals.workflow'), value: wfLabel },

@@ -51,7 +51,7 @@ function OpenApprovals() {
   // Stored here, since the list is shorter, or gone, before the results arrive.
   const [deciding, setDeciding] = useState<readonly ApprovalSummary[]>([])
   return (
-    <>
+    <Names of={list.data?.pages} withLogin>
       {deciding.length > 0 && <BulkDialog approvals={deciding} onClose={() => setDeciding([])} />}
       {list.data === undefined ? (
         list.error === null ? (
@@ -62,12 +62,10 @@ function OpenApprovals() {
       ) : all.length === 0 ? (
         <Empty icon="check" title={t('approvals.none')} text={t('approvals.noneText')} />
       ) : (
-        <Names of={list.data.pages}>
-          <Chooser onDecide={setDeciding} all={all} list={list} pages={list.data.pages} />
-        </Names>
+        <Chooser onDecide={setDeciding} all={all} list={list} pages={list.data.pages} />
       )}
       {list.isFetchNextPageError && <Failure error={list.error} onRetry={() => void list.fetchNextPage()} />}
-    </>
+    </Names>
   )
 }
 

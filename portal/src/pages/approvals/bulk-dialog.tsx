@@ -7,6 +7,8 @@ import type { MessageKey } from '../../app/messages.ts'
 import { DialogFooter } from '../../components/dialog-footer.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { useSay } from '../../components/notices.tsx'
+import { useNames } from '../../components/person-names.tsx'
+import { requesterText } from '../../components/requester.tsx'
 import { Failure } from '../../components/states.tsx'
 import { DecisionForm } from './decision-form.tsx'
 import { useDecision } from './use-decision.ts'
@@ -25,6 +27,7 @@ interface BulkDialogProps {
 /** One decision about several approvals, with the result of each. */
 export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
   const { t, tn } = useTranslation()
+  const nameOf = useNames()
   const say = useSay()
   const decision = useDecision()
   const [comment, setComment] = useState('')
@@ -59,10 +62,12 @@ export function BulkDialog({ approvals, onClose }: BulkDialogProps) {
         {decision.data === undefined ? (
           <>
             <ul className="plain-list">
-              {approvals.map(({ approval, label, displayName }) => (
-                <li key={approval}>
+              {approvals.map((one) => (
+                <li key={one.approval}>
                   <Text size="sm">
-                    {isolated(label)} · {isolated(displayName)}
+                    {isolated(one.label)} · {isolated(nameOf(one.user, one.displayName))}
+                    {(one.requestor !== one.user || one.caller !== undefined) &&
+                      ` · ${t('approvals.askedBy', { requestor: requesterText(one, t, nameOf) })}`}
                   </Text>
                 </li>
               ))}

@@ -30,7 +30,7 @@ export function DecisionHistory() {
     return <Empty icon="check" title={t('approvals.noneDecided')} text={t('approvals.noneDecidedText')} />
   }
   return (
-    <Names of={list.data.pages}>
+    <Names of={list.data.pages} withLogin>
       <VirtualGrid
         groups={groups}
         keyOf={({ approval }) => approval}
