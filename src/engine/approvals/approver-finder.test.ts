@@ -141,4 +141,8 @@ test('a user is named by display name, and by login without one or without an en
   expect(await nameOf({ identity: formerIdentity('dee'), login: 'DEE' })).toBe('Dee Dee')
   expect(await nameOf(userRef('ada'))).toBe('ada')
   expect(await nameOf({ identity: issuerIdentity('https://i', 'dee'), login: 'dee' })).toBe('dee')
+  all.put('eve', [], { displayName: ['Dee Dee\nApproved\u202e'] })
+  expect(await nameOf(userRef('eve'))).toBe('Dee Dee Approved')
+  expect(await finder(all).nameOf(userRef('eve'), { withLogin: true })).toBe('Dee Dee Approved (eve)')
+  expect(await finder(all).nameOf(userRef('ada'), { withLogin: true })).toBe('ada')
 })

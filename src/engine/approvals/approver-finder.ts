@@ -6,6 +6,7 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { type Identity, isFormer, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import type { Authorization } from '#sdk/auth/authorization.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { ApprovalUser } from '#sdk/workflow/approvals.ts'
@@ -15,6 +16,7 @@ import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 const tooMany = 1000
 /** The maximum number of directory branches with the same login. */
 const maxNamesakes = 20
+const maxName = 200
 
 const people: Filter = { kind: 'present', attribute: 'uid' }
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
@@ -68,10 +70,16 @@ export class ApproverFinder {
     return entry === undefined ? [] : [entry]
   }
 
-  /** The display name; the login of a user without one, or who is not in the directory. */
-  async nameOf(user: ApprovalUser): Promise<string> {
+  /**
+   * The display name; the login of a user without one, or who is not in the directory. With `withLogin`, the login
+   * follows the name, which may be that of another user.
+   */
+  async nameOf(user: ApprovalUser, { withLogin = false } = {}): Promise<string> {
     const [entry, namesake] = await this.entriesOf(user)
-    return (namesake === undefined ? entry?.attributes.first('displayName') : undefined) ?? user.login
+    const login = oneLine(user.login, maxName)
+    const name = oneLine((namesake === undefined ? entry?.attributes.first('displayName') : undefined) ?? '', maxName)
+    if (name === '' || name === login) return login
+    return withLogin ? `${name} (${login})` : name
   }
 
   /** Entries of any branch with the login. */

@@ -10,6 +10,7 @@ import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
 import { isDeactivated } from '#identity/attributes.ts'
 import { formerIdentity } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import { isMailAddress, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 import type { ApproverMail } from '#sdk/workflow/approval.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
@@ -49,7 +50,7 @@ export async function withCaller<M extends MailText>(
 ): Promise<M> {
   if (caller === undefined || sameLogin(caller, requestor)) return mail
   const nameOf = (login: string, identity = formerIdentity(login)): Promise<string> =>
-    finder.nameOf({ login, identity })
+    finder.nameOf({ login, identity }, { withLogin: true })
   const [inNameOf, by] = [await nameOf(requestor, who.requestor), await nameOf(caller, who.caller)]
   const line = `Requested in the name of ${inNameOf}, submitted by ${by}.`
   const text = `${mail.text.trimEnd()}\n\n${line}\n`
@@ -117,7 +118,7 @@ export async function deciderMails(
     const { address = 'mail', notifier } = readPlan(approval.rules).mail ?? {}
     const [entry] = await finder.entriesOf(approval.decision.by)
     const addresses = entry?.attributes.values(address).filter(isMailAddress).slice(0, maxAddresses) ?? []
-    const subject = `Not done: ${approval.label}`.slice(0, 300)
+    const subject = oneLine(`Not done: ${approval.label}`, 300)
     const links = pages === undefined ? [] : [pages.approval(id)]
     const said = withLinks({ subject, text, ...(notifier === undefined ? {} : { notifier }) }, links)
     mails.push(...addresses.map((recipient) => ({ ...said, recipient })))

@@ -11,6 +11,7 @@ import { isDeactivated } from '#identity/attributes.ts'
 import { formerIdentity, type UserRef } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
 import type { MailText } from '#sdk/notifier/mail.ts'
 import type { ApproverMail } from '#sdk/workflow/approval.ts'
@@ -245,7 +246,7 @@ function reminderText({ label, opened }: Approval, { message = defaultMessage }:
   const days = Math.max(0, Math.floor((now.getTime() - opened.getTime()) / dayMillis))
   const values: Readonly<Record<string, string>> = { L: label, D: String(days) }
   return {
-    subject: `Reminder: ${label}`.replace(/\p{Cc}+/gu, ' ').slice(0, 200),
+    subject: oneLine(`Reminder: ${label}`, 200),
     text: message.replace(/%([LD])/g, (_, name: string) => values[name] ?? ''),
   }
 }

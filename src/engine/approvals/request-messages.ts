@@ -10,6 +10,7 @@ import { formerIdentity, type UserRef } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import { isMailAddress } from '#sdk/notifier/mail.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
 
@@ -84,7 +85,7 @@ async function mailsTo(
   if (entry !== undefined && (await choices?.isMailedNow('question', entry.identity)) === false) return []
   const addresses = entry?.attributes.values(mail.address).filter(isMailAddress).slice(0, maxAddresses) ?? []
   const plain = {
-    subject: `${words[kind]} about: ${label}`.slice(0, 300),
+    subject: oneLine(`${words[kind]} about: ${label}`, 300),
     text: `${await finder.nameOf(by)} writes:\n\n${text}\n`,
     ...(mail.notifier === undefined ? {} : { notifier: mail.notifier }),
   }

@@ -15,6 +15,7 @@ import { type Identity, isUser } from '#identity/identity.ts'
 import { escapeHtml } from '#kernel/html.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import { type TextKey, type Texts, textsIn, textsLanguage } from '#sdk/filter/page-texts.ts'
 import { type DigestMails, type MailedOutcome, mailedOutcomes } from '#sdk/job/maintenance-tasks.ts'
 import { type ConfiguredTexts, type Translate, translator } from '#sdk/module/configured-texts.ts'
@@ -196,7 +197,7 @@ async function openApprovals(
   return found.map(({ id, label, subject }) => ({
     id: `approval:${id}`,
     section: 'digest.approvals',
-    text: texts('digest.approval', { label: oneLine(label), name: oneLine(subject) }),
+    text: texts('digest.approval', { label: shortLine(label), name: shortLine(subject) }),
     link: pages?.approval(id),
     async isShown() {
       const approval = await approvals.get(user, id)
@@ -221,7 +222,7 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
   const asked = waiting.flatMap(({ id, name }) => {
     const message = latest.get(id)
     if (!isChosen(message) || message.kind !== 'question') return []
-    const values = { name: oneLine(message.by.login), label: oneLine(translate(labelOf(name))) }
+    const values = { name: shortLine(message.by.login), label: shortLine(translate(labelOf(name))) }
     return [
       {
         id: `question:${message.id}`,
@@ -234,7 +235,7 @@ async function questions(reader: Reader, parts: DigestParts): Promise<Candidate[
   const answered = open.flatMap(({ id, run, label }) => {
     const message = latest.get(run)
     if (!isChosen(message) || message.kind !== 'answer' || !isUser(message.askedBy.identity, user)) return []
-    const values = { name: oneLine(message.by.login), label: oneLine(label) }
+    const values = { name: shortLine(message.by.login), label: shortLine(label) }
     const isShown = async () => (await approvals.get(user, id)) !== undefined
     return [{ id: `answer:${message.id}`, text: texts('digest.answer', values), link: pages?.approval(id), isShown }]
   })
@@ -263,13 +264,13 @@ async function outcomes(reader: Reader, { since, until }: DigestMails, parts: Di
   for (const run of wanted) {
     const outcome = mailedOutcomes.find((known) => known === run.state)
     if (outcome === undefined) continue
-    const values = { label: oneLine(translate(labelOf(run.name))), name: oneLine(run.subject) }
+    const values = { label: shortLine(translate(labelOf(run.name))), name: shortLine(run.subject) }
     const comment = outcome === 'denied' ? await denialComment(run, parts) : undefined
     const said = texts(outcomeKeys[outcome], values)
     entries.push({
       id: `request:${run.id}:${run.state}:${run.fence}`,
       section: 'digest.requests',
-      text: comment === undefined ? said : `${said} ${texts('digest.comment', { comment: oneLine(comment) })}`,
+      text: comment === undefined ? said : `${said} ${texts('digest.comment', { comment: shortLine(comment) })}`,
       link: pages?.request(run.id),
       isShown: always,
     })
@@ -296,7 +297,7 @@ async function expiringAccess(
   return found.map(({ id, target, name, expires }) => ({
     id: `access:${id}:${expires.getTime()}`,
     section: 'digest.access',
-    text: texts('digest.expires', { name: oneLine(name === '' ? target : name), date: dateText(expires) }),
+    text: texts('digest.expires', { name: shortLine(name === '' ? target : name), date: dateText(expires) }),
     link: pages?.access(),
     isShown: always,
   }))
@@ -339,4 +340,4 @@ const itemHtml = ({ text, link }: DigestEntry): string =>
 
 const linkHtml = (url: string, text: string): string => `<a href="${escapeHtml(url)}">${escapeHtml(text)}</a>`
 
-const oneLine = (text: string): string => text.replace(/\p{Cc}+/gu, ' ').slice(0, maxText)
+const shortLine = (text: string): string => oneLine(text, maxText)

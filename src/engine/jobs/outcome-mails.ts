@@ -8,6 +8,7 @@ import { isDeactivated } from '#identity/attributes.ts'
 import type { Identity } from '#identity/identity.ts'
 import { type ErrorCode, errorCodes } from '#kernel/errors.ts'
 import { secretHash } from '#kernel/ids.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import type { MailedOutcome, OutcomeMails } from '#sdk/job/maintenance-tasks.ts'
 import { isMailAddress, type MailText } from '#sdk/notifier/mail.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
@@ -120,8 +121,8 @@ async function subjectName({ who, subject: login }: Run, known: Map<Identity, st
 }
 
 async function outcomeText(run: Run, name: string, parts: OutcomeParts): Promise<MailText> {
-  const label = oneLine(parts.labelOf(run.name))
-  const what = `Your request "${label}" for ${oneLine(name)}`
+  const label = oneLine(parts.labelOf(run.name), maxLabel)
+  const what = `Your request "${label}" for ${oneLine(name, maxLabel)}`
   const outcome = run.state as MailedOutcome
   const subject = `${subjects[outcome]}: ${label}`
   const text = `${what} ${await outcomeSentence(run, outcome, parts)}`
@@ -159,8 +160,6 @@ async function commentOf({ id }: Run, { approvals }: OutcomeParts): Promise<stri
 /** Details of a failure are for administrators. */
 const publicText = (code: string): string =>
   Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode].text : errorCodes.WORKFLOW_FAILED.text
-
-const oneLine = (text: string): string => text.replace(/\p{Cc}+/gu, ' ').slice(0, maxLabel)
 
 function mailsTo(
   recipient: string,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { newMails } from '#engine/mail/mail-outbox.ts'
+import { channelMessage, newMails } from '#engine/mail/mail-outbox.ts'
 
 const mail = (recipient: string, text = 'Hello') => ({ recipient, subject: 'Access', text })
 const ids = (...args: Parameters<typeof newMails>) => newMails(...args).map(({ id }) => id)
@@ -23,6 +23,17 @@ test('one step mails a recipient once, unless the text differs', () => {
   const mails = newMails('run', 1, [mail('a@b'), mail('A@B'), mail('a@b', 'another'), mail('a@b', 'another')])
   expect(mails.map(({ text }) => text)).toEqual(['Hello', 'another'])
   expect(mails[0]).toMatchObject({ run: 'run', step: 1, recipient: 'a@b', subject: 'Access' })
+})
+
+test('no value in a mail or a channel message reverses the text after it', () => {
+  const turned = {
+    ...mail('a@b', 'eve\u202e asks\nfor \u2067payroll'),
+    subject: '\u202eAccess',
+    html: '<p>\u2066x</p>',
+  }
+  const order = { subject: 'Access', text: 'eve asks\nfor payroll', html: '<p>x</p>' }
+  expect(newMails('run', 1, [turned])).toMatchObject([order])
+  expect(channelMessage('run', 1, { ...turned, notifier: 'slack', links: [] }, '')).toMatchObject(order)
 })
 
 test('a mail that could add headers never reaches the outbox', () => {

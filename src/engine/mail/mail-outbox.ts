@@ -1,5 +1,6 @@
 import type { MailLink, NewMail } from '#domain/mail.ts'
 import { secretHash } from '#kernel/ids.ts'
+import { inWrittenOrder } from '#kernel/one-line.ts'
 import { checkMail, type MailText, type StepMail } from '#sdk/notifier/mail.ts'
 
 /**
@@ -19,10 +20,17 @@ export function newMails(run: string, step: number, mails: readonly StepMail[], 
     if (earlier.includes(text)) continue
     const id = secretHash(JSON.stringify([run, step, occasion, recipient, earlier.length]))
     texts.set(recipient, [...earlier, text])
-    made.set(id, { ...mail, id, run, step })
+    made.set(id, { ...mail, ...inOrder(mail), id, run, step })
   }
   return [...made.values()]
 }
+
+/** Values of users in a text must not reverse what follows them. */
+const inOrder = ({ subject, text, html }: MailText): MailText => ({
+  subject: inWrittenOrder(subject),
+  text: inWrittenOrder(text),
+  ...(html === undefined ? {} : { html: inWrittenOrder(html) }),
+})
 
 interface ChannelText extends MailText {
   readonly notifier: string
@@ -32,5 +40,12 @@ interface ChannelText extends MailText {
 /** One message to the channel of a Notifier, which people share; once for each step and occasion. */
 export function channelMessage(run: string, step: number, text: ChannelText, occasion: string): NewMail {
   const recipient = `#${text.notifier}`
-  return { ...text, recipient, run, step, id: secretHash(JSON.stringify([run, step, occasion, recipient])) }
+  return {
+    ...text,
+    ...inOrder(text),
+    recipient,
+    run,
+    step,
+    id: secretHash(JSON.stringify([run, step, occasion, recipient])),
+  }
 }

@@ -147,6 +147,8 @@ describe('opening a link', () => {
     expect(page).toContain('<dt>Requested by</dt><dd>eve</dd>')
     expect(page).toContain('<dt>Submitted by</dt><dd>mal&lt;lory&gt;</dd>')
     expect((await call('GET', await tokenFor())).page).not.toContain('Submitted by')
+    const turned = { caller: 'mal\u202e', reason: '\u2067lory', label: 'Join\u202d' }
+    expect((await call('GET', await tokenFor(), { approval: turned })).page).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/)
   })
 
   test('shows the expiry date, and a registration without a login', async () => {

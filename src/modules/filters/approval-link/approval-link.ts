@@ -1,6 +1,7 @@
 import type { PersonNames } from '#contract/person-names.ts'
 import { isUser } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { inWrittenOrder } from '#kernel/one-line.ts'
 import { readPageUrl } from '#modules/shared/http/page-url.ts'
 import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
 import { type LookUpNames, nameLookup, usersOfItem } from '#modules/shared/people/person-names.ts'
@@ -139,7 +140,7 @@ class ApprovalLinkFilter implements Filter {
     }
     const t = textsFor(request)
     const name = nameIn(await this.#names(usersOfItem(approval)), approval.subject)
-    const done = t(approve ? 'decide.approved' : 'decide.denied', { label: approval.label, name })
+    const done = t(approve ? 'decide.approved' : 'decide.denied', { label: inWrittenOrder(approval.label), name })
     return notice(200, t('verify.thanks'), done, { request })
   }
 }
@@ -183,7 +184,7 @@ interface Confirmation {
 /** With the login, since the decision is about this user and no namesake. */
 function nameIn(names: PersonNames, login: string): string {
   const name = Object.hasOwn(names, login) ? names[login] : undefined
-  return name === undefined || name === login ? login : `${name} (${login})`
+  return inWrittenOrder(name === undefined || name === login ? login : `${name} (${login})`)
 }
 
 /** Shows the request and its requester and asks for confirmation: opening the link decides nothing. */
@@ -208,7 +209,9 @@ function confirmationPage(
     ['decide.approver', nameIn(names, approver)],
     ['decide.onBehalfOf', nameIn(names, approval.onBehalfOf ?? '')],
   ]
-  const shown = rows.flatMap(([key, value]) => (value === '' ? [] : [html`<dt>${t(key)}</dt><dd>${value}</dd>\n`]))
+  const shown = rows.flatMap(([key, value]) =>
+    value === '' ? [] : [html`<dt>${t(key)}</dt><dd>${inWrittenOrder(value)}</dd>\n`],
+  )
   return page(
     200,
     t(approve ? 'decide.approveTitle' : 'decide.denyTitle'),

@@ -10,8 +10,8 @@ type Message = Pick<OutgoingMail, 'id' | 'recipient' | 'subject' | 'text' | 'lin
 export const messageBody = (format: MessageFormat, message: Message): string => JSON.stringify(formats[format](message))
 
 const formats: Readonly<Record<MessageFormat, (message: Message) => object>> = {
-  slack: slackMessage,
-  teams: teamsMessage,
+  slack: (message) => slackMessage(printable(message)),
+  teams: (message) => teamsMessage(printable(message)),
   json: ({ id, recipient, subject, text, links, date }) => ({
     id,
     recipient,
@@ -20,6 +20,12 @@ const formats: Readonly<Record<MessageFormat, (message: Message) => object>> = {
     links,
     date: date.toISOString(),
   }),
+}
+
+/** Without control characters, which JSON writes with six bytes each, so that a message would exceed its limit. */
+const printable = ({ subject, text, ...message }: Message): Message => {
+  const plain = (said: string): string => said.toWellFormed().replace(/(?![\n\t])\p{Cc}/gu, '')
+  return { ...message, subject: plain(subject), text: plain(text) }
 }
 
 /** Slack accepts texts of this length, also after escaping. */

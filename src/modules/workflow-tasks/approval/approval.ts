@@ -1,6 +1,7 @@
 import type { Directory } from '#identity/directory.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { isJsonObject } from '#kernel/json.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { findTemplateKey, type Template } from '#kernel/template.ts'
 import { spanMillis, type TimeSpan } from '#kernel/time.ts'
@@ -203,11 +204,12 @@ async function withCaller(
 ): Promise<string> {
   if (caller === undefined || sameLogin(caller, requestor)) return text
   const entry = await findUser(caller, who.caller, directory)
-  const name = entry?.attributes.first('displayName') ?? caller
+  const name = oneLine(entry?.attributes.first('displayName') ?? caller, maxName)
   return `${text.trimEnd()}\n\nThe request was submitted in your name by ${name}.\n`
 }
 
 const maxAddresses = 3
+const maxName = 200
 
 /** The subject's own addresses if the requester is the subject, who may not be in the directory yet. */
 async function requesterAddresses(
@@ -221,12 +223,6 @@ async function requesterAddresses(
   const entry = await findRequester(context, directory)
   return (entry?.attributes.values(attribute) ?? []).filter(isMailAddress).slice(0, maxAddresses)
 }
-
-const oneLine = (text: string, length: number): string =>
-  text
-    .replace(/\p{Cc}+/gu, ' ')
-    .trim()
-    .slice(0, length)
 
 const second = 1000
 const minute = 60 * second
