@@ -26,6 +26,10 @@ export interface NewMail {
   readonly notifier?: string
 }
 
+/** A message to a channel is one with `links`, if only an empty list. */
+export const mailKinds = ['mail', 'channel message'] as const
+export type MailKind = (typeof mailKinds)[number]
+
 /** The right to send a mail. Void once the lease has expired and another worker has claimed the mail. */
 export interface MailClaim {
   readonly id: string

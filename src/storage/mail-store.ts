@@ -1,5 +1,5 @@
 import type { AuditEntry } from '#domain/audit.ts'
-import type { ClaimedMail, MailClaim, MailLink, MailState, MailSummary, NewMail } from '#domain/mail.ts'
+import type { ClaimedMail, MailClaim, MailKind, MailLink, MailState, MailSummary, NewMail } from '#domain/mail.ts'
 import type { When } from '#domain/timer.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { appendToChain } from '#storage/audit/audit-chain.ts'
@@ -78,9 +78,9 @@ export class MailStore {
     await this.#client.transaction(async (tx) => insertMails(tx, mails, await readNow(tx)))
   }
 
-  /** Leases the earliest mails that are due and not leased. Concurrent callers never get the same one. */
-  async claim(limit: number, leaseMillis: number): Promise<readonly ClaimedMail[]> {
-    const rows = await this.#client.transaction((tx) => claim.all(tx, { limit, lease: leaseMillis }))
+  /** Leases the earliest mails, of one kind or of all, that are due and not leased. Concurrent callers never get the same one. */
+  async claim(limit: number, leaseMillis: number, kind: MailKind | 'any' = 'any'): Promise<readonly ClaimedMail[]> {
+    const rows = await this.#client.transaction((tx) => claims[kind].all(tx, { limit, lease: leaseMillis }))
     return rows.sort((a, b) => a.due - b.due).map(toClaimed)
   }
 
@@ -200,13 +200,20 @@ const toClaimed = ({ due: _, body, links, ...row }: ClaimedRow): ClaimedMail => 
 
 const insert = new RowInsert<Pick<MailRow, (typeof added)[number]>>('mails', added, 'on conflict (id) do nothing')
 
-const claim = statement<{ limit: number; lease: number }, ClaimedRow>(
-  (on) => `with free as
+const claimWhere = (ofKind: string) =>
+  statement<{ limit: number; lease: number }, ClaimedRow>(
+    (on) => `with free as
      (select id from mails where state = 'queued' and due <= ${on.now} and lease_until <= ${on.now} and handed_over is null
+        ${ofKind}
       order by due, id limit :limit ${on.forUpdateSkipLocked})
    update mails set fence = fence + 1, attempt = attempt + 1, lease_until = ${on.now} + :lease
    where id in (select id from free) returning ${columns(claimed)}`,
-)
+  )
+const claims: Readonly<Record<MailKind | 'any', ReturnType<typeof claimWhere>>> = {
+  any: claimWhere(''),
+  mail: claimWhere('and links is null'),
+  'channel message': claimWhere('and links is not null'),
+}
 
 const isClaimed = `id = :id and fence = :fence and state = 'queued'`
 const startHandOver = statement<MailClaim>(

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { ClaimedMail, MailClaim } from '#domain/mail.ts'
+import type { ClaimedMail, MailClaim, MailKind } from '#domain/mail.ts'
 import type { When } from '#domain/timer.ts'
 import { type MailQueue, MailWorker, mailRetryMillis } from '#engine/mail/mail-worker.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
@@ -12,7 +12,7 @@ import { recordingLogger } from '#testing/workflow-fixture.ts'
 
 /** Each mail is claimed once; records the worker's reports. */
 class Outbox implements MailQueue {
-  readonly #queue: ClaimedMail[]
+  #queue: ClaimedMail[]
   readonly notes: { readonly id: string; readonly error?: string; readonly retry?: When }[] = []
   readonly handed: string[] = []
   /** This worker still has the claim. */
@@ -27,10 +27,13 @@ class Outbox implements MailQueue {
     this.#queue = mails.map((one, i) => ({ ...mail, id: `m${i}`, ...one }))
   }
 
-  async claim(limit: number): Promise<readonly ClaimedMail[]> {
+  async claim(limit: number, _: number, kind: MailKind | 'any' = 'any'): Promise<readonly ClaimedMail[]> {
     this.claims++
     if (this.failure !== undefined) throw this.failure
-    return this.#queue.splice(0, limit)
+    const isWanted = ({ links }: ClaimedMail) => kind === 'any' || (kind === 'mail') === (links === undefined)
+    const claimed = this.#queue.filter(isWanted).slice(0, limit)
+    this.#queue = this.#queue.filter((mail) => !claimed.includes(mail))
+    return claimed
   }
   async sent({ id }: MailClaim): Promise<boolean> {
     if (this.awayFor-- > 0) throw new Error('away')
@@ -94,6 +97,24 @@ describe('a mail of the outbox', () => {
       handed: ['m0'],
       notes: [{ id: 'm0' }],
     })
+  })
+
+  test('does not wait for channels whose receivers do not answer', async () => {
+    const store = new Outbox([
+      ...Array.from({ length: 30 }, () => ({ links: [] })),
+      ...Array.from({ length: 12 }, () => ({})),
+    ])
+    const hanging: (() => void)[] = []
+    start(store, async ({ id }) => {
+      if (Number(id.slice(1)) < 30) await new Promise<void>((resolve) => hanging.push(resolve))
+      return { kind: 'accepted' }
+    })
+    await until(async () => store.notes.length === 12, 5000)
+    expect(hanging).toHaveLength(5)
+    while (store.notes.length < 42) {
+      for (const answer of hanging.splice(0)) answer()
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
   })
 
   test('whose delivery is unknown is reported and not retried', async () => {

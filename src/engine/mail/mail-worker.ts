@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ClaimedMail } from '#domain/mail.ts'
+import { type ClaimedMail, type MailKind, mailKinds } from '#domain/mail.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -35,7 +35,7 @@ interface MailWorkerTimes {
 }
 
 const defaultTimes: MailWorkerTimes = { idleMillis: 1_000, leaseMillis: 3 * 60_000, noNotifierMillis: 60_000 }
-/** How many mails one process sends concurrently. */
+/** How many mails, and how many messages to channels, one process sends concurrently. */
 const atOnce = 5
 
 /** Attempts to record the outcome of a mail, with a growing pause between them: a database may be restarting. */
@@ -45,32 +45,33 @@ const firstNoteMillis = 200
 /**
  * Sends the mails of the outbox. A worker claims each mail, so that only one process sends it, and tries until it
  * is handed over, rejected for good, or about a day has passed. The hand-over is recorded before it starts: if the
- * process dies during it, the mail is not sent again automatically, but shown as unknown.
+ * process dies during it, the mail is not sent again automatically, but shown as unknown. Mails and messages to channels
+ * are sent independently, so that a channel whose receiver does not answer delays no mail.
  */
 export class MailWorker {
   readonly #parts: MailWorkerParts
   readonly #times: MailWorkerTimes
-  readonly #done: Promise<void>
+  readonly #done: Promise<unknown>
   #closed = false
-  #wake: (() => void) | undefined
+  readonly #wakes = new Set<() => void>()
 
   constructor(parts: MailWorkerParts, times: Partial<MailWorkerTimes> = {}) {
     this.#parts = parts
     this.#times = { ...defaultTimes, ...times }
-    this.#done = this.#run()
+    this.#done = Promise.all(mailKinds.map((kind) => this.#run(kind)))
   }
 
   /** Waits for mails that are being sent; claims no others. */
   async close(): Promise<void> {
     this.#closed = true
-    this.#wake?.()
+    for (const wake of this.#wakes) wake()
     await this.#done
   }
 
-  async #run(): Promise<void> {
+  async #run(kind: MailKind): Promise<void> {
     while (!this.#closed) {
       try {
-        while (!this.#closed && (await this.#turn()) > 0);
+        while (!this.#closed && (await this.#turn(kind)) > 0);
       } catch (err) {
         this.#parts.log.error('mails could not be looked for', { err })
       }
@@ -83,20 +84,20 @@ export class MailWorker {
     return new Promise((resolve) => {
       const end = (): void => {
         clearTimeout(timer)
-        this.#wake = undefined
+        this.#wakes.delete(end)
         resolve()
       }
       const timer = setTimeout(end, this.#times.idleMillis)
       timer.unref()
-      this.#wake = end
+      this.#wakes.add(end)
     })
   }
 
   /** Sends some due mails; returns how many it claimed. */
-  #turn(): Promise<number> {
+  #turn(kind: MailKind): Promise<number> {
     return this.#parts.use(async (notifiers) => {
       if (notifiers.isEmpty) return 0
-      const mails = await this.#parts.store.claim(atOnce, this.#times.leaseMillis)
+      const mails = await this.#parts.store.claim(atOnce, this.#times.leaseMillis, kind)
       await Promise.all(mails.map((mail) => this.#attempt(mail, notifiers)))
       return mails.length
     })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AuditEntry } from '#domain/audit.ts'
-import type { ClaimedMail, NewMail } from '#domain/mail.ts'
+import type { ClaimedMail, MailKind, NewMail } from '#domain/mail.ts'
 import type { MailStore } from '#storage/mail-store.ts'
 import { minute, noLease, type WorkflowStores } from '#testing/storage/workflow-stores.ts'
 
@@ -41,6 +41,9 @@ export function mailStoreConformance(open: () => Promise<WorkflowStores>): void 
     expect(claimed).toMatchObject({ recipient: '#slack', links })
     await two.mails.sent(claimed)
     expect(await sql('select body, links from mails')).toEqual([{ body: '', links: null }])
+    await one.mails.add([mail('b'), mail('c', { recipient: '#slack', links: [] })])
+    const claim = async (kind: MailKind) => (await two.mails.claim(5, minute, kind)).map(({ id }) => id)
+    expect([await claim('mail'), await claim('channel message')]).toEqual([['b'], ['c']])
   })
 
   test('adding a mail twice sends it once, even when it was already sent', async () => {
