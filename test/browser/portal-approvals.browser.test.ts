@@ -56,7 +56,7 @@ describe.skipIf(!hasChromium())('an approver', () => {
     await picture(joan, 'approvals-decided')
     await joan.getByRole('link', { name: label }).click()
     await heading(joan, label)
-    await joan.getByText('Joan Clarke ·').waitFor()
+    await joan.getByText('Joan Clarke (joan) ·').waitFor()
     await ada.getByText('approved by Joan Clarke').waitFor()
     expect([complaints, hers]).toEqual([[], []])
   })

@@ -35,6 +35,8 @@ interface Scene {
   readonly approval?: Partial<ApprovalView> | 'none'
   readonly params?: ParamValues
   readonly failure?: GatewayError
+  /** What the approval is after the failure. */
+  readonly meanwhile?: Partial<ApprovalView>
   readonly as?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly entries?: readonly InsertEntry[]
@@ -57,7 +59,8 @@ async function call(method: 'GET' | 'POST' | 'DELETE', token: string, scene: Sce
   const votes: { user: ApprovalUser; vote: ApprovalVote }[] = []
   const approvals = {
     ...noApprovals,
-    get: async () => (scene.approval === 'none' ? undefined : { ...open, ...scene.approval }),
+    get: async () =>
+      scene.approval === 'none' ? undefined : { ...open, ...scene.approval, ...(votes.length > 0 && scene.meanwhile) },
     decide: async (user: ApprovalUser, vote: ApprovalVote) => {
       votes.push({ user, vote })
       if (scene.failure !== undefined) throw scene.failure
@@ -166,6 +169,18 @@ describe('opening a link', () => {
 })
 
 describe('sending the form', () => {
+  test.each([
+    [{ state: 'denied' }, 'Already decided'],
+    [{ state: 'cancelled' }, 'No longer valid'],
+    [{ version: 4 }, 'No longer valid'],
+    [{}, 'No longer valid'],
+  ] as const)('says what happened meanwhile: %j', async (meanwhile, title) => {
+    const failure = new GatewayError('CONFLICT', 'x')
+    const { status, page } = await call('POST', await tokenFor(), { failure, meanwhile })
+    expect(status).toBe(410)
+    expect(page).toContain(`<h1>${title}</h1>`)
+  })
+
   test.each([true, false])('decides as the approver: approve %j', async (approve) => {
     const { status, page, votes } = await call('POST', await tokenFor({ approve }), {}, ' fine\r\nby me ')
     expect(status).toBe(200)

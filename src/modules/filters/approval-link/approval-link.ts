@@ -125,7 +125,8 @@ class ApprovalLinkFilter implements Filter {
     const { request } = exchange
     if (!isOwnPage(request)) return showNotice('foreign', request)
     const form = await readForm(request, maxBody)
-    const opened = await this.#open(form.get('token') ?? '', exchange)
+    const token = form.get('token') ?? ''
+    const opened = await this.#open(token, exchange)
     if (!('claims' in opened)) return opened
     const comment = (form.get('comment') ?? '').replaceAll('\r\n', '\n').trim()
     if (comment.length > maxCommentLength) return showNotice('commentTooLong', request)
@@ -136,7 +137,10 @@ class ApprovalLinkFilter implements Filter {
     try {
       await this.#host.approvals.decide(user, comment === '' ? vote : { ...vote, comment })
     } catch (error) {
-      return failurePage(error, request)
+      if (!(error instanceof GatewayError) || error.code !== 'CONFLICT') return failurePage(error, request)
+      // Decided, reassigned or ended meanwhile: the link says which.
+      const now = await this.#open(token, exchange)
+      return 'claims' in now ? showNotice('moved', request) : now
     }
     const t = textsFor(request)
     const name = nameIn(await this.#names(usersOfItem(approval)), approval.subject)
@@ -158,7 +162,6 @@ function isOwnPage(request: GatewayRequest): boolean {
 
 function failurePage(error: unknown, request: GatewayRequest): GatewayResponse {
   if (error instanceof GatewayError) {
-    if (error.code === 'CONFLICT') return showNotice('used', request)
     if (error.code === 'NOT_FOUND' || error.code === 'VERSION_MISMATCH') return showNotice('moved', request)
     if (error.code === 'ACCESS_DENIED') return showNotice('refused', request)
     if (error.code === 'UNPROCESSABLE') return showNotice('tooLate', request)
