@@ -205,8 +205,8 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
       if (approval === undefined) throw new GatewayError('NOT_FOUND', `no approval ${id}`)
       checkLength({ comment: reason })
       checkVersion(approval, version)
-      const actor = { requestor: by, reason, ...(requestId === undefined ? {} : { requestId }) }
-      return await reassignToUser(approval, to, actor, all)
+      const actor = { requestor: by.login, reason, ...(requestId === undefined ? {} : { requestId }) }
+      return await reassignToUser(approval, to, actor, all, by.identity)
     },
 
     delegate: (user, period) => delegate(user, period, all),

@@ -646,7 +646,7 @@ onEachDatabase('approvals', (freshUrl) => {
       approval,
       version: 1,
       to: 'Deputy',
-      by: 'root',
+      by: userRef('root'),
       reason: 'both are away',
       ...more,
     })
@@ -679,13 +679,18 @@ onEachDatabase('approvals', (freshUrl) => {
       expect(await office.desk().decide(chief, vote)).toMatchObject({ state: 'approved' })
     })
 
-    test('is for active users of the directory who are not involved', async () => {
+    test('is for active users of the directory who are not involved, and not for the operator', async () => {
       const office = await open()
       const { id } = await office.ask({ allowSelf: true }, { caller: 'boss' })
       const desk = office.desk()
       for (const to of ['asker', 'SUBJECT', 'boss', 'nobody', '']) {
         await expect(desk.assign(change(id, { to }))).rejects.toMatchObject({ code: 'BAD_REQUEST' })
       }
+      const own = desk.assign(change(id, { by: userRef('deputy') }))
+      await expect(own).rejects.toMatchObject({
+        code: 'BAD_REQUEST',
+        publicText: expect.stringContaining('another user'),
+      })
       await expect(desk.assign(change(id, { version: 7 }))).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
       await expect(desk.assign(change('none'))).rejects.toMatchObject({ code: 'NOT_FOUND' })
       expect(await office.audited()).toEqual([])

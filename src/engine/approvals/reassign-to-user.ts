@@ -5,6 +5,7 @@ import { readPlan, storePlan } from '#engine/approvals/approval-plan.ts'
 import type { Approver } from '#engine/approvals/approver-finder.ts'
 import { type ApproverMailParts, approverMails } from '#engine/approvals/approver-mail.ts'
 import { isDeactivated } from '#identity/attributes.ts'
+import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
@@ -17,13 +18,15 @@ interface ReassigningParts extends ApproverMailParts {
 /**
  * Passes an open approval to another user, who alone may decide it from then on, until it escalates. Throws
  * BAD_REQUEST if that user does not exist, is deactivated, or is the requester or the subject, even if the approval allows
- * their own decision; CONFLICT if the approval was decided or reassigned meanwhile.
+ * their own decision, or is `operator`, who may not decide it by any rule; CONFLICT if the approval was decided or
+ * reassigned meanwhile.
  */
 export async function reassignToUser(
   approval: Approval,
   to: string,
   actor: Actor,
   parts: ReassigningParts,
+  operator?: Identity,
 ): Promise<Approval> {
   const { id, run, step, state, version, escalation, approvers } = approval
   const plan = readPlan(approval.rules)
@@ -31,6 +34,7 @@ export async function reassignToUser(
   const next = await findUser(to, parts)
   const { login, identity } = next
   if (isInvolved(involved, next, [next.entry])) throw refused(`"${login}" is the requester or the subject`)
+  if (identity === operator) throw refused('operators can only give it to another user')
   const isAlready = state === 'open' && approvers.length === 1 && approvers[0]?.identity === identity
   if (isAlready) throw refused(`"${login}" is the approver already`)
   const about = { run, step, occasion: `${id} reassigned ${version}`, approval: { id, version: version + 1 }, involved }

@@ -86,8 +86,8 @@ export interface ApprovalAssignment {
   readonly version: number
   /** The login of the new approver. */
   readonly to: string
-  /** The login of the user who reassigns it; appears in the audit. */
-  readonly by: string
+  /** The user who reassigns it, who can't be the new approver; the login appears in the audit. */
+  readonly by: UserRef
   /** At most 2,000 characters. */
   readonly reason: string
   /** The HTTP request, as in the access log. */

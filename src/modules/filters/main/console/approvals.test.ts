@@ -58,5 +58,5 @@ test('operators reassign an approval with a reason, and are named', async () => 
   }
   expect(assigned).toEqual([])
   expect((await reassign(change)).body).toEqual({ id: 'a-1', version: 2, approvers: ['deputy'] })
-  expect(assigned).toMatchObject([{ ...change, approval: 'a-1', by: 'olga' }])
+  expect(assigned).toMatchObject([{ ...change, approval: 'a-1', by: { login: 'olga', identity: operator.identity } }])
 })

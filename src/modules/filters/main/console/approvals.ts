@@ -87,7 +87,12 @@ async function reassign(parts: MainParts, exchange: Exchange, id = ''): Promise<
   const { host } = parts
   const { request, subject } = exchange
   const asked = await readJsonBody<ConsoleReassignment>(request, reassignSchema, maxBodyBytes)
-  const changed = await host.approvals.assign({ ...asked, approval: id, by: subject.uid, requestId: request.id })
+  const changed = await host.approvals.assign({
+    ...asked,
+    approval: id,
+    by: { login: subject.uid, identity: subject.identity },
+    requestId: request.id,
+  })
   host.log.info('approval reassigned by an administrator', { approval: id, to: asked.to, by: subject.uid })
   return answer({
     id: changed.id,
