@@ -33,6 +33,7 @@ import type {
   ApprovalVote,
   DeputyPeriod,
   ExistingAccount,
+  NewDeputyPeriod,
 } from '#sdk/workflow/approvals.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 import type { ApprovalStore } from '#storage/approval-store.ts'
@@ -215,9 +216,10 @@ export function createApprovalDesk(parts: DeskParts): ApprovalDesk {
         ...period,
         login: of.login,
         deputy: deputy.login,
+        deputyIdentity: deputy.identity,
       })),
     endDelegation: (user, id) => endDelegation(user, id, all),
-    represents: async (user) => (await representedBy(refsOf(user), delegations)).map(({ login }) => login),
+    represents: (user) => representedBy(refsOf(user), delegations),
   }
 }
 
@@ -348,7 +350,7 @@ interface DelegationParts {
 /** Names a deputy for a period. Deputies must be in the directory, and can't delegate further. */
 async function delegate(
   user: ApprovalUser,
-  { deputy, starts, ends }: Omit<DeputyPeriod, 'id' | 'login'>,
+  { deputy, starts, ends }: NewDeputyPeriod,
   { delegations, finder, clock }: DelegationParts,
 ): Promise<DeputyPeriod> {
   const now = clock()
@@ -362,8 +364,8 @@ async function delegate(
   if (namesake !== undefined) throw refused(`several users have the login "${deputy}"`)
   if (entry.identity === identity) throw refused('no one is their own deputy')
   if ((await delegations.listOf(user)).length >= maxPeriods) throw refused('there are too many periods already')
-  const period = { id: newId(), login, deputy: entry.attributes.first('uid') ?? deputy, starts, ends }
-  const named: UserRef = { identity: entry.identity, login: period.deputy }
+  const named: UserRef = { identity: entry.identity, login: entry.attributes.first('uid') ?? deputy }
+  const period = { id: newId(), login, deputy: named.login, deputyIdentity: named.identity, starts, ends }
   const value = `${period.deputy} from ${starts.toISOString()} to ${ends.toISOString()}`
   await delegations.add({ id: period.id, user: { identity, login }, deputy: named, starts, ends }, [
     delegationRow(period.id, login, now, 'add', value),

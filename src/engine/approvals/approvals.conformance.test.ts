@@ -568,7 +568,7 @@ onEachDatabase('approvals', (freshUrl) => {
       const { id } = await office.ask()
       expect(await office.mailedTo()).toEqual(['boss@x.org', 'chief@x.org', 'deputy@x.org'])
       const deputy = userRef('Deputy')
-      expect(await office.desk().represents(deputy)).toEqual(['boss'])
+      expect(await office.desk().represents(deputy)).toMatchObject([{ login: 'boss' }])
       expect((await office.desk().list(deputy, { limit: 5 })).approvals).toMatchObject([{ id }])
       expect(await office.desk().get(deputy, id)).toMatchObject({ mayDecide: true, onBehalfOf: 'boss' })
       await office.desk().decide(deputy, { approval: id, approve: true, comment: 'for boss' })

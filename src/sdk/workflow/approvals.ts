@@ -9,7 +9,7 @@ import type {
   RequestMessage,
 } from '#domain/approval.ts'
 import type { Dn } from '#identity/dn.ts'
-import type { UserRef } from '#identity/identity.ts'
+import type { Identity, UserRef } from '#identity/identity.ts'
 import { callerRef, type Subject } from '#identity/subject.ts'
 import type { Preview } from '#sdk/workflow/preview.ts'
 
@@ -75,9 +75,13 @@ export interface DeputyPeriod {
   readonly id: string
   readonly login: string
   readonly deputy: string
+  readonly deputyIdentity: Identity
   readonly starts: Date
   readonly ends: Date
 }
+
+/** The deputy is named by login. */
+export type NewDeputyPeriod = Pick<DeputyPeriod, 'deputy' | 'starts' | 'ends'>
 
 /** An open approval of another user, given to one approver. The caller has checked that `by` may do that. */
 export interface ApprovalAssignment {
@@ -153,11 +157,11 @@ export interface ApprovalAccess {
   /** As `reassign`, by a user who is not an approver. Throws NOT_FOUND if there is none, and VERSION_MISMATCH. */
   assign(assignment: ApprovalAssignment): Promise<Approval>
   /** The user is out of office. BAD_REQUEST for an invalid period or deputy. */
-  delegate(user: ApprovalUser, period: Omit<DeputyPeriod, 'id' | 'login'>): Promise<DeputyPeriod>
+  delegate(user: ApprovalUser, period: NewDeputyPeriod): Promise<DeputyPeriod>
   /** The user's own periods that have not ended, at most 100. */
   delegations(user: ApprovalUser): Promise<readonly DeputyPeriod[]>
   /** Throws NOT_FOUND if the user has none with that id. */
   endDelegation(user: ApprovalUser, id: string): Promise<void>
-  /** The logins of the users for whom the user may decide now. */
-  represents(user: ApprovalUser): Promise<readonly string[]>
+  /** The users for whom the user may decide now. */
+  represents(user: ApprovalUser): Promise<readonly UserRef[]>
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { entryIdentity } from '#identity/identity.ts'
+import { entryIdentity, formerIdentity } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { ApprovalAccess, ApprovalUser, ApprovalView, ApprovalVote } from '#sdk/workflow/approvals.ts'
@@ -428,7 +428,16 @@ describe('a registration', () => {
 })
 
 describe('deputies', () => {
-  const period = { id: 'p1', login: 'ann', deputy: 'bob', starts: new Date(0), ends: new Date(1000) }
+  const deputyIdentity = formerIdentity('bob')
+  const period = { id: 'p1', login: 'ann', deputy: 'bob', deputyIdentity, starts: new Date(0), ends: new Date(1000) }
+
+  test('are not shown with the name of another user who has the login by now', async () => {
+    const left = { ...period, deputyIdentity: entryIdentity('test', 'left') }
+    const represents = async () => [{ login: 'bob', identity: entryIdentity('test', 'left') }]
+    const { send } = await open({ delegations: async () => [left], represents })
+    const { body } = await send('GET', '/delegations')
+    expect(body).toMatchObject({ delegations: [{ deputy: 'bob' }], represents: ['bob'], names: {} })
+  })
 
   test('are named, listed and removed', async () => {
     const reported: unknown[] = []
@@ -438,7 +447,7 @@ describe('deputies', () => {
         return period
       },
       delegations: async () => [period],
-      represents: async () => ['carol'],
+      represents: async () => [byLogin('carol')],
       endDelegation: async (_, which) => void reported.push(which),
     })
     const starts = '2030-01-02T00:00:00+01:00'

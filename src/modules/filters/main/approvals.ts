@@ -316,11 +316,11 @@ export const delegationSchema = z.strictObject({ deputy: storableText(256).min(1
 export async function listDelegations({ host, names }: MainParts, { subject }: Exchange): Promise<GatewayResponse> {
   const user = approvalUser(subject)
   const [periods, represents] = await Promise.all([host.approvals.delegations(user), host.approvals.represents(user)])
-  const logins = [...periods.map(({ deputy }) => deputy), ...represents]
+  const deputies = periods.map(({ deputy: login, deputyIdentity: identity }) => ({ login, identity }))
   return answer({
     delegations: periods.map(periodOf),
-    represents,
-    names: await names(logins.map((login) => ({ login }))),
+    represents: represents.map(({ login }) => login),
+    names: await names([...deputies, ...represents]),
   } satisfies DelegationList)
 }
 
