@@ -93,6 +93,13 @@ export interface RunChange {
   readonly approvers: readonly Identity[]
 }
 
+export interface RunChangePage {
+  /** Earliest first. */
+  readonly changes: readonly RunChange[]
+  /** False if there were more runs or approvers than are read. */
+  readonly isComplete: boolean
+}
+
 /** The right to execute a run. Void once the lease has expired and another worker has claimed the run. */
 export interface RunClaim {
   readonly id: string

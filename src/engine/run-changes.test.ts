@@ -14,15 +14,18 @@ const change = (id: string, millis: number): RunChange => ({
 function open() {
   const stored: RunChange[] = []
   let reads = 0
+  let most = Number.POSITIVE_INFINITY
   const store = {
-    now: async () => new Date(100_000),
+    // Later than every change.
+    now: async () => new Date(Math.max(100_000, ...stored.map(({ updated }) => updated.getTime()))),
     changes: async (since: Date, limit: number) => {
       reads++
-      return stored.filter(({ updated }) => updated >= since).slice(0, limit)
+      const changes = stored.filter(({ updated }) => updated >= since).slice(0, Math.min(limit, most))
+      return { changes, isComplete: changes.length < Math.min(limit, most) }
     },
   }
   const feed = new RunChanges({ store, log: silentLogger, everyMillis: 1 })
-  return { stored, feed, reads: () => reads }
+  return { stored, feed, reads: () => reads, limitTo: (limit: number) => (most = limit) }
 }
 
 test('each change is announced once, also one that becomes visible late', async () => {
@@ -41,6 +44,19 @@ test('each change is announced once, also one that becomes visible late', async 
   expect(heard.at(-1)).toBe('ended')
   feed.listen({ changed: () => {}, ended: () => heard.push('at once') })
   expect(heard.at(-1)).toBe('at once')
+})
+
+test('changes after those that could not be read are announced', async () => {
+  const { stored, feed, reads, limitTo } = open()
+  const heard: string[] = []
+  feed.listen({ changed: (changes) => heard.push(...changes.map(({ id }) => id)), ended: () => {} })
+  await expect.poll(reads).toBeGreaterThan(1)
+  limitTo(3)
+  stored.push(...Array.from({ length: 5 }, (_, i) => change(`${i}`, 100_000 + i)))
+  await expect.poll(() => heard).toContain('2')
+  stored.push(change('later', 120_000))
+  await expect.poll(() => heard).toContain('later')
+  await feed.close()
 })
 
 test('more changes than are read are announced as incomplete, and nothing is read while no one listens', async () => {

@@ -57,12 +57,14 @@ export class RunChanges implements Closable {
     try {
       const isFirst = this.#since === undefined
       const since = this.#since ?? (await this.#store.now())
-      const found = await this.#store.changes(new Date(since.getTime() - lateMillis), maxChanges)
+      const { changes: found, isComplete } = await this.#store.changes(
+        new Date(since.getTime() - lateMillis),
+        maxChanges,
+      )
       const fresh = found.filter(({ id, updated }) =>
         isFirst ? updated >= since : this.#seen.get(id) !== updated.getTime(),
       )
       this.#seen = new Map(found.map(({ id, updated }) => [id, updated.getTime()]))
-      const isComplete = found.length < maxChanges
       this.#since = isComplete ? (found.at(-1)?.updated ?? since) : await this.#store.now()
       if (fresh.length === 0 && (isComplete || isFirst)) return
       for (const listener of listeners) listener.changed(fresh, isComplete)

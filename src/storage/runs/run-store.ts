@@ -4,6 +4,7 @@ import {
   type ClaimedRun,
   type Run,
   type RunChange,
+  type RunChangePage,
   type RunClaim,
   type RunPage,
   type RunQuery,
@@ -255,11 +256,12 @@ export class RunStore {
     return new Date(await readNow(this.#client))
   }
 
-  /** The runs that changed at that time or later, earliest first, at most `limit`. */
-  async changes(since: Date, limit: number): Promise<readonly RunChange[]> {
-    const rows = await listChanges.all(this.#client, { since: since.getTime(), limit: Math.min(limit, maxPage) })
+  /** The runs that changed at that time or later, at most `limit`. */
+  async changes(since: Date, limit: number): Promise<RunChangePage> {
+    const most = Math.min(limit, maxPage)
+    const rows = await listChanges.all(this.#client, { since: since.getTime(), limit: most })
     const byRun = Map.groupBy(rows, ({ id }) => id)
-    return Array.from(byRun, ([id, [run, ...others]]) => {
+    const changes = Array.from(byRun, ([id, [run, ...others]]): RunChange => {
       if (run === undefined) throw new Error('a group has rows')
       const approvers = [run, ...others].flatMap(({ approver }) =>
         approver === null ? [] : [storedIdentity(approver)],
@@ -267,6 +269,7 @@ export class RunStore {
       const users = Object.values<Identity>({ ...toIdentities(run) })
       return { id, state: run.state, updated: new Date(run.updated), users, approvers }
     })
+    return { changes, isComplete: changes.length < most && rows.length < maxChangeRows }
   }
 
   /** With all that a claim returns, encrypted secrets included, but without a claim. */

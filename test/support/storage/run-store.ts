@@ -9,6 +9,7 @@ import {
   newApproval,
   newRun,
   noLease,
+  openApproval,
   outcomes,
   shown,
   stepRecord,
@@ -263,15 +264,25 @@ export function runStoreConformance(open: () => Promise<WorkflowStores>): void {
     })
     await one.runs.start(waiting, { approval: newApproval('approval', { approvers: ['boss', 'deputy'].map(userRef) }) })
     await two.runs.start(newRun('b'))
-    const changes = await two.runs.changes(since, 10)
+    const { changes, isComplete } = await two.runs.changes(since, 10)
+    expect(isComplete).toBe(true)
     expect(ids(changes).sort()).toEqual(['a', 'b'])
     const [first] = changes.filter(({ id }) => id === 'a')
     expect(first).toMatchObject({ state: 'waiting' })
     const identities = (logins: readonly string[]) => logins.map((login) => userRef(login).identity).sort()
     expect(first?.users.toSorted()).toEqual(identities(['alice', 'bob']))
     expect(first?.approvers.toSorted()).toEqual(identities(['boss', 'deputy']))
-    expect(await two.runs.changes(since, 1)).toHaveLength(1)
-    expect(await two.runs.changes(new Date(since.getTime() + 3_600_000), 10)).toEqual([])
+    expect(await two.runs.changes(since, 1)).toMatchObject({ changes: [{}], isComplete: false })
+    const later = new Date(since.getTime() + 3_600_000)
+    expect(await two.runs.changes(later, 10)).toEqual({ changes: [], isComplete: true })
+  })
+
+  test('lists changes of runs with very many approvers as incomplete', async () => {
+    const { one } = await open()
+    const since = await one.runs.now()
+    const approvers = Array.from({ length: 1_000 }, (_, i) => userRef(`boss${i}`))
+    for (let i = 0; i < 11; i++) await openApproval(one, `${i}`, { approvers })
+    expect((await one.runs.changes(since, 500)).isComplete).toBe(false)
   })
 
   test('lists runs in pages, by every filter', async () => {
