@@ -19,7 +19,7 @@ export const tokenIssuer = z.object({
   name: z.string(),
   kind: z.enum(['workloads', 'users']).describe('An endpoint of the token service, or an OpenID Connect issuer.'),
   at: z.string().describe('Where it is configured.'),
-  issuer: z.string(),
+  issuer: z.string().describe('Of an OpenID Connect issuer: at the host of the request, or else at its first host.'),
   algorithm: z.string(),
   maxTokenSeconds: z.number().describe('The longest lifetime of a token.'),
   audience: z.string().optional(),

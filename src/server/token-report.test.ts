@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
+import type { IssuerConfig } from '#sdk/auth/issuer.ts'
 import type { StsEndpointConfig } from '#sdk/module/configuration.ts'
 import { createTokenReport } from '#server/token-report.ts'
 import { KeyStore } from '#storage/key-store.ts'
@@ -16,14 +17,14 @@ const endpoint = {
   endpoint: { name: 'aws', audience: 'sts.amazonaws.com', clusters: ['local'], subjectIssuers: [] },
 } as unknown as StsEndpointConfig
 
-async function open() {
+async function open(issuers: readonly IssuerConfig[] = []) {
   const store = new KeyStore(memoryDatabase())
   const clock = new SetClock()
   const rings = tokenKeyRings({ store, clock })
   const tokenReport = createTokenReport({
     store,
     log: silentLogger,
-    configuration: () => ({ stsEndpoints: [endpoint], issuers: [] }),
+    configuration: () => ({ stsEndpoints: [endpoint], issuers }),
   })
   const { send } = await openMain({ params: { administrators: 'filter;(groups=admins)' }, tokenReport })
   return { store, clock, rings, send, get: () => send('GET', '/admin/tokens', undefined, admin) }
@@ -69,4 +70,28 @@ test('keys that cannot be read are absent instead of empty', async () => {
   await store.swap('aws', 0, { nonsense: true })
   const [shown] = (await get()).body.issuers
   expect(shown).not.toHaveProperty('keys')
+})
+
+test('an OpenID Connect issuer has the address at which the caller reaches it', async () => {
+  const issuerAt = (...hosts: string[]): IssuerConfig =>
+    ({
+      name: hosts.join(),
+      at: 'token.yaml:3:5',
+      hosts,
+      mount: '/auth/idp/people',
+      keys: tokenIssuer(),
+      rules: [],
+      trusts: [],
+    }) as unknown as IssuerConfig
+  const { send } = await open([
+    issuerAt('other.example.com', 'gw.example.com'),
+    issuerAt('login.example.com'),
+    issuerAt('*'),
+  ])
+  const { body } = await send('GET', '/admin/tokens', undefined, admin)
+  expect(body.issuers.slice(1).map(({ issuer }: { issuer: string }) => issuer)).toEqual([
+    'https://gw.example.com/auth/idp/people',
+    'https://login.example.com/auth/idp/people',
+    'https://gw.example.com/auth/idp/people',
+  ])
 })

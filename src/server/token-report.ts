@@ -2,6 +2,7 @@ import { type KeyRing, mayActivateAt, readRing } from '#engine/keys/key-ring.ts'
 import { readPublications } from '#engine/sts/publish/publication.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { withoutTokens } from '#kernel/redaction.ts'
+import { hostOrigins } from '#sdk/filter/host-origins.ts'
 import type { TokenIssuerFacts, TokenKeyFacts, TokenReportAccess } from '#sdk/filter/token-report.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { TokenIssuer } from '#sdk/sts/token-keys.ts'
@@ -19,7 +20,7 @@ type Described = Pick<TokenIssuerFacts, 'keys' | 'publications'>
 /** The endpoints of the token service and the own issuers, with their stored keys. */
 export function createTokenReport({ store, log, configuration }: TokenReportParts): TokenReportAccess {
   return {
-    async describe() {
+    async describe(request) {
       const stored = new Map((await store.list()).map((each) => [each.endpoint, each]))
       const keysOf = ({ endpoint }: TokenIssuer): Described => {
         const found = stored.get(endpoint)
@@ -51,8 +52,9 @@ export function createTokenReport({ store, log, configuration }: TokenReportPart
           rules: rules.length,
           ...keysOf(issuer),
         })),
-        ...issuers.map(({ name, keys, rules, at, trusts }) => ({
+        ...issuers.map(({ name, keys, rules, at, trusts, hosts, mount }) => ({
           ...describeIssuer(keys),
+          issuer: `${hostOrigins(hosts, request)[0] ?? request.origin}${mount}`,
           name,
           kind: 'users' as const,
           at,

@@ -1,6 +1,9 @@
+import type { RequestPlace } from './host-origins.ts'
+
 /** The issuers of tokens with their keys, for administrators. Private parts of keys are never in it. */
 export interface TokenReportAccess {
-  describe(): Promise<readonly TokenIssuerFacts[]>
+  /** The issuer of an OpenID Connect issuer is an address at the host of the request, or else at its first host. */
+  describe(request: RequestPlace): Promise<readonly TokenIssuerFacts[]>
 }
 
 export interface TokenIssuerFacts {

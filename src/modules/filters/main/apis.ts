@@ -6,6 +6,7 @@ import { apiFile } from '#modules/shared/http/api-description.ts'
 import { answer, notFound } from '#modules/shared/http/json-answer.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { ApiCredential, ApiDocuments, ApiFormat, ServedApi } from '#sdk/filter/filter-api.ts'
+import { hostOrigins } from '#sdk/filter/host-origins.ts'
 import type { GatewayRequest, GatewayResponse } from '#sdk/filter/http.ts'
 import { isAdministrator, type MainParts } from './main-parts.ts'
 
@@ -63,7 +64,7 @@ export async function showApiDocument(
 
 function documentOf({ served, documents }: KnownApi, format: ApiFormat, request: GatewayRequest): JsonObject {
   const { api, mount, credentials } = served
-  const [origin = request.origin, ...others] = originsOf(served, request)
+  const [origin = request.origin, ...others] = hostOrigins(served.hosts, request)
   const place = { origin, ...api.place(mount) }
   if (format === 'swagger') return documents.swagger(place)
   const document = documents.openApi(place)
@@ -96,16 +97,5 @@ function securityOf({ components }: JsonObject, credentials: readonly ApiCredent
 
 const addressesOf = (served: ServedApi, request: GatewayRequest): string[] => {
   const { base, prefix } = served.api.place(served.mount)
-  return originsOf(served, request).map((origin) => `${origin}${base}${prefix}`)
-}
-
-/** Other hosts are reached as this one: by the same scheme, at the same port. */
-function originsOf({ hosts }: ServedApi, { origin, host: own }: GatewayRequest): string[] {
-  const origins = hosts.map((host) => {
-    if (host === '*' || host === own) return origin
-    const other = new URL(origin)
-    other.hostname = host
-    return other.origin
-  })
-  return [...new Set([...origins.filter((one) => one === origin), ...origins])]
+  return hostOrigins(served.hosts, request).map((origin) => `${origin}${base}${prefix}`)
 }

@@ -2,6 +2,7 @@ import { tokenIssuers } from '#contract/console-tokens.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { OperationDescription } from '#modules/shared/http/api-description.ts'
 import { answer, notFound } from '#modules/shared/http/json-answer.ts'
+import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { MainParts } from '../main-parts.ts'
 
@@ -14,7 +15,7 @@ export const tokenOperations: Readonly<Record<string, OperationDescription>> = {
 }
 
 /** Who issues tokens, and with which keys. */
-export async function showTokenIssuers({ host }: MainParts): Promise<GatewayResponse> {
+export async function showTokenIssuers({ host }: MainParts, { request }: Exchange): Promise<GatewayResponse> {
   if (host.tokenReport === undefined) throw notFound('this process is not a gateway')
-  return answer(wireForm(tokenIssuers, { issuers: await host.tokenReport.describe() }))
+  return answer(wireForm(tokenIssuers, { issuers: await host.tokenReport.describe(request) }))
 }
