@@ -27,10 +27,12 @@ export interface List<R> {
   readonly file?: string
   /** One page; `after` is the `next` of the page before. */
   readonly read: (page: { readonly after?: string; readonly limit: number }) => Promise<ListPage<R>>
-  /** Adds the display names of the users to a page. A file has logins only, for programs. */
+  /** Adds the display names of the users to a page, and to a file. */
   readonly names?: LookUpNames | undefined
   /** The columns of an exported file. */
   readonly columns: Readonly<Record<string, (row: R) => string | number | boolean | undefined>>
+  /** Further columns with the display names of these logins, if names are looked up. A user without one has the login. */
+  readonly nameColumns?: Readonly<Record<string, (row: R) => readonly (string | undefined)[]>>
 }
 
 /** The parameters that every list has, as its operation describes them. */
@@ -52,7 +54,8 @@ export async function answerList<R, const N extends string>(
   many: readonly NoInfer<N>[] = [],
 ): Promise<GatewayResponse> {
   const given = readQuery<N | (typeof listParameters)[number]>(request.query, [...filters, ...listParameters], many)
-  const { name, file = name, read, names, columns } = list(given)
+  const described = list(given)
+  const { name, file = name, read, names } = described
   const [after] = given.after
   const [format = 'json'] = given.format
   const start = after === undefined ? {} : { after }
@@ -70,16 +73,27 @@ export async function answerList<R, const N extends string>(
       'content-type': 'text/csv; charset=utf-8',
       'content-disposition': `attachment; filename="${file}.csv"`,
     },
-    body: Readable.from(csv(first, read, columns)),
+    body: Readable.from(csv(first, described)),
   }
 }
 
-async function* csv<R>(first: ListPage<R>, read: List<R>['read'], columns: List<R>['columns']): AsyncGenerator<string> {
+async function* csv<R>(
+  first: ListPage<R>,
+  { read, names, columns, nameColumns = {} }: List<R>,
+): AsyncGenerator<string> {
   const cells = Object.values(columns)
-  yield byteOrderMark + csvLine(Object.keys(columns))
+  const named = names === undefined ? {} : nameColumns
+  yield byteOrderMark + csvLine([...Object.keys(columns), ...Object.keys(named)])
   let count = 0
   for (let page = first; ; page = await read({ after: page.next, limit: maxLimit })) {
-    yield page.rows.map((row) => csvLine(cells.map((cell) => String(cell(row) ?? '')))).join('')
+    const known = new Map(Object.entries((await names?.(page.users ?? [])) ?? {}))
+    const nameOf = (login = ''): string => known.get(login) ?? login
+    const line = (row: R): string =>
+      csvLine([
+        ...cells.map((cell) => String(cell(row) ?? '')),
+        ...Object.values(named).map((logins) => logins(row).map(nameOf).join(', ')),
+      ])
+    yield page.rows.map(line).join('')
     count += page.rows.length
     if (page.next === undefined) return
     if (count >= maxExported) break

@@ -158,6 +158,11 @@ export const runList = (
     task: ({ incident }) => incident?.task,
     error: ({ incident }) => incident?.message,
   },
+  nameColumns: {
+    subjectName: ({ subject }) => [subject],
+    requesterName: ({ requestor }) => [requestor],
+    submittedByName: ({ caller }) => [caller],
+  },
 })
 
 function readRunFilter(given: Readonly<Record<(typeof runFilters)[number], readonly string[]>>, now: Date): RunFilter {

@@ -17,12 +17,18 @@ const route = getRouteApi('/console/approvals')
 /** For how many days an overdue approval has been open. */
 const overdueDays = [1, 3, 7, 30] as const
 
+/** The approval to reassign, and the name of the user whom it is about. */
+interface Asked {
+  readonly approval: ConsoleApproval
+  readonly subject: string
+}
+
 /** The open approvals of all users. */
 export function OpenApprovalsPage() {
   const { t, tn } = useTranslation()
   const { workflow, approver, overdue } = route.useSearch()
   const navigate = route.useNavigate()
-  const [asked, setAsked] = useState<ConsoleApproval>()
+  const [asked, setAsked] = useState<Asked>()
   const columns = useApprovalColumns(setAsked)
   const values = {
     workflow,
@@ -56,14 +62,12 @@ export function OpenApprovalsPage() {
           onApply={(next) => void navigate({ search: filled(next), replace: true })}
         />
       </ConsoleList>
-      {asked !== undefined && <ReassignDialog approval={asked} onClose={() => setAsked(undefined)} />}
+      {asked !== undefined && <ReassignDialog {...asked} onClose={() => setAsked(undefined)} />}
     </ConsolePage>
   )
 }
 
-function useApprovalColumns(
-  onReassign: (approval: ConsoleApproval) => void,
-): readonly ConsoleColumn<ConsoleApproval>[] {
+function useApprovalColumns(onReassign: (asked: Asked) => void): readonly ConsoleColumn<ConsoleApproval>[] {
   const { t, tn, dateTime, relative } = useTranslation()
   const { operator } = useConfig()
   const columns: readonly ConsoleColumn<ConsoleApproval>[] = [
@@ -110,18 +114,29 @@ function useApprovalColumns(
     key: 'actions',
     name: t('openApprovals.action'),
     width: 8,
-    cell: (approval) => (
-      <Button
-        size="compact-xs"
-        variant="default"
-        aria-label={`${t('openApprovals.reassign')}: ${approval.label}, ${approval.subject}`}
-        onClick={() => onReassign(approval)}
-      >
-        {t('openApprovals.reassign')}
-      </Button>
-    ),
+    cell: (approval) => <ReassignButton approval={approval} onReassign={onReassign} />,
   }
   return [...columns, actions]
+}
+
+interface ReassignButtonProps {
+  readonly approval: ConsoleApproval
+  readonly onReassign: (asked: Asked) => void
+}
+
+function ReassignButton({ approval, onReassign }: ReassignButtonProps) {
+  const { t } = useTranslation()
+  const subject = useNames()(approval.subject)
+  return (
+    <Button
+      size="compact-xs"
+      variant="default"
+      aria-label={`${t('openApprovals.reassign')}: ${approval.label}, ${subject}`}
+      onClick={() => onReassign({ approval, subject })}
+    >
+      {t('openApprovals.reassign')}
+    </Button>
+  )
 }
 
 function Approvers({ approvers, hasMore }: Pick<ConsoleApproval, 'approvers' | 'hasMore'>) {

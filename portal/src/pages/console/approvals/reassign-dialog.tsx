@@ -6,12 +6,14 @@ import { PersonPicker, pickedName } from '../../../components/person-picker.tsx'
 import { ReasonDialog } from '../../../components/reason-dialog.tsx'
 
 interface ReassignDialogProps {
-  readonly approval: Pick<ConsoleApproval, 'id' | 'version' | 'label' | 'subject'>
+  readonly approval: Pick<ConsoleApproval, 'id' | 'version' | 'label'>
+  /** The name of the user whom it is about. */
+  readonly subject: string
   readonly onClose: () => void
 }
 
 /** Gives an open approval to another user. */
-export function ReassignDialog({ approval: { id, version, label, subject }, onClose }: ReassignDialogProps) {
+export function ReassignDialog({ approval: { id, version, label }, subject, onClose }: ReassignDialogProps) {
   const { t } = useTranslation()
   const [people, setPeople] = useState<readonly string[]>([])
   const [to = ''] = people

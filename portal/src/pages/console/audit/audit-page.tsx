@@ -5,7 +5,7 @@ import type { AuditEntryView } from '#contract/console-audit.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { type Fact, Facts } from '../../../components/facts.tsx'
-import { PersonName } from '../../../components/person-names.tsx'
+import { type NameOf, PersonName, useNames } from '../../../components/person-names.tsx'
 import { Preline } from '../../../components/preline.tsx'
 import { ConsoleList } from '../console-list.tsx'
 import { ConsolePage } from '../console-page.tsx'
@@ -17,10 +17,10 @@ const route = getRouteApi('/console/audit')
 
 /** Every change and decision, and whether the records are as they were written. */
 export function AuditPage() {
-  const { t, exactTime } = useTranslation()
+  const { t } = useTranslation()
   const { from, until, ...texts } = route.useSearch()
   const navigate = route.useNavigate()
-  const [opened, setOpened] = useState<AuditEntryView>()
+  const [opened, setOpened] = useState<Opened>()
   const filter = { ...texts, from: shownTime(from), until: shownTime(until) }
   return (
     <ConsolePage title={t('audit.title')} intro={t('audit.intro')}>
@@ -35,11 +35,7 @@ export function AuditPage() {
             key: 'time',
             name: t('dashboard.time'),
             width: 10,
-            cell: (entry) => (
-              <UnstyledButton className="table-open" onClick={() => setOpened(entry)}>
-                {exactTime(entry.time)}
-              </UnstyledButton>
-            ),
+            cell: (entry) => <OpenEntry entry={entry} onOpen={setOpened} />,
           },
           {
             key: 'requestor',
@@ -80,18 +76,34 @@ export function AuditPage() {
           gatehouse audit export --data DATA-FOLDER &gt; audit.jsonl
         </Code>
       </Stack>
-      {opened !== undefined && <EntryDetails entry={opened} onClose={() => setOpened(undefined)} />}
+      {opened !== undefined && <EntryDetails {...opened} onClose={() => setOpened(undefined)} />}
     </ConsolePage>
   )
 }
 
-function EntryDetails({ entry, onClose }: { readonly entry: AuditEntryView; readonly onClose: () => void }) {
+/** An entry, and how its row names users. */
+interface Opened {
+  readonly entry: AuditEntryView
+  readonly nameOf: NameOf
+}
+
+function OpenEntry({ entry, onOpen }: { readonly entry: AuditEntryView; readonly onOpen: (opened: Opened) => void }) {
+  const { exactTime } = useTranslation()
+  const nameOf = useNames()
+  return (
+    <UnstyledButton className="table-open" onClick={() => onOpen({ entry, nameOf })}>
+      {exactTime(entry.time)}
+    </UnstyledButton>
+  )
+}
+
+function EntryDetails({ entry, nameOf, onClose }: Opened & { readonly onClose: () => void }) {
   const { t, exactTime } = useTranslation()
   const details: readonly (readonly [string, string | undefined])[] = [
     [t('dashboard.time'), exactTime(entry.time)],
-    [t('audit.requestor'), entry.requestor],
-    [t('audit.caller'), entry.caller],
-    [t('audit.subject'), entry.subject],
+    [t('audit.requestor'), nameOf(entry.requestor)],
+    [t('audit.caller'), entry.caller && nameOf(entry.caller)],
+    [t('audit.subject'), nameOf(entry.subject)],
     [t('audit.target'), entry.target],
     [t('audit.workflow'), entry.workflow.name],
     [t('audit.run'), entry.workflow.id],

@@ -56,7 +56,7 @@ export function RunApprovals({ run: { approvals, subject } }: { readonly run: Ad
                   size="xs"
                   mt="xs"
                   variant="default"
-                  aria-label={`${t('openApprovals.reassign')}: ${approval.label}, ${subject}`}
+                  aria-label={`${t('openApprovals.reassign')}: ${approval.label}, ${nameOf(subject)}`}
                   onClick={() => setAsked(approval)}
                 >
                   {t('openApprovals.reassign')}
@@ -70,7 +70,9 @@ export function RunApprovals({ run: { approvals, subject } }: { readonly run: Ad
           )
         })}
       </Stack>
-      {asked !== undefined && <ReassignDialog approval={{ ...asked, subject }} onClose={() => setAsked(undefined)} />}
+      {asked !== undefined && (
+        <ReassignDialog approval={asked} subject={nameOf(subject)} onClose={() => setAsked(undefined)} />
+      )}
     </section>
   )
 }

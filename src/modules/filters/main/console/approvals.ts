@@ -78,6 +78,12 @@ async function listApprovals({ host, names }: MainParts, exchange: Exchange): Pr
         escalations: ({ escalation }) => escalation,
         approvers: ({ approvers, hasMore }) => approvers.join(', ') + (hasMore ? ', …' : ''),
       },
+      nameColumns: {
+        subjectName: ({ subject }) => [subject],
+        requesterName: ({ requestor }) => [requestor],
+        submittedByName: ({ caller }) => [caller],
+        approverNames: ({ approvers, hasMore }) => [...approvers, ...(hasMore ? ['…'] : [])],
+      },
     }
   })
 }

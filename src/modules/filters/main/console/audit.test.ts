@@ -97,6 +97,14 @@ test('an export is a file of every matching entry, in which formulas stay text',
   expect(lines[1]).toContain("'=1+1")
 })
 
+test('an export has the login and the display name of each user', async () => {
+  const { get } = await open([entry('bob', { caller: 'ann' })])
+  const [head = '', row = ''] = (await get('?format=csv')).text.trim().split('\r\n')
+  expect(head).toMatch(/,requestorName,callerName,subjectName$/)
+  // The requester is not in the directory.
+  expect(row).toMatch(/,boss,ann,bob,.*,boss,ann Doe,bob Doe$/)
+})
+
 test('a verification runs in the background, one at a time, and the audit records who ran it and how it ended', async () => {
   const { get, send, store } = await open(Array.from({ length: 1200 }, (_, i) => entry(`u${i}`)))
   expect((await get('/verification')).body).toEqual({ state: 'none' })

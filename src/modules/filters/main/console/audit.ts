@@ -73,6 +73,11 @@ export async function listAudit({ host, names }: MainParts, exchange: Exchange):
         return { rows: rows.map(shownEntry), next, users: logins.map((login) => ({ login })) }
       },
       columns: auditColumns,
+      nameColumns: {
+        requestorName: ({ requestor }) => [requestor],
+        callerName: ({ caller }) => [caller],
+        subjectName: ({ subject }) => [subject],
+      },
     }
   })
 }
