@@ -88,7 +88,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
 
     const { page: grace } = await visit('/portal/approvals', 'grace')
     await grace.getByText('requested by a visitor who registered without signing in').waitFor()
-    await grace.getByRole('link', { name: 'Registration of kate' }).click()
+    await grace.getByRole('link', { name: 'Registration of Katherine Johnson' }).click()
     const about = grace.getByRole('region', { name: 'Submitted details' })
     await about.getByText('kate@example.com').waitFor()
     await about.getByText('Mail address').waitFor()
@@ -100,7 +100,7 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await picture(grace, 'approval-new-person')
     await grace.getByLabel('Comment').fill('Welcome')
     await grace.getByRole('button', { name: 'Approve' }).click()
-    await grace.getByText('Approved: Registration of kate').waitFor()
+    await grace.getByText('Approved: Registration of Katherine Johnson').waitFor()
     const people = `fetch('/portal/main/search?q=kate&kind=person').then((answer) => answer.json())`
     await expect
       .poll(() => grace.evaluate(people))

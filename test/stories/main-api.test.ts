@@ -100,6 +100,7 @@ function story(databaseUrl?: () => Promise<string>): void {
       approval,
       user: 'ada',
       displayName: 'Ada King',
+      label: 'Access to the vault for Ada King',
       wfName: 'vault-access',
       reason: 'on call',
       mayDecide: true,

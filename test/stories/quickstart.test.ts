@@ -83,6 +83,10 @@ test('each printed login works, and the manager decides the requests', async () 
     return open.approvals.length === 2
   }, 20_000)
   expect(open.approvals.map(({ user }) => user).sort()).toEqual(['ada', 'joan'])
+  expect(open.approvals.map(({ label }) => label).sort()).toEqual([
+    'Access to the vault for Ada Lovelace',
+    'Registration of Joan Clarke',
+  ])
   const cookie = [...(browsers.get('grace')?.jar ?? [])].map(([name, value]) => `${name}=${value}`).join('; ')
   for (const { approval } of open.approvals) {
     const decided = await fetch(`${gateway.url}/main/approvals/${approval}`, {
