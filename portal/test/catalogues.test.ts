@@ -84,3 +84,14 @@ test.each(Object.keys(languages))('%s: voice control finds a button by its visib
   const lower = (key: string): string => (catalogue[key] ?? '').toLocaleLowerCase(language)
   expect(named.filter(([shown, name]) => !lower(name).includes(lower(shown)))).toEqual([])
 })
+
+test.each(Object.keys(languages))('%s names the page of requests by its title', (language) => {
+  const catalogue = read(language)
+  expect(catalogue['cart.toRequests']).toContain(catalogue['page.requests'])
+})
+
+test('German has one word for a request of a user; an HTTP request is another thing', () => {
+  const named = [sets[0].folder, 'portal/src/i18n/settings'].flatMap((folder) => Object.entries(read('de', folder)))
+  const other = named.filter(([key, text]) => /anfrag|angefragt/i.test(text) && key !== 'dashboard.requestId')
+  expect(other).toEqual([])
+})

@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium())('users and groups in the console', () => {
     await page.getByText('No sessions').waitFor()
     expect(await page.getByRole('button', { name: /Deactivate|End all|Reset/ }).count()).toBe(0)
     const { page: linuss } = await visit('/portal', 'linus')
-    await linuss.getByRole('button', { name: 'Console' }).click()
+    await linuss.getByRole('button', { name: 'Console', exact: true }).click()
     await follow(linuss, 'Users')
     await openUser(linuss, 'Linus')
     await linuss.getByText('This is your own account.').waitFor()

@@ -17,7 +17,7 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
 
   test('administrators search the audit, open an entry and verify all records, with the keyboard alone', async () => {
     const { page, complaints } = await visit('/portal', 'linus', wide)
-    await page.getByRole('button', { name: 'Console' }).click()
+    await page.getByRole('button', { name: 'Console', exact: true }).click()
     await follow(page, 'Audit')
     await heading(page, 'Audit')
     const rows = page.getByRole('table', { name: 'Audit' }).getByRole('row')
@@ -33,6 +33,12 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     await rows.nth(1).getByRole('button').focus()
     await page.keyboard.press('Enter')
     await page.getByRole('dialog').getByText('Entry ID').waitFor()
+    expect(
+      await page
+        .getByRole('dialog')
+        .getByText(/Linus Pauling.? \(.?linus/)
+        .count(),
+    ).toBe(2)
     await expectUsable(page, 'console-audit-entry')
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
@@ -72,6 +78,8 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
       await page.getByText('Tokens in the last 24 hours').waitFor()
       await expectUsable(page, `console-tokens-${size}`)
 
+      await page.goto('/portal/console/scim')
+      await page.getByText('No calls yet.').waitFor()
       await page.goto('/portal/console/scim?failed=true&since=7d')
       await page.getByText('No call matches this filter.').waitFor()
       await expectUsable(page, `console-scim-${size}`)
@@ -81,7 +89,7 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
 
   test('every entry of the navigation can be reached in a low window', async () => {
     const { page } = await visit('/portal', 'linus', { viewport: { width: 1280, height: 500 } })
-    await page.getByRole('button', { name: 'Console' }).click()
+    await page.getByRole('button', { name: 'Console', exact: true }).click()
     const last = page.getByRole('navigation').getByRole('link').last()
     await last.click()
     await page.waitForURL(/\/console\//)
@@ -94,7 +102,7 @@ describe.skipIf(!hasChromium())('the console about the installation', () => {
     await page.getByLabel('URL').fill(url('/portal'))
     await page.getByLabel('As user').fill('ada')
     await page.keyboard.press('Enter')
-    await page.getByText('Would be allowed', { exact: true }).waitFor()
+    await page.getByText('The rules would allow it', { exact: true }).waitFor()
     await expectUsable(page, 'console-explain')
     await page.getByLabel('As user').fill('')
     await page.getByRole('button', { name: 'Explain' }).click()

@@ -105,6 +105,7 @@ describe.skipIf(!hasChromium())('the expiry date at check-out', () => {
     await page.getByRole('textbox', { name: 'Comment' }).fill('Too late')
     await page.getByRole('button', { name: 'Deny' }).click()
     await page.getByText('Denied: The project share for joan').waitFor()
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     expect(complaints).toEqual([])
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { hasChromium } from '#testing/chromium.ts'
-import { ask, expectAccessible, heading, picture, usePortal } from '#testing/portal-browser.ts'
+import { ask, expectAccessible, follow, heading, picture, usePortal } from '#testing/portal-browser.ts'
 
-const label = 'Access to the vault for ada'
+const label = 'Access to the vault for Ada Lovelace'
 
 describe.skipIf(!hasChromium())('an approver', () => {
   const { visit } = usePortal()
@@ -25,6 +25,9 @@ describe.skipIf(!hasChromium())('an approver', () => {
     await expectAccessible(grace, 'an approval with a question')
 
     await ada.getByText('For <b>how</b> long?').waitFor()
+    await follow(ada, 'Home')
+    const attention = ada.getByRole('region', { name: 'Needs your attention' })
+    await attention.getByRole('link', { name: 'Grace Hopper asks about your request: Access to the vault' }).click()
     await ada.getByRole('textbox', { name: 'Your answer' }).fill('One night')
     await expectAccessible(ada, 'a request with a question')
     await ada.getByRole('button', { name: 'Answer' }).click()

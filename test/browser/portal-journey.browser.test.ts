@@ -89,9 +89,11 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await grace.getByText('ada@example.com').waitFor()
     await grace.getByRole('textbox', { name: 'Comment' }).fill('Until tonight')
     await grace.getByRole('button', { name: 'Approve' }).click()
-    await grace.getByText('Approved: Access to the vault for ada').waitFor()
+    await grace.getByText('Approved: Access to the vault for Ada Lovelace').waitFor()
 
     await ada.getByText('approved by Grace Hopper').waitFor()
+    await ada.getByText('Automated step').waitFor()
+    expect(await ada.getByText('customTask').count()).toBe(0)
     await ada.getByText('Until tonight').waitFor()
     await ada.getByText('Done').first().waitFor()
     await follow(ada, 'My access')

@@ -53,7 +53,7 @@ describe.skipIf(!hasChromium())('my access', () => {
     await expectAccessible(page, 'access that ended')
 
     await page.setViewportSize({ width: 390, height: 844 })
-    expect(await isTooWide(page)).toBe(false)
+    await expect.poll(() => isTooWide(page)).toBe(false)
     await picture(page, 'my-access-phone')
     expect(complaints).toEqual([])
   })

@@ -19,7 +19,7 @@ describe.skipIf(!hasChromium())('passwords', () => {
     const dialog = page.getByRole('dialog')
     const send = () => dialog.getByRole('button', { name: 'Change password' }).click()
     await dialog.getByLabel('Current password').fill('wrong horse')
-    await dialog.locator('#new-password').fill('joan')
+    await dialog.getByLabel('New password').fill('joan')
     await dialog.locator('#new-password2').fill('other')
     await send()
     await dialog.getByText("The passwords don't match.").waitFor()

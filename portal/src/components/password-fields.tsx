@@ -5,6 +5,7 @@ import { type Strength, strengthOf } from './password-strength.ts'
 
 interface PasswordFieldsProps {
   readonly ids: readonly [string, string]
+  readonly label: string
   readonly rules: PasswordRulesView
   readonly password: string
   readonly repeated: string
@@ -27,7 +28,8 @@ const strengths = [
 const colours: Readonly<Record<Strength, string>> = { 0: 'red', 1: 'red', 2: 'yellow', 3: 'green', 4: 'green' }
 
 export function PasswordFields(props: PasswordFieldsProps) {
-  const { ids, rules, password, repeated, userValues, onPassword, onRepeated, onBlur, error, repeatedError } = props
+  const { ids, label, rules, password, repeated, userValues, onPassword, onRepeated, onBlur, error, repeatedError } =
+    props
   const { t } = useTranslation()
   const strength = strengthOf(password, userValues)
   const toggle = {
@@ -38,7 +40,7 @@ export function PasswordFields(props: PasswordFieldsProps) {
       <div>
         <PasswordInput
           id={ids[0]}
-          label={t('register.password')}
+          label={label}
           description={t('register.passwordHint', { least: rules.minChars })}
           required
           autoComplete="new-password"

@@ -6,6 +6,7 @@ import type { RequestState } from '#contract/main-requests.ts'
 import { accessQuery } from '../../api/access.ts'
 import { approvalsQuery } from '../../api/approvals.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
+import { notificationsQuery } from '../../api/notifications.ts'
 import { troubledQuery } from '../../api/requests.ts'
 import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
@@ -24,7 +25,7 @@ const endings: Readonly<Partial<Record<RequestState, MessageKey>>> = {
   incident: 'attention.onHold',
 }
 
-/** What needs the user's attention: decisions, access that expires, requests that did not lead to access. Empty if there is nothing. */
+/** What needs the user's attention: decisions, questions, access that expires, requests that did not lead to access. Empty if there is nothing. */
 export function Attention() {
   const { t, tn, relative } = useTranslation()
   const { enableApprovals } = useConfig()
@@ -32,11 +33,15 @@ export function Attention() {
   const approvals = useInfiniteQuery({ ...approvalsQuery, enabled: enableApprovals })
   const access = useQuery(accessQuery)
   const trouble = useQuery(troubledQuery)
+  const notifications = useQuery(notificationsQuery)
   const now = gatewayNow()
   const open = approvals.data?.pages.reduce((sum, page) => sum + page.approvals.length, 0) ?? 0
   const ending = endingSoon(access.data?.access ?? [], now).slice(0, maxListed)
   const failed = recentTrouble(trouble.data?.requests ?? [], login, now).slice(0, maxListed)
-  if (open === 0 && ending.length === 0 && failed.length === 0) return null
+  const questions = (notifications.data?.notifications ?? [])
+    .filter((one) => one.kind === 'question')
+    .slice(0, maxListed)
+  if (open === 0 && questions.length === 0 && ending.length === 0 && failed.length === 0) return null
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="attention">
       <Title order={2} size="h5" id="attention" mb="xs">
@@ -50,6 +55,13 @@ export function Attention() {
             </Anchor>
           </Line>
         )}
+        {questions.map(({ id, request, displayName, label }) => (
+          <Line key={id} icon="mail" tone="waiting">
+            <Anchor renderRoot={(props) => <Link to="/requests/$id" params={{ id: request }} {...props} />}>
+              {t('notification.question', { name: displayName, label })}
+            </Anchor>
+          </Line>
+        ))}
         {ending.map(({ id, name, target, expires }) => (
           <Line key={id} icon="clock" tone="waiting">
             <Anchor renderRoot={(props) => <Link to="/access" {...props} />}>

@@ -71,6 +71,7 @@ export function RegisterForm(props: RegisterFormProps) {
         {passwordRules !== undefined && (
           <PasswordFields
             ids={[idOf(keyOf('password')), idOf(keyOf('password2'))]}
+            label={t('register.password')}
             rules={passwordRules}
             {...{ password: form.passwords.password, repeated: form.passwords.password2 }}
             userValues={Object.values(form.entries.values)}

@@ -73,9 +73,8 @@ function lineOf(entry: TimelineEntry, { t, tn, dateTime }: Translation, nameOf: 
       }
     case 'step': {
       const { taskType, label, outcome, attempt } = entry.step
-      const name = tasks[taskType]
       const isBad = outcome === 'failed'
-      const step = label ?? (name === undefined ? taskType : t(name))
+      const step = label ?? t(tasks[taskType] ?? 'task.other')
       return {
         icon: isBad ? 'warning' : 'check',
         tone: isBad ? 'bad' : 'good',

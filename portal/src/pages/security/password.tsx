@@ -96,6 +96,7 @@ function PasswordDialog({ rules, userValues, onClose }: PasswordDialogProps) {
           />
           <PasswordFields
             ids={['new-password', 'new-password2']}
+            label={t('security.newPassword')}
             rules={rules}
             password={password}
             repeated={repeated}

@@ -28,7 +28,7 @@ export function ScimPage() {
         path="scim-journal"
         name="entries"
         filter={filter}
-        empty={t('scim.none')}
+        empty={t(Object.values(filter).some((value) => value !== undefined) ? 'scim.none' : 'scim.noneYet')}
         everyMillis={pollMillis}
         columns={[
           {
