@@ -41,6 +41,8 @@ describe.skipIf(!hasChromium())('the API documentation', () => {
     await page.waitForURL(/operation=submit/)
     await page.getByRole('heading', { level: 2, name: 'Submits requests' }).waitFor()
     await page.getByText('encryptedParams').first().waitFor()
+    await page.getByText('Set $SESSION to the value of the cookie portal.').waitFor()
+    await page.getByText('The name of the workflow, as in the list.').first().waitFor()
     const command = page.getByRole('region', { name: 'curl command' })
     expect(await command.textContent()).toContain(`curl -X PUT "${url('/portal/main/workflows')}"`)
     expect(await command.textContent()).toContain('portal=$SESSION')

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Operation, readApiDocument } from './api-document.ts'
-import { curlCommand } from './curl-command.ts'
+import { commandVariables, curlCommand } from './curl-command.ts'
 import { schemaExample } from './schema-example.ts'
 import { type SchemaNode, schemaTree } from './schema-tree.ts'
 
@@ -155,6 +155,11 @@ describe('the curl command', () => {
         `-d '{"name":"string"}'`,
       ].join(' \\\n  '),
     )
+  })
+
+  test('has its variables listed', () => {
+    expect(commandVariables(operationOf('listThings'))).toEqual([])
+    expect(commandVariables(operationOf('delete /things/{thingId}'))).toEqual(['$THING_ID'])
   })
 
   test('has required parameters of the query, and no others', () => {

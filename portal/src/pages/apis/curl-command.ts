@@ -28,15 +28,25 @@ export function curlCommand({ servers, credentials, schemas }: ApiDocument, oper
   return lines.join(' \\\n  ')
 }
 
+/** The variables of the command besides the credential, such as `$ORG_ID`. */
+export function commandVariables(operation: Operation): readonly string[] {
+  const inPath = Array.from(operation.path.matchAll(/\{(\w+)\}/g), ([, name = '']) => name)
+  return [...inPath, ...requiredInQuery(operation)].map((name) => `$${variable(name)}`)
+}
+
 const pathWithVariables = (path: string): string =>
   path
     .split(/(\{\w+\})/)
     .map((part) => (/^\{\w+\}$/.test(part) ? `$${variable(part.slice(1, -1))}` : inDoubleQuotes(part)))
     .join('')
 
-function queryWithVariables({ parameters }: Operation): string {
-  const required = parameters.filter(({ place, required: isRequired }) => place === 'query' && isRequired)
-  const pairs = required.map(({ name }) => `${inDoubleQuotes(encodeURIComponent(name))}=$${variable(name)}`)
+const requiredInQuery = ({ parameters }: Operation): readonly string[] =>
+  parameters.filter(({ place, required }) => place === 'query' && required).map(({ name }) => name)
+
+function queryWithVariables(operation: Operation): string {
+  const pairs = requiredInQuery(operation).map(
+    (name) => `${inDoubleQuotes(encodeURIComponent(name))}=$${variable(name)}`,
+  )
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`
 }
 

@@ -5,7 +5,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
 import { CopyButton } from '../../components/copy-button.tsx'
 import type { ApiDocument, ApiResponse, Content, Operation, Parameter } from './api-document.ts'
-import { curlCommand } from './curl-command.ts'
+import { commandVariables, curlCommand } from './curl-command.ts'
 import { schemaExample } from './schema-example.ts'
 import { schemaTree } from './schema-tree.ts'
 import { SchemaView } from './schema-view.tsx'
@@ -23,6 +23,8 @@ export function OperationView({ name, document, operation, query }: OperationVie
   const { id, method, path, summary, description, parameters, body, responses } = operation
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus({ preventScroll: window.scrollY === 0 }), [])
+  const [credential] = document.credentials ?? []
+  const variables = commandVariables(operation)
   const command = useMemo(() => curlCommand(document, operation), [document, operation])
   return (
     <Stack gap="lg">
@@ -55,7 +57,9 @@ export function OperationView({ name, document, operation, query }: OperationVie
       </Part>
       <Part title={t('apis.command')} action={<CopyButton value={command} label={t('apis.command')} />}>
         <Text size="sm" c="dimmed">
-          {t('apis.commandText')}
+          {credential?.kind === 'cookie' && t('apis.commandSession', { cookie: credential.name })}
+          {credential?.kind === 'bearer' && t('apis.commandToken')}{' '}
+          {variables.length > 0 && t('apis.commandVariables', { names: variables.join(', ') })}
         </Text>
         <CodeBlock label={t('apis.command')} text={command} />
       </Part>

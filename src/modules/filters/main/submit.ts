@@ -335,15 +335,26 @@ const maxLines = 100
 const maxSubjects = 500
 
 const line = z.strictObject({
-  uuid: z.string().regex(/^[\x21-\x7e]{1,100}$/),
-  name: storableText(256).min(1),
-  reason: storableText(maxReason).nullish(),
-  encryptedParams: z.string().max(200).nullish(),
-  expires: storableText(64).nullish(),
-  subjects: z.array(storableText(256)).max(maxSubjects).nullish(),
-  doPreApproval: yesOrNo.nullish(),
-  approved: yesOrNo.nullish(),
-  approvalReason: storableText(maxReason).nullish(),
+  uuid: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,100}$/)
+    .describe('Chosen by the caller, or that of the list. Sent again, it starts nothing.')
+    .meta({ examples: ['my-first-request'] }),
+  name: storableText(256)
+    .min(1)
+    .describe('The name of the workflow, as in the list.')
+    .meta({ examples: ['vault-access'] }),
+  reason: storableText(maxReason).nullish().describe('Required where the portal requires a reason.'),
+  encryptedParams: z.string().max(200).nullish().describe('That of the row of the list, if it has one.'),
+  expires: storableText(64).nullish().describe('When the access expires, ISO 8601, if the workflow lets users choose.'),
+  subjects: z
+    .array(storableText(256))
+    .max(maxSubjects)
+    .nullish()
+    .describe('Logins of the users whom it is for. The caller if absent.'),
+  doPreApproval: yesOrNo.nullish().describe('Whether the caller also decides the first approval.'),
+  approved: yesOrNo.nullish().describe('That decision.'),
+  approvalReason: storableText(maxReason).nullish().describe('The comment of that decision.'),
 })
 
 export const cartSchema = z
