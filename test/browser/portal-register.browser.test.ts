@@ -53,6 +53,13 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await expectAccessible(page, 'the form')
     await picture(page, 'register-light')
 
+    // The error that leaving the field shows moves the button, and the click still counts.
+    await page.getByLabel('Mail address').fill('nobody')
+    await submit(page)
+    await page.getByText('Enter a valid email address.').waitFor()
+    expect(await page.getByText('Required').count()).toBe(5)
+    await page.reload()
+    await page.getByLabel('Mail address').fill('')
     await submit(page)
     expect(await page.getByText('Required').count()).toBe(6)
     expect(await page.evaluate<string>('document.activeElement.labels[0].textContent')).toContain('Login')
@@ -96,6 +103,9 @@ describe.skipIf(!hasChromium())('registering in a browser', () => {
     await grace.getByRole('region', { name: 'If you approve' }).waitFor()
     expect(await grace.getByText('displayName', { exact: true }).count()).toBe(0)
     expect(await grace.getByText('Anonymous').count()).toBe(0)
+    // No one could read a question or a comment.
+    expect(await grace.getByText('Question to the requester').count()).toBe(0)
+    expect(await grace.getByText('The requester can read it.').count()).toBe(0)
     await expectAccessible(grace, 'an approval about somebody new')
     await picture(grace, 'approval-new-person')
     await grace.getByLabel('Comment').fill('Welcome')

@@ -8,13 +8,16 @@ interface RequesterProps {
   readonly caller?: string
 }
 
+/** A visitor who registered without signing in: no one can answer or read anything in the portal. */
+export const isVisitor = (login: string): boolean => login.toLowerCase() === anonymousLogin
+
 /** The requester as text, with the user who submitted the request if that is another one. New users have no login yet. */
 export function requesterText(
   { requestor: login, caller }: RequesterProps,
   t: Translation['t'],
   nameOf: NameOf,
 ): string {
-  const requestor = login.toLowerCase() === anonymousLogin ? t('people.registering') : nameOf(login)
+  const requestor = isVisitor(login) ? t('people.registering') : nameOf(login)
   return caller === undefined ? requestor : t('people.submittedBy', { requestor, caller: nameOf(caller) })
 }
 

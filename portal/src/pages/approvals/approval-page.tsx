@@ -19,7 +19,7 @@ import { Page } from '../../components/page.tsx'
 import { Names, useNames } from '../../components/person-names.tsx'
 import { Preline } from '../../components/preline.tsx'
 import { RequestMessages } from '../../components/request-messages.tsx'
-import { requesterText } from '../../components/requester.tsx'
+import { isVisitor, requesterText } from '../../components/requester.tsx'
 import { Failure } from '../../components/states.tsx'
 import { Preview } from './change-preview.tsx'
 import { Decided } from './decided.tsx'
@@ -120,12 +120,12 @@ function Change({ details }: { readonly details: ApprovalDetails }) {
   )
 }
 
-function Messages({ details: { approval, messages, mayDecide } }: { readonly details: ApprovalDetails }) {
+function Messages({ details: { approval, messages, mayDecide, requestor } }: { readonly details: ApprovalDetails }) {
   const client = useQueryClient()
   return (
     <RequestMessages
       messages={messages}
-      kind={mayDecide ? 'question' : undefined}
+      kind={mayDecide && !isVisitor(requestor) ? 'question' : undefined}
       draft={`question-${approval}`}
       send={(text) => askRequester(approval, text)}
       onSent={() => void client.invalidateQueries({ queryKey: ['approval', approval] })}
@@ -183,6 +183,7 @@ function Decide({ details }: { readonly details: ApprovalDetails }) {
           comment={comment}
           onComment={setComment}
           isRequired={details.commentRequired}
+          isForVisitor={isVisitor(details.requestor)}
           isPending={decision.isPending}
           denyOnly={isEnded}
           onDecide={(approved, reason) => void decide(approved, reason)}

@@ -11,6 +11,8 @@ interface DecisionFormProps {
   /** A decision needs a comment. */
   readonly isRequired: boolean
   readonly isPending: boolean
+  /** The requester can't read comments in the portal. */
+  readonly isForVisitor?: boolean
   /** The request can no longer be approved. */
   readonly denyOnly?: boolean
   readonly onDecide: (approved: boolean, comment: string) => void
@@ -18,7 +20,7 @@ interface DecisionFormProps {
 
 /** A comment and two buttons. */
 export function DecisionForm(props: DecisionFormProps) {
-  const { comment, onComment, isRequired, isPending, denyOnly = false, onDecide } = props
+  const { comment, onComment, isRequired, isPending, isForVisitor = false, denyOnly = false, onDecide } = props
   const { t } = useTranslation()
   const [isMissing, setMissing] = useState(false)
   const decide = (approved: boolean): void => {
@@ -31,7 +33,7 @@ export function DecisionForm(props: DecisionFormProps) {
     <div className="decision-form">
       <Textarea
         label={t(isRequired ? 'approval.comment' : 'approval.commentOptional')}
-        description={t('approval.commentHint')}
+        description={isForVisitor ? undefined : t('approval.commentHint')}
         required={isRequired}
         autosize
         minRows={1}

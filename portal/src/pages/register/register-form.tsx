@@ -1,4 +1,4 @@
-import { Alert, Button, Checkbox, List, NativeSelect, Paper, SimpleGrid, Stack, Text, Textarea } from '@mantine/core'
+import { Alert, Checkbox, List, NativeSelect, Paper, SimpleGrid, Stack, Text, Textarea } from '@mantine/core'
 import { type FormEvent, useId } from 'react'
 import type { RegisterConfig, SubmittedResponse } from '#contract/register.ts'
 import { ApiError } from '../../api/call.ts'
@@ -6,6 +6,7 @@ import { useTranslation } from '../../app/i18n.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { PasswordFields } from '../../components/password-fields.tsx'
 import { Failure } from '../../components/states.tsx'
+import { SubmitButton } from '../../components/submit-button.tsx'
 import { type Invitation, invitedValue, keyOf } from './entries.ts'
 import { RegisterField } from './field.tsx'
 import { ProviderCheck } from './provider-check.tsx'
@@ -128,9 +129,7 @@ export function RegisterForm(props: RegisterFormProps) {
         )}
         <Refusal error={form.submit.error} />
         <div>
-          <Button type="submit" loading={form.submit.isPending}>
-            {config.submitButtonText}
-          </Button>
+          <SubmitButton loading={form.submit.isPending}>{config.submitButtonText}</SubmitButton>
           {form.submit.isPending && kind === 'proof-of-work' && (
             <Text size="sm" c="dimmed" mt="xs" role="status">
               {t('register.working')}

@@ -10,6 +10,7 @@ import { useSay } from '../../components/notices.tsx'
 import { PasswordFields } from '../../components/password-fields.tsx'
 import { passwordProblem } from '../../components/password-strength.ts'
 import { Failure } from '../../components/states.tsx'
+import { SubmitButton } from '../../components/submit-button.tsx'
 
 /** Shown to users whose password can be changed here. */
 export function Password() {
@@ -109,9 +110,7 @@ function PasswordDialog({ rules, userValues, onClose }: PasswordDialogProps) {
           />
           {change.error !== null && !isWrong && <Failure error={change.error} />}
           <DialogFooter onCancel={onClose}>
-            <Button type="submit" loading={change.isPending}>
-              {t('security.changePassword')}
-            </Button>
+            <SubmitButton loading={change.isPending}>{t('security.changePassword')}</SubmitButton>
           </DialogFooter>
         </Stack>
       </form>

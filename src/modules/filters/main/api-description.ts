@@ -214,7 +214,7 @@ const approvals: Operations = {
     route: 'POST /approvals/{id}/questions',
     summary: 'Asks the requester of an approval that the caller may decide',
     body: 'RequestText',
-    failures: { '409': 'It was decided' },
+    failures: { '409': 'It was decided, or the requester registered without signing in' },
   },
   listDecisions: {
     route: 'GET /decisions',

@@ -102,6 +102,17 @@ test('asks the requester in the name of the caller', async () => {
   }
 })
 
+test('a visitor who registered is asked nothing', async () => {
+  const given: unknown[] = []
+  const { send } = await open({
+    get: async () => view({ requestor: 'Anonymous' }),
+    ask: async (_user, question) => void given.push(question),
+  })
+  const sent = send('POST', `/approvals/${id}/questions`, { text: 'Who are you?' })
+  await expect(sent).rejects.toMatchObject({ code: 'CONFLICT', publicText: expect.stringContaining('cannot answer') })
+  expect(given).toEqual([])
+})
+
 describe('lists', () => {
   test('have every field, and users by display name', async () => {
     const { send, host } = await open()

@@ -18,12 +18,13 @@ import { wireForm } from '#contract/wire.ts'
 import type { ApprovalItem, ApprovalPageQuery, RequestMessage } from '#domain/approval.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
-import { asGatewayError } from '#kernel/errors.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { idTime } from '#kernel/ids.ts'
 import { isJsonObject, type JsonValue } from '#kernel/json.ts'
 import { answer, emptyAnswer, notFound } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
 import { readLimit, readQuery } from '#modules/shared/http/routes.ts'
+import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
 import { approversOf, usersOfItem } from '#modules/shared/people/person-names.ts'
 import { decisionView } from '#modules/shared/runs/run-administration.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
@@ -268,7 +269,14 @@ export async function askQuestion(
 ): Promise<GatewayResponse> {
   if (!approvalId.safeParse(id).success) throw notFound(`no approval "${id}"`, 'There is no such approval.')
   const { text } = await readJsonBody(request, messageSchema, maxBodyBytes)
-  await host.approvals.ask(approvalUser(subject), { approval: id, text, requestId: request.id })
+  const user = approvalUser(subject)
+  const requestor = (await host.approvals.get(user, id))?.requestor
+  if (requestor !== undefined && isAnonymousLogin(requestor)) {
+    throw new GatewayError('CONFLICT', `the requester of approval ${id} has no login`, {
+      publicText: 'The requester registered without signing in, and cannot answer.',
+    })
+  }
+  await host.approvals.ask(user, { approval: id, text, requestId: request.id })
   return emptyAnswer(204)
 }
 

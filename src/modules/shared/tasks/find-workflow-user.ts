@@ -3,6 +3,7 @@ import { Dn } from '#identity/dn.ts'
 import { type Identity, isFormer } from '#identity/identity.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { isAnonymousLogin } from '#modules/shared/login/own-login.ts'
 import type { Target, TargetRequest } from '#sdk/target/target.ts'
 import type { TaskContext, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { lookupName, sameLogin } from '#sdk/workflow/workflow-user.ts'
@@ -66,8 +67,12 @@ export async function findUser(
   return another === undefined ? entry : undefined
 }
 
-/** Whether the requester is the subject of the run; by login only if an identity is not known. */
+/**
+ * Whether the requester is the subject of the run; by login only if an identity is not known. A visitor who did not sign
+ * in speaks for no one else.
+ */
 export const isAboutRequester = ({ requestor, who, user }: Pick<TaskContext, 'requestor' | 'who' | 'user'>): boolean =>
-  who.requestor === undefined || who.subject === undefined || isFormer(who.requestor) || isFormer(who.subject)
+  isAnonymousLogin(requestor) ||
+  (who.requestor === undefined || who.subject === undefined || isFormer(who.requestor) || isFormer(who.subject)
     ? sameLogin(requestor, user.userID)
-    : who.requestor === who.subject
+    : who.requestor === who.subject)

@@ -203,6 +203,16 @@ describe('after the decision', () => {
     ])
   })
 
+  test('a visitor who registered gets the mail at the submitted address', async () => {
+    const { mails } = await runTask(approval(), {
+      signal: signal(false, 'not known here'),
+      requestor: 'Anonymous',
+      attributes: { mail: ['kate@x.org'] },
+      host: fakeModuleHost({ entries: people }),
+    })
+    expect(mails).toMatchObject([{ recipient: 'kate@x.org', text: 'Because: not known here' }])
+  })
+
   test('the mail to a requester names the user who submitted the request', async () => {
     const denied = async (caller: string) => {
       const host = fakeModuleHost({ entries: people })
