@@ -22,6 +22,10 @@ describe.skipIf(!hasChromium())('notifications in the portal', () => {
     await bell.focus()
     await grace.keyboard.press('Enter')
     await heading(grace, 'Notifications')
+    // The page scrolls, not the list.
+    await grace.getByRole('main').getByRole('list').waitFor()
+    const style = "getComputedStyle(document.querySelector('main ul'))"
+    expect(await grace.evaluate(`[${style}.maxHeight, ${style}.listStyleType]`)).toEqual(['none', 'none'])
     const row = grace.getByRole('link', { name: 'Needs your decision: Access to the vault for ada' })
     await row.focus()
     await grace.keyboard.press('Enter')

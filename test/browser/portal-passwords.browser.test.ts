@@ -39,6 +39,17 @@ describe.skipIf(!hasChromium())('passwords', () => {
     expect(complaints.filter((line) => !/status of 403/.test(line))).toEqual([])
   })
 
+  test('the dialog has whole texts on its buttons, on a phone and in German', async () => {
+    const { page } = await visit('/portal/security', 'grace', { viewport: { width: 390, height: 844 } })
+    await page.evaluate("localStorage.setItem('gatehouse.language', 'de')")
+    await page.reload()
+    await page.getByRole('button', { name: 'Passwort ändern' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Passwort ändern' }).waitFor()
+    const cut = `[...document.querySelectorAll('[role=dialog] .mantine-Button-label')]
+      .filter((label) => label.scrollWidth > label.clientWidth).map((label) => label.textContent)`
+    expect(await page.evaluate(cut)).toEqual([])
+  })
+
   test('a user who forgot the password sets a new one by the link of a mail', async () => {
     const { page, complaints } = await visit('/portal/security', 'mary', phone)
     // Left first, so that the page makes no request without its session.

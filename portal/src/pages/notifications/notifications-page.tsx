@@ -48,7 +48,7 @@ export function NotificationsPage() {
             <Empty icon="bell" title={t('notifications.none')} text={t('notifications.noneText')} />
           ) : (
             <>
-              <Stack component="ul" gap="xs" className="plain-list">
+              <Stack component="ul" gap="xs" className="bare-list">
                 {notifications.map((notification) => (
                   <li key={notification.id}>
                     <NotificationRow

@@ -11,6 +11,7 @@ import { ConsoleList } from '../console-list.tsx'
 import { ConsolePage } from '../console-page.tsx'
 import { FilterForm, filled, shownTime } from '../filter-form.tsx'
 import { changeText } from './change-text.ts'
+import { reasonText } from './reason-text.ts'
 import { Verification } from './verification.tsx'
 
 const route = getRouteApi('/console/audit')
@@ -113,7 +114,7 @@ function EntryDetails({ entry, nameOf, onClose }: Opened & { readonly onClose: (
   ]
   const long: readonly (readonly [string, string | undefined])[] = [
     [t('audit.value'), entry.value],
-    [t('dashboard.reason'), entry.reason],
+    [t('dashboard.reason'), entry.reason && reasonText(entry.reason)],
   ]
   const facts: readonly Fact[] = [
     ...details.flatMap(([name, value]) => (value === undefined || value === '' ? [] : [{ name, value }])),

@@ -8,6 +8,7 @@ import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { PersonName } from '../../../components/person-names.tsx'
 import { changeText } from '../audit/change-text.ts'
+import { reasonText } from '../audit/reason-text.ts'
 import { ConsoleList } from '../console-list.tsx'
 import { EntryLink } from '../entry-link.tsx'
 import { useRunColumns } from '../runs/runs-page.tsx'
@@ -90,7 +91,12 @@ export function PersonAudit({ login }: { readonly login: string }) {
             cell: ({ requestor }) => <PersonName login={requestor} />,
           },
           { key: 'target', name: t('audit.target'), width: 8, cell: ({ target }) => isolated(target) },
-          { key: 'reason', name: t('dashboard.reason'), width: 12, cell: ({ reason = '' }) => isolated(reason) },
+          {
+            key: 'reason',
+            name: t('dashboard.reason'),
+            width: 12,
+            cell: ({ reason = '' }) => isolated(reasonText(reason)),
+          },
         ]}
       />
     </Stack>

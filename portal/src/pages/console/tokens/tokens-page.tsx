@@ -13,6 +13,7 @@ import { Facts } from '../../../components/facts.tsx'
 import { useLive } from '../../../components/live.ts'
 import { Failure, Loading } from '../../../components/states.tsx'
 import { Status } from '../../../components/status.tsx'
+import { reasonText } from '../audit/reason-text.ts'
 import { ConsoleList } from '../console-list.tsx'
 import { ConsolePage } from '../console-page.tsx'
 import { FilterForm, filled } from '../filter-form.tsx'
@@ -211,7 +212,12 @@ function Decisions({ issuers }: { readonly issuers: readonly TokenIssuerView[] }
             width: 10,
             cell: ({ subject }) => isolated(readWorkload(subject)?.serviceAccount ?? subject),
           },
-          { key: 'reason', name: t('dashboard.reason'), width: 20, cell: ({ reason = '' }) => isolated(reason) },
+          {
+            key: 'reason',
+            name: t('dashboard.reason'),
+            width: 20,
+            cell: ({ reason = '' }) => isolated(reasonText(reason)),
+          },
         ]}
       >
         <FilterForm
