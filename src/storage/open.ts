@@ -8,6 +8,7 @@ import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { AuditSinkStore } from '#storage/audit/audit-sink-store.ts'
 import { AuditStore } from '#storage/audit/audit-store.ts'
 import { Databases, readAddress } from '#storage/client/databases.ts'
+import type { MigrationPolicy } from '#storage/client/migrations.ts'
 import { statement } from '#storage/client/statement.ts'
 import { DelegationStore } from '#storage/delegation-store.ts'
 import { UserDirectoryStore } from '#storage/directory/user-directory-store.ts'
@@ -44,22 +45,24 @@ export interface StorageOptions {
   readonly wake?: WakeUp
   /** The keys of the audit: the first seals, all of them verify. Without any, an audit that is sealed cannot be written. */
   readonly auditKeys?: readonly AuditKey[]
+  /** `apply` if absent. */
+  readonly migrations?: MigrationPolicy
 }
 
 /** All stores of one database. */
 export type Storage = ReturnType<typeof openStorage>
 
 /** Throws an Error without an address. Connects to the database with `ready`, or with its first use. */
-export function openStorage({ url, dataFolder, clock, log, wake, auditKeys }: StorageOptions) {
+export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migrations }: StorageOptions) {
   const address = url ?? (dataFolder === undefined ? undefined : `sqlite:${join(dataFolder, 'gatehouse.db')}`)
   if (address === undefined) throw new Error('a data folder or a database is needed')
   const [firstKey, ...otherKeys] = auditKeys ?? []
   const seal = firstKey === undefined ? undefined : new AuditSeal([firstKey, ...otherKeys])
-  const databases = new Databases(clock, log, seal)
+  const databases = new Databases(clock, log, seal, migrations)
   const { client, release } = databases.use(address)
   /**
-   * Resolves when the database answers and is migrated. Rejects with TARGET_UNREACHABLE when it does not answer, and with an
-   * Error when this program must not use it, such as a database of a newer version.
+   * Resolves when the database answers and is migrated. Rejects with TARGET_UNREACHABLE when it does not answer, and with
+   * SchemaMismatch when this program must not use it, such as a database of a newer version.
    */
   const ready = async (): Promise<void> => {
     await selectOne.all(client, {})

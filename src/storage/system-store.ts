@@ -47,6 +47,19 @@ export class SystemStore {
     return rows.map(({ started, seen, ...row }) => ({ ...row, started: new Date(started), seen: new Date(seen) }))
   }
 
+  /**
+   * After a restored backup: ends all sessions, logins in progress and tokens of our issuers, since those that were
+   * revoked after the backup would be valid again. Also forgets the replicas of that time.
+   */
+  async endLogins(): Promise<{ readonly sessions: number; readonly issued: number }> {
+    return await this.#client.transaction(async (tx) => {
+      const sessions = await deleteSessions.run(tx, {})
+      const issued = await deleteIssued.run(tx, {})
+      for (const each of [deleteMarks, deleteLogins, deleteReplicas]) await each.run(tx, {})
+      return { sessions, issued }
+    })
+  }
+
   /** The size of the database in bytes, without logs that it writes ahead. */
   async bytes(): Promise<number | undefined> {
     return (await findSize.first(this.#client, {}))?.bytes
@@ -66,6 +79,11 @@ const beat = statement<Pick<ReplicaRow, 'name' | 'version' | 'started'>>(
 )
 const forget = statement<{ name: string }>('delete from replicas where name = :name')
 const forgetOld = statement<{ millis: number }>((on) => `delete from replicas where seen < ${on.now} - :millis`)
+const deleteSessions = statement('delete from sessions')
+const deleteIssued = statement('delete from issuer_records')
+const deleteMarks = statement('delete from session_marks')
+const deleteLogins = statement('delete from logins')
+const deleteReplicas = statement('delete from replicas')
 const findReplicas = statement<{ millis: number }, ReplicaRow>(
   (on) => `select ${columns(['name', 'version', 'started', 'seen'])} from replicas
     where seen >= ${on.now} - :millis order by name limit ${maxListed}`,

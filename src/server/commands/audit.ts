@@ -314,7 +314,7 @@ const meanings: Readonly<Partial<Record<AuditProblem['kind'], string>>> = {
 }
 
 /** A missing key affects every chain, and is printed once. */
-const problemLines = (problems: readonly FileProblem[]): string[] => [...new Set(problems.map(problemLine))]
+export const problemLines = (problems: readonly FileProblem[]): string[] => [...new Set(problems.map(problemLine))]
 
 function problemLine({ kind, chain, number, id, key, line }: FileProblem): string {
   if (line !== undefined) return `invalid: line ${line} is not JSON: the file is damaged, or not the right file`

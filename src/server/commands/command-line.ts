@@ -6,6 +6,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
 import { suggestion } from '#kernel/suggest.ts'
 import { parseTime } from '#kernel/time.ts'
+import { SchemaMismatch } from '#storage/client/migrations.ts'
 
 /** The output of a command; tests pass their own. */
 export interface CommandIo {
@@ -13,7 +14,10 @@ export interface CommandIo {
   stderr(line: string): void
 }
 
-/** Resolves to the exit code: 0 success, 1 a problem was found or the command failed, 2 wrong usage. */
+/**
+ * Resolves to the exit code: 0 success, 1 a problem was found or the command failed, 2 wrong usage, 3 the schema of
+ * the database does not fit this version.
+ */
 export type RunCommand = (args: string[], io: CommandIo) => Promise<number>
 
 interface Option {
@@ -40,7 +44,7 @@ export type Values<O extends Options> = {
 interface Action<V> {
   /** The arguments and important options, as in the help. A second line shows another way to call it. */
   readonly usage: string
-  /** The names of the arguments. */
+  /** The names of the arguments; the last one may be optional: `[FILE]`. */
   readonly arguments?: readonly string[]
   /** Throws WrongUsage before it opens anything. The exit code is 0 if it returns nothing. */
   run(values: V, args: readonly string[], io: CommandIo): Promise<number> | Promise<void>
@@ -121,7 +125,8 @@ function checkArguments(
   { arguments: names = [] }: { readonly arguments?: readonly string[] },
 ) {
   if (given.length > names.length) throw new WrongUsage(`unexpected argument "${given[names.length]}"`)
-  if (given.length < names.length) throw new WrongUsage(`missing argument: ${names.slice(given.length).join(' ')}`)
+  const needed = names.filter((name) => !name.startsWith('['))
+  if (given.length < needed.length) throw new WrongUsage(`missing argument: ${needed.slice(given.length).join(' ')}`)
   return given
 }
 
@@ -173,7 +178,7 @@ async function reportErrors(
       return 2
     }
     describe(error).split('\n').forEach(report)
-    return 1
+    return error instanceof SchemaMismatch ? 3 : 1
   }
 }
 

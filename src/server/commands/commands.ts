@@ -51,6 +51,18 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'Verify, read, export, prune and seal the audit log',
     load: async () => (await import('#server/commands/audit.ts')).auditCommand,
   },
+  backup: {
+    about: 'Copy the SQLite database of a gateway to a file',
+    load: async () => (await import('#server/commands/backup.ts')).backupCommand,
+  },
+  restore: {
+    about: 'Put a backup into an empty data folder',
+    load: async () => (await import('#server/commands/restore.ts')).restoreCommand,
+  },
+  migrate: {
+    about: 'Bring the tables of the database to this version',
+    load: async () => (await import('#server/commands/migrate.ts')).migrateCommand,
+  },
   user: {
     about: 'Manage users of the embedded directory, invitations and second factors',
     load: async () => (await import('#server/commands/user.ts')).userCommand,

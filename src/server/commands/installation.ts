@@ -17,7 +17,7 @@ import { openDataFolder } from '#server/private-files.ts'
 import { createServices } from '#server/services.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 
-const databaseUrl = (given: string | undefined): string | undefined => given ?? process.env['GATEHOUSE_DATABASE']
+export const databaseUrl = (given: string | undefined): string | undefined => given ?? process.env['GATEHOUSE_DATABASE']
 
 interface ConfigPlaces {
   readonly config?: string | undefined
@@ -62,7 +62,7 @@ export async function withConfiguration<T>(
 
 /**
  * Opens the database of a gateway, running or not. Throws an Error if there is no database, unless `absent` is
- * `create`.
+ * `create`, and SchemaMismatch if migrations are pending: only `migrate` and `serve` change an existing schema.
  */
 export async function withDatabase<T>(
   place: { readonly data: string; readonly database?: string | undefined },
@@ -76,7 +76,7 @@ export async function withDatabase<T>(
   }
   const where = url === undefined ? { dataFolder: place.data } : { url }
   const auditKeys = await loadAuditKeys({ environment: process.env, dataFolder: place.data }, 'command')
-  const storage = openStorage({ ...where, clock: systemClock, log: silentLogger, auditKeys })
+  const storage = openStorage({ ...where, clock: systemClock, log: silentLogger, auditKeys, migrations: 'refuse' })
   try {
     return await work(storage)
   } finally {
@@ -104,7 +104,13 @@ export async function openRuntime(
   if (place.data === undefined) scope.defer(() => rmSync(dataFolder, { recursive: true, force: true }))
   else closeToOthers(dataFolder, url)
   const storage = scope.own(
-    openStorage({ dataFolder, ...(url === undefined ? {} : { url }), clock: systemClock, log: silentLogger }),
+    openStorage({
+      dataFolder,
+      ...(url === undefined ? {} : { url }),
+      clock: systemClock,
+      log: silentLogger,
+      migrations: 'refuse',
+    }),
   )
   await storage.ready()
   const parts = {

@@ -1,14 +1,12 @@
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
 import type { SqlDialect } from '#protocols/sql/sql-database.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
+import { type MigrationPolicy, migrate, readMigrations, readSchema, type Schema } from '#storage/client/migrations.ts'
 import type { DatabaseTransaction, Durability, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
 import { SqliteClient } from '#storage/client/sqlite.ts'
-import { statement } from '#storage/client/statement.ts'
 
 interface Opened {
   readonly client: LazyClient
@@ -23,13 +21,15 @@ export class Databases {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #seal: AuditSeal | undefined
+  readonly #migrations: MigrationPolicy
   readonly #opened = new Map<string, Opened>()
 
   /** `seal` is for the audit, in whichever database that is. */
-  constructor(clock: Clock, log: Logger, seal?: AuditSeal) {
+  constructor(clock: Clock, log: Logger, seal?: AuditSeal, migrations: MigrationPolicy = 'apply') {
     this.#clock = clock
     this.#log = log
     this.#seal = seal
+    this.#migrations = migrations
   }
 
   /** Does not connect yet. Throws an Error for an address of an unknown kind. */
@@ -53,13 +53,24 @@ export class Databases {
     return new LazyClient(dialect, async () => {
       const client = await connect(dialect, address, this.#log, this.#seal)
       try {
-        await migrate(client, readMigrations(dialect), this.#clock, this.#log)
+        await migrate(client, readMigrations(dialect), this.#clock, this.#log, this.#migrations)
         return client
       } catch (error) {
         await client.close()
         throw error
       }
     })
+  }
+}
+
+/** The migrations of the database at that address, which stays as it is. An SQLite file must exist. */
+export async function readSchemaAt(url: string, log: Logger): Promise<Schema> {
+  const { dialect, address } = readAddress(url)
+  const client = await connect(dialect, address, log, undefined)
+  try {
+    return await readSchema(client, readMigrations(dialect))
+  } finally {
+    await client.close()
   }
 }
 
@@ -141,82 +152,4 @@ export class LazyClient implements SqlClient {
     const client = this.#client ?? (await this.#connecting?.catch(() => undefined))
     await client?.close()
   }
-}
-
-export interface Migration {
-  readonly name: string
-  readonly script: string
-  readonly hash: string
-}
-
-const namePattern = /^\d{4}_[a-z0-9_]+\.sql$/
-
-/** The migrations of a dialect, in order. A released file is never changed: the next one corrects it. */
-export function readMigrations(dialect: SqlDialect): Migration[] {
-  const folder = new URL(`../migrations/${dialect}/`, import.meta.url)
-  return readdirSync(fileURLToPath(folder))
-    .filter((name) => namePattern.test(name))
-    .sort()
-    .map((name) => migration(name, readFileSync(new URL(name, folder), 'utf8')))
-}
-
-/** The hash does not depend on line endings. */
-export function migration(name: string, text: string): Migration {
-  const script = text.replaceAll('\r\n', '\n')
-  return { name, script, hash: createHash('sha256').update(script).digest('hex') }
-}
-
-const selectApplied = statement<object, Pick<Migration, 'name' | 'hash'>>(`select name, hash from schema_migrations`)
-const insertApplied = statement<Pick<Migration, 'name' | 'hash'> & { applied: number }>(
-  `insert into schema_migrations (name, hash, applied) values (:name, :hash, :applied)`,
-)
-
-/**
- * Runs all pending migrations or none, while other processes that try the same wait. Throws, and changes nothing,
- * if a newer version wrote the database, or a migration was changed after it ran.
- */
-export async function migrate(
-  client: SqlClient,
-  migrations: readonly Migration[],
-  clock: Clock,
-  log: Logger,
-): Promise<void> {
-  await client.migrate(async (tx, runScript) => {
-    await runScript(
-      'create table if not exists schema_migrations (name text primary key, hash text not null, applied bigint not null)',
-    )
-    const done = await selectApplied.all(tx, {})
-    const pending = pendingMigrations(done, migrations)
-    for (const { name, script, hash } of pending) {
-      await runScript(script)
-      await insertApplied.run(tx, { name, hash, applied: clock().getTime() })
-      log.info('database migrated', { migration: name })
-    }
-  })
-}
-
-function pendingMigrations(
-  done: readonly { readonly name: string; readonly hash: string }[],
-  known: readonly Migration[],
-): readonly Migration[] {
-  const byName = new Map(known.map((each) => [each.name, each]))
-  for (const { name, hash } of done) {
-    const migration = byName.get(name)
-    if (migration === undefined) {
-      throw new Error(
-        `this program does not know the migration ${name} of the database: a newer version wrote it, or a checkout from before the first release`,
-      )
-    }
-    if (migration.hash !== hash) {
-      throw new Error(`the migration ${name} was changed after it ran on this database`)
-    }
-  }
-  const names = new Set(done.map(({ name }) => name).sort())
-  const last = [...names].at(-1) ?? ''
-  const pending = known.filter(({ name }) => !names.has(name))
-  const late = pending.find(({ name }) => name < last)
-  if (late !== undefined) {
-    throw new Error(`the migration ${late.name} comes before ${last}, which this database already has`)
-  }
-  return pending
 }

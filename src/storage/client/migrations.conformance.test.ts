@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
-import { type Migration, migrate, migration, readMigrations } from '#storage/client/databases.ts'
+import { type Migration, migrate, migration, readMigrations, readSchema } from '#storage/client/migrations.ts'
 import type { SqlClient } from '#storage/client/sql-client.ts'
 import { statement } from '#storage/client/statement.ts'
 import { connectTo, onEachEmptyDatabase } from '#testing/databases.ts'
@@ -50,6 +50,27 @@ onEachEmptyDatabase('migrations', (freshUrl) => {
     const client = (await connect())()
     await run(client, [first, later])
     await expect(run(client, [first])).rejects.toThrow(/0002_later.*newer version/)
+    await expect(run(client, [first])).rejects.toMatchObject({ code: 'SCHEMA_NEWER' })
+    await expect(readSchema(client, [first])).rejects.toMatchObject({ code: 'SCHEMA_NEWER' })
+  })
+
+  test('the schema is read without a change', async () => {
+    const client = (await connect())()
+    expect(await readSchema(client, [first])).toEqual({ applied: [], pending: [first] })
+    await expect(applied(client)).rejects.toThrow()
+    await run(client, [first])
+    expect(await readSchema(client, [first, later])).toEqual({ applied: [first.name], pending: [later] })
+    expect(await applied(client)).toEqual([first.name])
+  })
+
+  test('a caller that must not migrate creates the tables of an empty database, and refuses an older one', async () => {
+    const client = (await connect())()
+    const refusing = (migrations: readonly Migration[]) =>
+      migrate(client, migrations, systemClock, silentLogger, 'refuse')
+    await refusing([first])
+    await refusing([first])
+    await expect(refusing([first, later])).rejects.toMatchObject({ code: 'SCHEMA_OLDER' })
+    expect(await applied(client)).toEqual([first.name])
   })
 
   test('a migration that was changed after it ran is rejected, unless only its line endings differ', async () => {

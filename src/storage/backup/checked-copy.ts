@@ -1,0 +1,100 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { AuditReport } from '#domain/audit-report.ts'
+import { StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
+import { readChains } from '#storage/audit/audit-chain.ts'
+import type { AuditSeal } from '#storage/audit/audit-seal.ts'
+import { verifyAudit } from '#storage/audit/audit-verification.ts'
+import { readMigrations, readSchema, type Schema } from '#storage/client/migrations.ts'
+import type { DatabaseReader } from '#storage/client/sql-client.ts'
+
+/** What a copy of an embedded database contains. */
+export interface CopyContents {
+  readonly schema: Schema
+  /** In all tables. */
+  readonly rows: number
+  /** The last record of each chain of the audit that has one. */
+  readonly heads: readonly { readonly chain: number; readonly number: number }[]
+  readonly audit: AuditReport
+}
+
+/** The file is not a database, is damaged, or is not one of Gatehouse. */
+export class DamagedCopy extends Error {}
+
+/**
+ * Checks a copy that no other process uses: its pages and indexes, references between its rows, its schema and its
+ * audit. Throws DamagedCopy, and SchemaMismatch for a copy of a newer version. If migrations are pending, the audit is
+ * read as it will be after them; the copy stays as it is.
+ */
+export async function checkCopy(file: string, seal: AuditSeal | undefined): Promise<CopyContents> {
+  const database = openCopy(file)
+  try {
+    checkPages(database, file)
+    const reader = readerOf(database)
+    const schema = await readSchema(reader, readMigrations('sqlite'))
+    if (schema.applied.length === 0) throw new DamagedCopy(`${file} is not a database of Gatehouse`)
+    const rows = countRows(database)
+    database.exec('begin')
+    try {
+      for (const { script } of schema.pending) database.exec(script)
+      const heads = (await readChains(reader)).flatMap(({ chain, seq }) => (seq > 0 ? [{ chain, number: seq }] : []))
+      return { schema, rows, heads, audit: await verifyAudit(reader, seal) }
+    } finally {
+      database.exec('rollback')
+    }
+  } catch (error) {
+    throw sqliteError(error)
+  } finally {
+    database.close()
+  }
+}
+
+/** The copy becomes one file, without a log of its own beside it. */
+function openCopy(file: string): DatabaseSync {
+  try {
+    const database = new DatabaseSync(file)
+    database.exec('pragma journal_mode = delete')
+    return database
+  } catch (error) {
+    throw new DamagedCopy(`${file} is not an SQLite database, or is damaged: ${messageOf(error)}`)
+  }
+}
+
+const maxProblems = 5
+
+function checkPages(database: DatabaseSync, file: string): void {
+  let problems: string[]
+  try {
+    const found = database.prepare(`pragma integrity_check(${maxProblems})`).all()
+    problems = found.map((row) => String(row['integrity_check'])).filter((line) => line !== 'ok')
+    if (problems.length === 0) {
+      const broken = database.prepare('select distinct "table" as name from pragma_foreign_key_check limit 5').all()
+      problems = broken.map(({ name }) => `rows of ${name} refer to rows that do not exist`)
+    }
+  } catch (error) {
+    problems = [messageOf(error)]
+  }
+  if (problems.length > 0) throw new DamagedCopy(`${file} is damaged: ${problems.join('; ')}`)
+}
+
+function countRows(database: DatabaseSync): number {
+  const tables = database
+    .prepare(
+      "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' and name not like 'backup_%'",
+    )
+    .all()
+  return tables.reduce((sum, { name }) => {
+    const counted = database.prepare(`select count(*) as count from "${name}"`).get()
+    return sum + Number(counted?.['count'])
+  }, 0)
+}
+
+function readerOf(database: DatabaseSync): DatabaseReader {
+  const statements = new StatementCache(database)
+  return {
+    dialect: 'sqlite',
+    query: async <R>(query: Parameters<DatabaseReader['query']>[0]) =>
+      statements.get(query).all(...query.params) as unknown as R[],
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
