@@ -31,6 +31,8 @@ export interface GatewayProcessOptions {
   readonly dataFolder?: string
   /** The same one between two starts; else a free one. */
   readonly port?: number
+  /** Another `bin/gatehouse` than that of the tier. */
+  readonly program?: string
   /** Starts `crashing-gateway.ts`, which crashes at the point in the environment. */
   readonly crashes?: boolean
   /** Listens with the certificate of `test-certificates.ts`. */
@@ -62,7 +64,7 @@ async function startOnce(options: GatewayProcessOptions): Promise<GatewayProcess
   args.push('--listen', `127.0.0.1:${port}`, '--metrics', `127.0.0.1:${metricsPort}`, ...(options.args ?? []))
   const environment = { ...process.env, GATEHOUSE_URL: url, ...options.environment }
   const crashing = ['test/support/crashing-gateway.ts', ...args]
-  const [program, words] = options.crashes === true ? ['bin/node', crashing] : [gatehouse, args]
+  const [program, words] = options.crashes === true ? ['bin/node', crashing] : [options.program ?? gatehouse, args]
   const child = spawn(program, words, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
