@@ -16,6 +16,7 @@ import {
   checkTrusts,
 } from '#config/cross-check.ts'
 import { checkCallableWorkflows, checkDataFlow } from '#config/data-flow.ts'
+import { warnOfDeprecations } from '#config/deprecations.ts'
 import { checkReferences, Draft, type Reference } from '#config/draft.ts'
 import { kinds } from '#config/kinds.ts'
 import { readYaml } from '#config/locate.ts'
@@ -124,6 +125,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   }
   const objects = buildObjects(files, substitution, state)
   const texts = readConfiguredTexts(objects, issues)
+  warnOfDeprecations(objects, issues, (name) => ownClassName(options.catalog, name))
   checkDuplicates(files.objects, issues)
   checkClaims(state.draft.claims, issues)
   checkCycles(state.draft, issues)
@@ -158,6 +160,13 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
         ...kept,
       }
     : { issues: located, found, hash, ...kept }
+}
+
+/** A short name that modules of several slots have stays as it is. */
+function ownClassName({ tasks: _, ...registries }: Catalog, name: string): string {
+  const found = new Set(Object.values(registries).flatMap((registry) => registry.find(name)?.className ?? []))
+  const [first = name, another] = found
+  return another === undefined ? first : name
 }
 
 function findObjects(files: ParsedFiles, issues: readonly Issue[]): FoundObject[] {

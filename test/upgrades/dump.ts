@@ -45,9 +45,10 @@ export async function rowsOf(url: string, table: string, columns = '*'): Promise
 export async function dumpOf(url: string): Promise<string> {
   const client = connect(url)
   try {
-    const applied = await read<{ name: string }>(client, 'select name from schema_migrations order by name')
+    const sql = 'select name, hash from schema_migrations order by name'
+    const applied = await read<{ name: string; hash: string }>(client, sql)
     const names = applied.map(({ name }) => name)
-    const lines = [`-- migrations: ${names.join(' ')}`, 'delete from audit_chains;']
+    const lines = [...applied.map(({ name, hash }) => `-- migration ${name} ${hash}`), 'delete from audit_chains;']
     for (const table of tablesOf(client.dialect, names)) {
       const rows = await read(client, `select * from ${table}`)
       lines.push(...rows.map((row) => insertOf(table, row)).sort(byNumbers))
@@ -80,16 +81,19 @@ async function sequencesOf(client: SqlClient, table: string): Promise<string[]> 
   )
 }
 
+/** The migrations of the dump's release, with their hashes. */
+export const migrationsIn = (text: string): { readonly name: string; readonly hash: string }[] =>
+  Array.from(text.matchAll(/^-- migration (\S+) (\S+)$/gm), ([, name = '', hash = '']) => ({ name, hash }))
+
 /** Creates the tables of the dump's release in an empty database, and fills them. */
-export async function loadDump(file: string, url: string): Promise<readonly string[]> {
+export async function loadDump(file: string, url: string): Promise<void> {
   const text = readFileSync(file, 'utf8')
-  const names = /^-- migrations: (.*)$/m.exec(text)?.[1]?.split(' ') ?? []
+  const names = migrationsIn(text).map(({ name }) => name)
   const client = connect(url)
   try {
     const known = readMigrations(client.dialect).filter(({ name }) => names.includes(name))
     await migrate(client, known, systemClock, silentLogger)
     await client.migrate((_, runScript) => runScript(text))
-    return names
   } finally {
     await client.close()
   }

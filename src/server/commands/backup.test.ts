@@ -94,8 +94,8 @@ test('a backup of a database in use is restored with everything that was committ
 
   const restored = await restore(file, fresh, '--by', 'operator')
   expect(restored).toMatchObject({ code: 0, stderr: '' })
-  expect(restored.stdout).toContain('Ended 1 sessions')
-  expect(restored.stdout).toContain('The gateway will continue 1 runs and send 1 mails')
+  expect(restored.stdout).toContain('Ended 1 session, and 0 records of issuers')
+  expect(restored.stdout).toContain('The gateway will continue 1 run and send 1 mail,')
   expect(restored.stdout).toContain(`Restored to ${fresh}: start the gateway`)
   expect(readdirSync(fresh).sort()).toEqual(['gatehouse.db', 'gatehouse.db.lock', 'keys'])
   expect(readFileSync(join(fresh, 'keys/workflow-secret.key'))).toEqual(

@@ -167,16 +167,20 @@ interface FinishOptions extends RestoreValues {
 async function finish(storage: Storage, options: FinishOptions, io: CommandIo): Promise<void> {
   const lost = await reportAnchors(storage, options, io)
   const { sessions, issued } = await storage.system.endLogins()
-  io.stdout(`Ended ${sessions} sessions and ${issued} codes, grants and tokens of issuers: all users sign in again`)
+  io.stdout(
+    `Ended ${counted(sessions, 'session')}, and ${counted(issued, 'record')} of issuers (codes, grants, tokens): all users sign in again`,
+  )
   const [runs, mails, approvals] = await Promise.all([
     storage.runs.figures(),
     storage.mails.figures(),
     storage.approvals.figures(),
   ])
   io.stdout(
-    `The gateway will continue ${runs.ready + runs.running} runs and send ${mails.queued} mails, again if that happened after the backup`,
+    `The gateway will continue ${counted(runs.ready + runs.running, 'run')} and send ${counted(mails.queued, 'mail')}, again if that happened after the backup`,
   )
-  io.stdout(`Open as at the time of the backup: ${approvals.open} approvals, ${runs.waiting} runs that wait`)
+  io.stdout(
+    `Open as at the time of the backup: ${counted(approvals.open, 'approval')}, ${counted(runs.waiting, 'waiting run')}`,
+  )
   if ((await storage.keys.list()).length > 0) {
     io.stdout(
       'Keys of token endpoints are those of the backup: revoke again what was revoked since, with "gatehouse keys"',
@@ -189,9 +193,15 @@ async function finish(storage: Storage, options: FinishOptions, io: CommandIo): 
     return
   }
   const value = options.made === undefined ? 'a backup' : `the backup of ${options.made.toISOString()}`
-  const reason = [`${sessions} sessions ended`, ...lost, ...(options.unverified ? ['--unverified'] : [])].join('; ')
+  const reason = [
+    `${counted(sessions, 'session')} ended`,
+    ...lost,
+    ...(options.unverified ? ['--unverified'] : []),
+  ].join('; ')
   await storage.audit.record({ action: 'replace', attribute: 'database', value, reason }, operatorName(options.by))
 }
+
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 /** Returns what anchors prove to be missing. Throws an Error for anchors that contradict the backup. */
 async function reportAnchors({ audit }: Storage, values: FinishOptions, io: CommandIo): Promise<string[]> {

@@ -1,4 +1,4 @@
--- migrations: 0001_initial.sql
+-- migration 0001_initial.sql 22edbcf54940812be11b53aa0b858a027986d7b893e4e6dd2c8999130e392d26
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

@@ -1,4 +1,4 @@
--- migrations: 0001_initial.sql
+-- migration 0001_initial.sql 675c54d262f663ecdcbe2807df278d646bd09514283b8b2a8f982ceb3e3a2e34
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');
