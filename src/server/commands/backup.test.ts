@@ -96,6 +96,8 @@ test('a backup of a database in use is restored with everything that was committ
   expect(restored).toMatchObject({ code: 0, stderr: '' })
   expect(restored.stdout).toContain('Ended 1 session, and 0 records of issuers')
   expect(restored.stdout).toContain('The gateway will continue 1 run and send 1 mail,')
+  expect(restored.stdout).toContain('No anchors were given')
+  expect(restored.stdout).toContain('users who were deactivated and passwords that were changed since the backup')
   expect(restored.stdout).toContain(`Restored to ${fresh}: start the gateway`)
   expect(readdirSync(fresh).sort()).toEqual(['gatehouse.db', 'gatehouse.db.lock', 'keys'])
   expect(readFileSync(join(fresh, 'keys/workflow-secret.key'))).toEqual(

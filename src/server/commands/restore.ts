@@ -186,6 +186,9 @@ async function finish(storage: Storage, options: FinishOptions, io: CommandIo): 
       'Keys of token endpoints are those of the backup: revoke again what was revoked since, with "gatehouse keys"',
     )
   }
+  io.stdout(
+    'Before you start: users who were deactivated and passwords that were changed since the backup are valid again, and a client that repeats a call makes a new run. Read "What a restore means" in docs/guides/backup-and-restore.md',
+  )
   if (!options.canAudit) {
     io.stderr(
       'gatehouse restore: no audit entry was written, since the key of the audit is missing. Run "gatehouse audit seal"',

@@ -32,6 +32,23 @@ onEachDatabase('the system', (freshUrl) => {
     expect((await one.system.replicas(100 * 60 * minute)).map(({ name }) => name)).toEqual(['new'])
   })
 
+  test('after a restore all logins end', async () => {
+    const { one, sql } = await open()
+    await one.system.beat({ name: 'of the backup', version: '1', started })
+    const rows = {
+      sessions: `(id, application, user_id, user_key, data, created, touched, idle_seconds, expires)
+        values ('s', 'portal', 'ada', 'ada', '{}', 1, 1, 1, 9000000000000)`,
+      session_marks: `(mark, public_id, expires) values ('m', 'p', 9000000000000)`,
+      logins: `(id, browser, host, data, version, created, expires) values ('l', 'b', 'h', 'd', 1, 1, 9000000000000)`,
+      issuer_records: `(issuer, model, id, data, version, expires) values ('i', 'RefreshToken', 'r', 'd', 1, 9000000000000)`,
+    }
+    for (const [table, values] of Object.entries(rows)) await sql(`insert into ${table} ${values}`)
+    expect(await one.system.endLogins()).toEqual({ sessions: 1, issued: 1 })
+    for (const table of Object.keys(rows)) expect(await sql(`select * from ${table}`), table).toEqual([])
+    expect(await one.system.replicas(minute)).toEqual([])
+    expect(await one.system.endLogins()).toEqual({ sessions: 0, issued: 0 })
+  })
+
   test('the database has a kind and a size', async () => {
     const { one, dialect } = await open()
     expect(one.system.kind).toBe(dialect)
