@@ -192,6 +192,15 @@ describe.each(versions)('a database of %s', (version) => {
       code: 3,
       output: expect.stringContaining('SCHEMA_OLDER'),
     })
+    const backup = join(folder, `backup-${version}.db`)
+    expect(await upgrade.command(next, 'backup', backup)).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/Schema: \d{4}_\w+\.sql\nAudit: \d+ records, .*all unchanged/),
+    })
+    expect(await run(next, 'restore', backup, '--data', join(folder, `restored-${version}`))).toMatchObject({
+      code: 0,
+      output: expect.stringContaining(`Migrated: ${nextMigration}`),
+    })
     await load.more()
     await load.stop()
     await old.stop()

@@ -102,7 +102,7 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
       'command',
     )
     const database = join(staging, 'gatehouse.db')
-    const { schema, rows, heads, audit } = await checkCopy(database, sealOf(auditKeys))
+    const { schema, rows, heads, audit } = await checkCopy(database, file, sealOf(auditKeys))
     const from =
       made === undefined ? 'made by another program' : `the state of ${made.toISOString()}, made by version ${version}`
     io.stdout(`${file}: ${from}, ${rows} rows, schema ${schema.applied.at(-1)}`)

@@ -55,7 +55,7 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
   try {
     closeSync(openSync(draft, 'wx', 0o600))
     await copyPages(options, draft)
-    const contents = await checkCopy(draft, seal)
+    const contents = await checkCopy(draft, `the copy of ${options.database}`, seal)
     const keys = keyFolder === undefined ? [] : keyFilesIn(keyFolder)
     addOwnTables(draft, options, keys)
     flush(draft)

@@ -23,15 +23,15 @@ export class DamagedCopy extends Error {}
 /**
  * Checks a copy that no other process uses: its pages and indexes, references between its rows, its schema and its
  * audit. Throws DamagedCopy, and SchemaMismatch for a copy of a newer version. If migrations are pending, the audit is
- * read as it will be after them; the copy stays as it is.
+ * read as it will be after them; the copy stays as it is. Errors name the copy as `name`.
  */
-export async function checkCopy(file: string, seal: AuditSeal | undefined): Promise<CopyContents> {
-  const database = openCopy(file)
+export async function checkCopy(file: string, name: string, seal: AuditSeal | undefined): Promise<CopyContents> {
+  const database = openCopy(file, name)
   try {
-    checkPages(database, file)
+    checkPages(database, name)
     const reader = readerOf(database)
     const schema = await readSchema(reader, readMigrations('sqlite'))
-    if (schema.applied.length === 0) throw new DamagedCopy(`${file} is not a database of Gatehouse`)
+    if (schema.applied.length === 0) throw new DamagedCopy(`${name} is not a database of Gatehouse`)
     const rows = countRows(database)
     database.exec('begin')
     try {
@@ -39,7 +39,7 @@ export async function checkCopy(file: string, seal: AuditSeal | undefined): Prom
       const heads = (await readChains(reader)).flatMap(({ chain, seq }) => (seq > 0 ? [{ chain, number: seq }] : []))
       return { schema, rows, heads, audit: await verifyAudit(reader, seal) }
     } finally {
-      database.exec('rollback')
+      if (database.isTransaction) database.exec('rollback')
     }
   } catch (error) {
     throw sqliteError(error)
@@ -49,19 +49,19 @@ export async function checkCopy(file: string, seal: AuditSeal | undefined): Prom
 }
 
 /** The copy becomes one file, without a log of its own beside it. */
-function openCopy(file: string): DatabaseSync {
+function openCopy(file: string, name: string): DatabaseSync {
   try {
     const database = new DatabaseSync(file)
     database.exec('pragma journal_mode = delete')
     return database
   } catch (error) {
-    throw new DamagedCopy(`${file} is not an SQLite database, or is damaged: ${messageOf(error)}`)
+    throw new DamagedCopy(`${name} is not an SQLite database, or is damaged: ${messageOf(error)}`)
   }
 }
 
 const maxProblems = 5
 
-function checkPages(database: DatabaseSync, file: string): void {
+function checkPages(database: DatabaseSync, name: string): void {
   let problems: string[]
   try {
     const found = database.prepare(`pragma integrity_check(${maxProblems})`).all()
@@ -73,7 +73,7 @@ function checkPages(database: DatabaseSync, file: string): void {
   } catch (error) {
     problems = [messageOf(error)]
   }
-  if (problems.length > 0) throw new DamagedCopy(`${file} is damaged: ${problems.join('; ')}`)
+  if (problems.length > 0) throw new DamagedCopy(`${name} is damaged: ${problems.join('; ')}`)
 }
 
 function countRows(database: DatabaseSync): number {
