@@ -11,6 +11,10 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'Run the gateway',
     load: async () => (await import('#server/commands/serve.ts')).serveCommand,
   },
+  init: {
+    about: 'Create the folder of a new gateway',
+    load: async () => (await import('#server/commands/init.ts')).initCommand,
+  },
   check: {
     about: 'Validate a configuration',
     load: async () => (await import('#server/commands/check.ts')).checkCommand,

@@ -134,15 +134,19 @@ function dataFolderFindings({ data, temporary }: ServeSettings, isEmbedded: bool
 
 export function findPlainDatabase({ settings: { databaseUrl } }: ProductionSetup): Finding[] {
   if (databaseUrl === undefined || readAddress(databaseUrl).dialect === 'sqlite') return []
-  const { hostname, searchParams } = new URL(databaseUrl)
+  const problem = plainConnection(databaseUrl)
+  return problem === undefined ? [] : [fail('--database', problem)]
+}
+
+/** Why others could read the connection to this PostgreSQL database, if they can. */
+export function plainConnection(url: string): string | undefined {
+  const { hostname, searchParams } = new URL(url)
   const host = searchParams.get('host') ?? hostname
-  if (host === '' || host.startsWith('/') || isLoopbackHost(host)) return []
+  if (host === '' || host.startsWith('/') || isLoopbackHost(host)) return undefined
   const mode = searchParams.get('sslmode')
-  if (mode === 'verify-full') return []
+  if (mode === 'verify-full') return undefined
   const how = mode === null ? 'without TLS' : `with sslmode=${mode}`
-  return [
-    fail('--database', `the connection to ${host} is made ${how}, so others can read it or impersonate the database`),
-  ]
+  return `the connection to ${host} is made ${how}, so others can read it or impersonate the database`
 }
 
 export function findPublicMetrics({ settings: { metrics, listen } }: ProductionSetup): Finding[] {

@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import process from 'node:process'
+import type { CommandIo, RunCommand, Values } from '#server/commands/command-line.ts'
+import { defineCommand } from '#server/commands/command-line.ts'
+import { gatewayFiles } from '#server/commands/init-files.ts'
+import { type GatewayPlan, planOptions, readPlan } from '#server/commands/init-plan.ts'
+import { Questions, type Terminal } from '#server/commands/init-questions.ts'
+import { scimPath } from '#server/commands/init-target.ts'
+
+/** Asks on the given terminal; without one, options and defaults decide everything. */
+export const initCommandOn = (terminal: Terminal | undefined): RunCommand =>
+  defineCommand({
+    name: 'init',
+    about: `Create the folder of a new gateway: a configuration that passes "gatehouse check --production", its secrets and a
+certificate for trying it out. Asks on a terminal for what the options don't say.`,
+    usage: 'FOLDER [options]',
+    arguments: ['FOLDER'],
+    options: planOptions,
+    notes: 'The folder must be new or empty. If anything fails, nothing is written.',
+    examples: [
+      'gatehouse init my-gateway',
+      'gatehouse init my-gateway --domain idm.example.com --login okta --issuer example.okta.com --client-id 0oa1',
+    ],
+    run: (values, [folder = ''], io) => init(folder, values, terminal, io),
+  })
+
+export const initCommand: RunCommand = (args, io) =>
+  initCommandOn(
+    process.stdin.isTTY && process.stdout.isTTY ? { input: process.stdin, output: process.stdout } : undefined,
+  )(args, io)
+
+async function init(
+  folder: string,
+  values: Values<typeof planOptions>,
+  terminal: Terminal | undefined,
+  io: CommandIo,
+): Promise<void> {
+  checkFolder(folder)
+  const questions = new Questions(values, terminal)
+  let plan: GatewayPlan
+  try {
+    plan = await readPlan(questions)
+  } finally {
+    questions.close()
+  }
+  // Letters and digits only, which every SCIM client accepts.
+  const token = randomBytes(32).toString('hex')
+  await writeFolder(folder, plan, token)
+  for (const line of nextSteps(folder, plan, token)) io.stdout(line)
+}
+
+/** Throws an Error if the folder exists and is not empty. */
+function checkFolder(folder: string): void {
+  if (!existsSync(folder)) return
+  if (!statSync(folder).isDirectory())
+    throw new Error(`${folder} is a file, so nothing was written. Choose a new name.`)
+  if (readdirSync(folder).length > 0) {
+    throw new Error(`${folder} is not empty, so nothing was written. Choose a new folder.`)
+  }
+}
+
+/** Everything is written beside the folder and then renamed, so that the folder is complete or absent. */
+async function writeFolder(folder: string, plan: GatewayPlan, token: string): Promise<void> {
+  const target = resolve(folder)
+  await mkdir(dirname(target), { recursive: true })
+  const made = await mkdtemp(join(dirname(target), `.${basename(target)}-`))
+  try {
+    await mkdir(join(made, 'data'), { mode: 0o700 })
+    await mkdir(join(made, 'audit'), { mode: 0o700 })
+    for (const [path, { text, secret }] of gatewayFiles(plan, token)) {
+      const file = join(made, path)
+      await mkdir(dirname(file), { recursive: true, mode: secret === true && path !== 'gatehouse.env' ? 0o700 : 0o755 })
+      await writeFile(file, text, { flag: 'wx', mode: secret === true ? 0o600 : 0o644 })
+    }
+    await chmod(made, 0o755)
+    await rename(made, target)
+  } catch (error) {
+    await rm(made, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** The command as the operator calls it. */
+function commandName(): string {
+  const { npm_command: npm, GATEHOUSE_COMMAND: command } = process.env
+  return npm === 'exec' ? 'npx gatehouse' : (command ?? 'gatehouse')
+}
+
+/** What to run next, in the order in which it works, from the folder in which `init` ran. */
+function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {
+  const { host, origin, login, target, administrator } = plan
+  const port = plan.port === '' ? '8443' : plan.port
+  const [config, data, environment] = ['config', 'data', 'gatehouse.env'].map((name) => quoted(join(folder, name)))
+  const tls = (name: string): string => quoted(join(folder, 'tls', name))
+  const command = commandName()
+  const serving = `--config ${config} --data ${data} --listen 0.0.0.0:${port} --tls-cert ${tls('tls.crt')} --tls-key ${tls('tls.key')}`
+  const person =
+    login.kind === 'passwords'
+      ? ''
+      : ` --no-password${login.kind === 'oidc' ? ` --attribute mail=${quoted(administrator)}` : ''}`
+  const place = /^['/.]/.test(environment ?? '') ? environment : `./${environment}`
+  const curl = `curl --cacert ${tls('ca.crt')} --resolve ${host}:${port}:127.0.0.1`
+  return [
+    `Created ${folder}. Start with its config folder: each file explains itself.`,
+    '',
+    `SCIM address  ${origin}${scimPath}`,
+    `SCIM token    ${token}`,
+    'Copy the token now: only its hash is stored.',
+    '',
+    ...notes(folder, plan),
+    'Next, in this shell:',
+    '',
+    '  # Load the secrets',
+    `  set -a; . ${place}; set +a`,
+    '  # Check that it is ready for production',
+    `  ${command} check --production ${serving}`,
+    `  # Add the first administrator${login.kind === 'passwords' ? '; asks for a password' : ''}`,
+    `  ${command} user add ${quoted(administrator)} --config ${config} --data ${data} --group administrators${person}`,
+    '  # Run it',
+    `  ${command} serve ${serving}`,
+    '',
+    'And in another shell, create a user and list all:',
+    '',
+    `  ${curl} -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/scim+json' https://${host}:${port}${scimPath}/Users -d '{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": "ada", "emails": [{"value": "ada@example.com"}]}'`,
+    `  ${curl} -H 'Authorization: Bearer ${token}' https://${host}:${port}${scimPath}/Users`,
+    '',
+    `Users open ${origin}/portal.${plan.port === '' ? ` Forward port 443 of ${host} to port ${port} of this machine.` : ''}`,
+    `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key by those of a public authority.`,
+    ...(target.kind === 'none' ? [] : ['Before that, adapt config/target.yaml to your target.']),
+  ]
+}
+
+/** What must be done elsewhere before the commands work. */
+function notes(folder: string, { login, target, origin }: GatewayPlan): string[] {
+  const lines = [
+    ...(login.kind === 'passwords' ? [] : [`At the issuer, register the redirect address ${origin}/auth/oidc.`]),
+    ...(target.kind === 'sql'
+      ? [
+          `The application's tables must exist: see config/target.yaml, and ${join(folder, 'target-schema.sql')} for sample tables.`,
+        ]
+      : []),
+    ...(target.kind === 'kubernetes' ? ['The cluster must have the kind User: see config/target.yaml.'] : []),
+  ]
+  return lines.length === 0 ? [] : [...lines, '']
+}
+
+/** For a POSIX shell. */
+const quoted = (text: string): string =>
+  /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
