@@ -128,7 +128,7 @@ async function serving(
       if (child.exitCode !== null) throw new Error(`gatehouse ended with ${child.exitCode}:\n${output}`)
       return (await fetch(`${url}/ready`).catch(() => undefined))?.ok === true
     }, 120_000)
-    await until(async () => output.includes('Show why a request'), 30_000)
+    await until(async () => output.includes('Listening on'), 30_000)
     await use({ url, output })
   } finally {
     child.kill('SIGTERM')
@@ -137,9 +137,12 @@ async function serving(
   expect(child.exitCode).toBe(0)
 }
 
-/** Pastes the lines that the gateway prints: a login, requests, and the five SCIM calls. */
+/** Pastes the lines of the command that the gateway prints: a login, requests, and the five SCIM calls. */
 async function pasteLines({ url, output }: Served, cwd: string): Promise<void> {
-  const lines = [...output.matchAll(/^ {2}((?:[A-Z_]+=|curl |\S*gatehouse ).*)$/gm)].map(([, line = '']) => line)
+  const linesOf = (text: string): string[] =>
+    [...text.matchAll(/^ {2}((?:[A-Z_]+=|curl |\S*gatehouse ).*)$/gm)].map(([, line = '']) => line)
+  const [examples = ''] = linesOf(output)
+  const lines = linesOf(run('sh', ['-c', examples], cwd))
   expect(lines.length).toBeGreaterThan(15)
   const script = lines.map((line) => `${line}\necho "<<< $?"`).join('\n')
   const answers = run('sh', ['-c', script], cwd).split(/<<< (\d+)\n/)

@@ -13,9 +13,15 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-/** The lines of the welcome text to paste, in order. */
-const printedLines = (): string[] =>
-  [...gateway.output().matchAll(/^ {2}((?:[A-Z_]+=|curl |\S*gatehouse ).*)$/gm)].map(([, line = '']) => line)
+const pasteable = /^ {2}((?:[A-Z_]+=|curl |\S*gatehouse ).*)$/gm
+const linesOf = (text: string): string[] => [...text.matchAll(pasteable)].map(([, line = '']) => line)
+
+/** The lines to paste that the printed command prints, in order. */
+async function printedLines(): Promise<string[]> {
+  const [command = '', ...more] = linesOf(gateway.output())
+  expect(more).toEqual([])
+  return linesOf((await run('sh', ['-c', command])).stdout)
+}
 
 /** The printed logins and passwords. */
 const printedLogins = (): [string, string][] =>
@@ -26,8 +32,12 @@ const printedLogins = (): [string, string][] =>
 
 const part = (answers: readonly string[], at: number): unknown => JSON.parse(answers[at] ?? '')
 
+test('the address of the portal is printed first', () => {
+  expect(gateway.output()).toMatch(new RegExp(`^(?:\\{.*\\n)*Open the portal: ${gateway.url}/portal\\n`))
+})
+
 test('the printed lines work when pasted one after the other', async () => {
-  const lines = printedLines()
+  const lines = await printedLines()
   expect(lines).toHaveLength(19)
   const script = lines.map((line) => `${line}\necho "<<< $?"`).join('\n')
   const { stdout } = await run('sh', ['-c', script])

@@ -27,6 +27,10 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'Show why a request would be allowed or denied',
     load: async () => (await import('#server/commands/explain.ts')).explainCommand,
   },
+  examples: {
+    about: 'Print commands that call a running gateway',
+    load: async () => (await import('#server/commands/examples.ts')).examplesCommand,
+  },
   token: {
     about: 'Create tokens for development',
     load: async () => (await import('#server/commands/token.ts')).tokenCommand,

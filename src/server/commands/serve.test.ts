@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { printWelcome, serveCommand } from '#server/commands/serve.ts'
+import { configurationText } from '#server/commands/configuration-text.ts'
+import { examplesCommand } from '#server/commands/examples.ts'
+import { serveCommand } from '#server/commands/serve.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'serve-command-'))
 const noPem = join(folder, 'no.pem')
@@ -61,19 +63,16 @@ test('an audit sink on the file of the database starts nothing', async () => {
   expect(existsSync(data)).toBe(false)
 })
 
-const welcomeOf = (make: (file: string) => void): string[] => {
+const setup = { config: 'my config', data: 'data', url: 'http://x' }
+const welcomeOf = (make: (file: string) => void): string | undefined => {
   const config = mkdtempSync(join(folder, 'welcome-'))
   make(join(config, 'welcome.txt'))
-  const lines: string[] = []
-  printWelcome(config, { GATEHOUSE_URL: 'http://x' }, { stdout: (line) => lines.push(line), stderr: () => {} })
-  return lines
+  return configurationText(config, 'welcome.txt', setup)
 }
 
-test('welcome.txt is printed with its known names replaced', () => {
-  expect(welcomeOf((file) => writeFileSync(file, 'Open #[GATEHOUSE_URL], #[OTHER]\n'))).toEqual([
-    '',
-    'Open http://x, #[OTHER]',
-  ])
+test('the known names in welcome.txt are replaced', () => {
+  const text = 'Open #[GATEHOUSE_URL], #[GATEHOUSE_CONFIG], #[OTHER]\n'
+  expect(welcomeOf((file) => writeFileSync(file, text))).toBe('Open http://x, my config, #[OTHER]')
 })
 
 test.each<[string, (file: string) => void]>([
@@ -81,6 +80,25 @@ test.each<[string, (file: string) => void]>([
   ['a folder', (file) => mkdirSync(file)],
   ['a pipe', (file) => execFileSync('mkfifo', [file])],
   ['a link that leads nowhere', (file) => symlinkSync('none', file)],
-])('a welcome.txt that is %s prints nothing and stops nothing', (_, make) => {
-  expect(welcomeOf(make)).toEqual([])
+])('a welcome.txt that is %s is no text and stops nothing', (_, make) => {
+  expect(welcomeOf(make)).toBeUndefined()
+})
+
+async function examples(...args: string[]) {
+  const [output, errors]: [string[], string[]] = [[], []]
+  const io = { stdout: (line: string) => void output.push(line), stderr: (line: string) => void errors.push(line) }
+  return { code: await examplesCommand(args, io), output: output.join('\n'), errors: errors.join('\n') }
+}
+
+test('examples prints the commands of a configuration with the address of the gateway', async () => {
+  const config = mkdtempSync(join(folder, 'examples-'))
+  const missing = await examples('--config', config)
+  expect([missing.code, missing.errors]).toEqual([1, expect.stringContaining('has no examples.txt')])
+  writeFileSync(join(config, 'examples.txt'), 'curl #[GATEHOUSE_URL]/x --data #[GATEHOUSE_DATA]\n')
+  expect(await examples('--config', config, '--url', 'https://a.test:8443', '--data', 'd')).toMatchObject({
+    code: 0,
+    output: 'curl https://a.test:8443/x --data d',
+  })
+  expect((await examples('--config', config, '--url', 'http://x; rm')).code).toBe(2)
+  expect((await examples()).errors).toContain('--config is required')
 })

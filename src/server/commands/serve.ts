@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import process from 'node:process'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -18,6 +18,7 @@ import {
   WrongUsage,
   wholeNumber,
 } from '#server/commands/command-line.ts'
+import { configurationText } from '#server/commands/configuration-text.ts'
 import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#server/commands/options.ts'
 import { type Faults, type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
@@ -185,21 +186,15 @@ async function serve(values: Values<typeof options>, io: CommandIo, faults: Faul
       accessLog,
       faults,
     })
+    const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)
+    if (!isKubernetes(config)) {
+      const text = configurationText(source.folder, 'welcome.txt', { config, data: values.data, url })
+      if (text !== undefined) io.stdout(`${text}\n`)
+    }
     io.stdout(`Listening on ${gateway.address}`)
     io.stdout(clientAddressText(values['trusted-proxy']))
     if (gateway.webhookAddress !== undefined) io.stdout(`Injector webhook on ${gateway.webhookAddress}`)
     if (gateway.metricsAddress !== undefined) io.stdout(`Metrics on ${gateway.metricsAddress}/metrics`)
-    const url = process.env['GATEHOUSE_URL'] ?? (parseHostPort(values.listen).port === 0 ? gateway.address : listenUrl)
-    if (!isKubernetes(config)) {
-      const command = process.env['GATEHOUSE_COMMAND'] ?? 'gatehouse'
-      const used = {
-        GATEHOUSE_URL: url,
-        GATEHOUSE_DATA: values.data,
-        GATEHOUSE_CONFIG: config,
-        GATEHOUSE_COMMAND: command,
-      }
-      printWelcome(source.folder, used, io)
-    }
     setTimeout(releaseStartMemory, settledMillis).unref()
     return await untilStopped(gateway, drainSeconds, io)
   } catch (error) {
@@ -221,20 +216,6 @@ function releaseStartMemory(): void {
   setFlagsFromString('--expose-gc')
   const collect: NodeJS.GCFunction = runInNewContext('gc')
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-}
-
-/** Prints the `welcome.txt` of a configuration for the operator who starts it, with `#[NAME]` replaced. */
-export function printWelcome(configFolder: string, values: Readonly<Record<string, string>>, io: CommandIo): void {
-  const file = join(configFolder, 'welcome.txt')
-  let text: string
-  try {
-    text = readSmallFileSync(file).trimEnd()
-  } catch {
-    // Absent or unreadable: that must not stop a gateway that listens.
-    return
-  }
-  io.stdout('')
-  io.stdout(text.replace(/#\[(\w+)\]/g, (whole, name: string) => values[name] ?? whole))
 }
 
 /** Log lines are written in batches, at the latest after a second, and at the end. */
