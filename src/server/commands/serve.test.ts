@@ -20,6 +20,7 @@ writeFileSync(keyFile, privateKey.export({ type: 'pkcs8', format: 'pem' }))
 test.each([
   [[], '--config is required'],
   [['--config', folder, '--log-level', 'loud'], '--log-level must be one of'],
+  [['--config', folder, '--log-format', 'xml'], '--log-format must be one of'],
   [['--config', folder, '--drain-seconds', '-1'], '--drain-seconds'],
   [['--config', folder, '--listen', '8080'], '--listen: not HOST:PORT: 8080'],
   [['--config', folder, '--listen', 'localhost:99999'], '--listen: not HOST:PORT'],

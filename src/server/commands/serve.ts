@@ -23,6 +23,7 @@ import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } fro
 import { type Faults, type Gateway, startGateway, type WorkflowLimits } from '#server/gateway.ts'
 import { type ConnectionLimits, defaultConnectionLimits } from '#server/http-limits.ts'
 import { createAccessLog, createLogger, LineBuffer, type LogThreshold, logLevels } from '#server/log.ts'
+import { hasColors, logText } from '#server/log-text.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
 import { ownPlaces } from '#server/private-files.ts'
 import { ConfigurationRefused } from '#server/reload.ts'
@@ -114,11 +115,14 @@ export function readLimits(values: { readonly [name in LimitName]?: string | und
   }
 }
 
+const logFormats = ['auto', 'json', 'text'] as const
+
 const options = {
   ...sourceOptions,
   ...databaseOptions,
   ...listenOptions,
   'log-level': { value: 'LEVEL', default: 'info', about: logLevels.join(', ') },
+  'log-format': { value: 'FORMAT', default: 'auto', about: 'json, text, or auto: text on a terminal, json otherwise' },
   'drain-seconds': { value: 'N', default: '20', about: 'Time to finish open requests after SIGTERM' },
   ...limitOptions,
 } as const
@@ -141,6 +145,8 @@ async function serve(values: Values<typeof options>, io: CommandIo, faults: Faul
   const config = required(values.config, 'config')
   const level = logLevels.find((known) => known === values['log-level'])
   if (level === undefined) throw new WrongUsage(`--log-level must be one of ${logLevels.join(', ')}`)
+  const format = logFormats.find((known) => known === values['log-format'])
+  if (format === undefined) throw new WrongUsage(`--log-format must be one of ${logFormats.join(', ')}`)
   const drainSeconds = Number(values['drain-seconds'])
   if (!Number.isInteger(drainSeconds) || drainSeconds < 0) {
     throw new WrongUsage('--drain-seconds must be a whole number')
@@ -159,7 +165,8 @@ async function serve(values: Values<typeof options>, io: CommandIo, faults: Faul
   const listenUrl = `${certFile === undefined ? 'http' : 'https'}://${values.listen}`
 
   const environment = process.env
-  const { log, accessLog, flush } = bufferedLog(level)
+  const isText = format === 'text' || (format === 'auto' && process.stdout.isTTY)
+  const { log, accessLog, flush } = isText ? textLog(level) : bufferedLog(level)
   try {
     const source = await openConfigurationSource({
       config,
@@ -216,6 +223,14 @@ function releaseStartMemory(): void {
   setFlagsFromString('--expose-gc')
   const collect: NodeJS.GCFunction = runInNewContext('gc')
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}
+
+/** Short lines for a person, each as soon as it is logged. */
+function textLog(level: LogThreshold) {
+  const destination = pino.destination({ sync: true })
+  const colored = hasColors(process.env, process.stdout.isTTY)
+  const write = (line: string): void => void destination.write(logText(line, colored))
+  return { log: createLogger(level, { write }), accessLog: createAccessLog(level, write), flush: () => {} }
 }
 
 /** Log lines are written in batches, at the latest after a second, and at the end. */

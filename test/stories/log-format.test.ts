@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import process from 'node:process'
+import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '#testing/free-port.ts'
+import { until } from '#testing/gateway-process.ts'
+
+const gatehouse = process.env['GATEHOUSE_PROGRAM'] ?? 'bin/gatehouse'
+
+/** What the quickstart prints around one request, on a terminal (made by `script`) or in a pipe. */
+async function outputOf(
+  isTerminal: boolean,
+  args = '',
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const data = mkdtempSync(join(tmpdir(), 'gatehouse-log-'))
+  onTestFinished(() => rmSync(data, { recursive: true, force: true }))
+  const port = await freePort()
+  const command = `exec ${gatehouse} serve --config examples/quickstart --data ${data} --listen 127.0.0.1:${port} --metrics off ${args}`
+  const [program, words] = isTerminal ? ['script', ['-qec', command, '/dev/null']] : ['sh', ['-c', command]]
+  const { NO_COLOR: _, ...inherited } = process.env
+  const child = spawn(program, words, {
+    env: { ...inherited, TERM: 'xterm', ...variables },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const ended = once(child, 'exit')
+  try {
+    const url = `http://127.0.0.1:${port}/nothing/%1b%5b2J%0aFAKE`
+    await until(async () => (await fetch(url).catch(() => undefined)) !== undefined, 60_000)
+    await until(async () => output.includes('FAKE'), 20_000)
+  } finally {
+    child.kill('SIGTERM')
+    await ended
+  }
+  return output
+}
+
+const esc = '\u001b'
+
+test('on a terminal, the log is short colored lines', async () => {
+  const output = await outputOf(true)
+  expect(output).toMatch(/\d\d:\d\d:\d\d.*INFO .*request refused: GET 404 127\.0\.0\.1\/nothing/)
+  expect(output).toContain(`${esc}[32mINFO `)
+  expect(output).not.toContain(`${esc}[2J`)
+  expect(output).not.toMatch(/^FAKE/m)
+  expect(output).not.toContain('"level":30')
+})
+
+test.each([{ NO_COLOR: '1' }, { TERM: 'dumb' }])('with %j, the lines have no colors', async (variables) => {
+  const output = await outputOf(true, '', variables)
+  expect(output).toMatch(/^\d\d:\d\d:\d\d INFO /m)
+  expect(output).not.toContain(esc)
+})
+
+test('in a pipe, the log is JSON, unless text is requested', async () => {
+  expect(await outputOf(false)).toMatch(/^\{"level":30,.*"path":"\/nothing/m)
+  const text = await outputOf(false, '--log-format text')
+  expect(text).toMatch(/^\d\d:\d\d:\d\d INFO /m)
+  expect(text).not.toContain(esc)
+  expect(await outputOf(true, '--log-format json')).toMatch(/^\{"level":30,.*"path":"\/nothing/m)
+})
