@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import process from 'node:process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ApprovalList } from '#contract/main-requests.ts'
@@ -65,6 +66,20 @@ test('the printed lines work when pasted one after the other', async () => {
   expect(part(answers, 16)).toMatchObject({ userName: 'mary', groups: [{ value: 'sales' }] })
   expect(answers[17]).toBe('204\n')
   expect(answers[18]).toContain('decision     allowed')
+})
+
+test('the doctor finds no problem while the gateway runs', async () => {
+  const [, gatehouse = ''] = /^ {2}(\S*gatehouse) examples /m.exec(gateway.output()) ?? []
+  const args = ['doctor', '--config', 'examples/quickstart', '--data', gateway.dataFolder, '--timeout', '60']
+  const { stdout } = await run(gatehouse, args, { env: { ...process.env, GATEHOUSE_URL: gateway.url } })
+  for (const probe of [
+    /database .*: schema /,
+    /issuer .*\/dev-issuer: discovery/,
+    /target crm: targets\.Plugin answered/,
+  ]) {
+    expect(stdout).toMatch(new RegExp(`^OK {6}${probe.source}`, 'm'))
+  }
+  expect(stdout).not.toContain('PROBLEM')
 })
 
 test('the address without a path leads to the portal, and unknown paths lead nowhere', async () => {

@@ -92,16 +92,17 @@ export class TargetHealth {
 function currentCheck(watched: Watched): Promise<Check> {
   const now = performance.now()
   if (watched.check === undefined || now - watched.check.started > reusedMillis) {
-    watched.check = { started: now, result: check(watched) }
+    watched.check = { started: now, result: checkTarget(watched.target, checkMillis) }
   }
   return watched.check.result
 }
 
-async function check({ target }: Watched): Promise<Check> {
+/** Looks up a user whom no target has, which needs a connection and valid credentials, and changes nothing. */
+export async function checkTarget(target: Target, millis: number): Promise<Check> {
   if (!hasLookups(target)) return { health: 'unchecked' }
   const started = performance.now()
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${checkMillis} ms`)), checkMillis)
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${millis} ms`)), millis)
   try {
     await Promise.race([target.lookupUserByLogin(probe), late.promise])
     return { health: 'up', millis: Math.round(performance.now() - started) }

@@ -23,6 +23,10 @@ export const commands: Readonly<Record<string, Command>> = {
     about: 'Print the JSON Schema of the configuration, for editors',
     load: async () => (await import('#server/commands/schema.ts')).schemaCommand,
   },
+  doctor: {
+    about: 'Look at everything that a gateway needs, and say what is wrong',
+    load: async () => (await import('#server/commands/doctor.ts')).doctorCommand,
+  },
   explain: {
     about: 'Show why a request would be allowed or denied',
     load: async () => (await import('#server/commands/explain.ts')).explainCommand,

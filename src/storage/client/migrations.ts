@@ -106,7 +106,7 @@ export async function migrate(
   })
 }
 
-function pendingMigrations(done: readonly Applied[], known: readonly Migration[]): readonly Migration[] {
+export function pendingMigrations(done: readonly Applied[], known: readonly Migration[]): readonly Migration[] {
   const byName = new Map(known.map((each) => [each.name, each]))
   for (const { name, hash } of done) {
     const migration = byName.get(name)
