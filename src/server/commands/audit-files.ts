@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline'
 import type { AuditAnchor, AuditEntry, AuditLink, AuditRecord } from '#domain/audit.ts'
 import type { AuditProblem } from '#domain/audit-report.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
+import type { Progress } from '#server/commands/progress.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 import type { AuditComparison } from '#storage/audit/audit-verification.ts'
 
@@ -49,18 +50,19 @@ const exportFormat: LineFormat<KeptRow> = {
  * Compares the audit with a file of anchors: one JSON object per line, bare or as `anchor` of a line of the
  * gateway's log. Skips other lines of a log. Throws an Error for a file that can't be read, or that has no anchor.
  */
-export function compareWithAnchors(store: AuditStore, file: string): Promise<FileComparison> {
-  return compareLines(file, anchorFormat, (anchors) => store.compareAnchors(anchors))
+export function compareWithAnchors(store: AuditStore, file: string, progress: Progress): Promise<FileComparison> {
+  return compareLines(file, anchorFormat, progress, (anchors) => store.compareAnchors(anchors))
 }
 
 /** Compares the audit with a file written by `audit export` or an audit sink. Throws an Error in the same cases. */
-export function compareWithExport(store: AuditStore, file: string): Promise<FileComparison> {
-  return compareLines(file, exportFormat, (rows) => store.compareRecords(joinRows(rows)))
+export function compareWithExport(store: AuditStore, file: string, progress: Progress): Promise<FileComparison> {
+  return compareLines(file, exportFormat, progress, (rows) => store.compareRecords(joinRows(rows)))
 }
 
 async function compareLines<T>(
   file: string,
   { what, source, read, isOther }: LineFormat<T>,
+  progress: Progress,
   compare: (batch: readonly T[]) => Promise<AuditComparison>,
 ): Promise<FileComparison> {
   const problems: FileProblem[] = []
@@ -78,6 +80,7 @@ async function compareLines<T>(
   const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY })
   for await (const line of lines) {
     number++
+    progress.update(`Comparing with ${file}: line ${number}`)
     if (line.trim() === '' || isOther(line)) continue
     const parsed = line.length > maxLineChars ? undefined : parseLine(line)
     const item = parsed === undefined ? undefined : read(parsed)

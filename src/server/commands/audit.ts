@@ -23,6 +23,7 @@ import {
 } from '#server/commands/command-line.ts'
 import { withDatabase } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
+import { Progress } from '#server/commands/progress.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
 
 const options = {
@@ -96,11 +97,16 @@ const maxRemembered = 4 * pageSize
 
 function verify(values: AuditValues, _: readonly string[], io: CommandIo): Promise<number> {
   return withDatabase(values, async ({ audit }) => {
-    const report = await audit.verify()
-    const anchors = []
-    for (const file of values.anchor) anchors.push(await compareWithAnchors(audit, file))
-    const exports = []
-    for (const file of values.export) exports.push(await compareWithExport(audit, file))
+    const progress = new Progress()
+    const compare = async () => {
+      const report = await audit.verify(async (checked) => progress.update(`Verifying: ${checked} records`))
+      const anchors = []
+      for (const file of values.anchor) anchors.push(await compareWithAnchors(audit, file, progress))
+      const exports = []
+      for (const file of values.export) exports.push(await compareWithExport(audit, file, progress))
+      return { report, anchors, exports }
+    }
+    const { report, anchors, exports } = await compare().finally(() => progress.end())
     if (values.json) io.stdout(JSON.stringify({ ...report, anchors, exports }))
     else {
       const lines = [...anchors.flatMap(anchorLines), ...exports.flatMap(exportLines), ...reportLines(report)]
@@ -170,7 +176,14 @@ async function exportAll(values: AuditValues, _: readonly string[], io: CommandI
       const page = await audit.export({ ...period, limit, ...(after === undefined ? {} : { after }) })
       return { items: page.records, next: page.next }
     }
-    for await (const record of listItems(read)) for (const line of auditJsonLines(record)) io.stdout(line)
+    // On a terminal, the records themselves show the progress.
+    const progress = process.stdout.isTTY ? undefined : new Progress()
+    let records = 0
+    for await (const record of listItems(read)) {
+      for (const line of auditJsonLines(record)) io.stdout(line)
+      progress?.update(`Exporting: ${++records} records`)
+    }
+    progress?.end()
   })
 }
 
@@ -180,7 +193,7 @@ function prune(values: AuditValues, _: readonly string[], io: CommandIo): Promis
   const part = readPart(values)
   return withDatabase(values, async ({ audit }) => {
     const how = { by, unsent: values.unsent, ...(part === undefined ? {} : { part }) }
-    const { removed, waiting } = await audit.prune(before, how)
+    const { removed, waiting } = await new Progress().during('Deleting records', audit.prune(before, how))
     io.stdout(`Deleted ${removed} record${removed === 1 ? '' : 's'} from before ${before.toISOString()}`)
     if (waiting.length === 0) return 0
     io.stderr(
@@ -194,7 +207,7 @@ async function seal(values: AuditValues, _: readonly string[], io: CommandIo): P
   const by = readBy(values)
   if (!values.yes) throw new WrongUsage('seal accepts all records as they are now; run verify first, then add --yes')
   await withDatabase(values, async ({ audit }) => {
-    const { records, replacedKeys = [] } = await audit.seal(by)
+    const { records, replacedKeys = [] } = await new Progress().during('Sealing records', audit.seal(by))
     io.stdout(`Sealed ${records} record${records === 1 ? '' : 's'}`)
     if (replacedKeys.length > 0) {
       io.stderr(
