@@ -7,6 +7,7 @@ import { problemLines } from '#server/commands/audit.ts'
 import { type CommandIo, defineCommand, type Values } from '#server/commands/command-line.ts'
 import { closeToOthers, databaseUrl } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
+import { Progress } from '#server/commands/progress.ts'
 import { version } from '#server/version.ts'
 import { keyFilesIn, makeBackup } from '#storage/backup/backup.ts'
 import { readAddress } from '#storage/client/databases.ts'
@@ -52,7 +53,7 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
   const keyFolder = join(values.data, 'keys')
   const end = (): void => process.exit(130)
   process.once('SIGINT', end).once('SIGTERM', end)
-  const progress = progressLine()
+  const progress = new Progress()
   try {
     const made = systemClock()
     const { bytes, schema, rows, heads, audit, keys } = await makeBackup({
@@ -63,9 +64,10 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
       auditKeys: await loadAuditKeys({ environment: process.env, dataFolder: values.data }, 'command'),
       made,
       version: await version(),
-      onProgress: progress.show,
+      onProgress: (done, total) =>
+        progress.update(`Copying: ${total === 0 ? 100 : Math.floor((100 * done) / total)} %`),
     })
-    progress.clear()
+    progress.end()
     const unproven = audit.problems.filter(({ kind }) => kind === 'no key')
     const problems = audit.problems.filter(({ kind }) => kind !== 'no key')
     io.stdout(`Wrote ${file}: ${bytes} bytes, ${rows} rows, the state of ${made.toISOString()}`)
@@ -87,7 +89,7 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
     io.stderr('gatehouse backup: the file is a true copy, but its audit has problems. See docs/guides/audit.md')
     return 1
   } finally {
-    progress.clear()
+    progress.end()
     process.off('SIGINT', end).off('SIGTERM', end)
   }
 }
@@ -109,21 +111,3 @@ export const headText = (heads: readonly { readonly chain: number; readonly numb
   heads.length === 0
     ? 'none written yet'
     : `up to ${heads.map(({ chain, number }) => `record ${number} of chain ${chain}`).join(' and ')}`
-
-/** Only for a person at a terminal. */
-function progressLine() {
-  const { stderr } = process
-  let shown = -1
-  return {
-    show: (done: number, total: number): void => {
-      const percent = total === 0 ? 100 : Math.floor((100 * done) / total)
-      if (!stderr.isTTY || percent === shown) return
-      shown = percent
-      stderr.write(`\rCopying: ${percent} %`)
-    },
-    clear: (): void => {
-      if (shown >= 0) stderr.write('\r\u001b[K')
-      shown = -1
-    },
-  }
-}

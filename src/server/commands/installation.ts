@@ -12,7 +12,6 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { Scope } from '#kernel/scope.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { type CommandIo, required } from '#server/commands/command-line.ts'
-import { Progress } from '#server/commands/progress.ts'
 import { openConfigurationSource } from '#server/open-configuration-source.ts'
 import { openDataFolder } from '#server/private-files.ts'
 import { createServices } from '#server/services.ts'
@@ -79,8 +78,7 @@ export async function withDatabase<T>(
   const auditKeys = await loadAuditKeys({ environment: process.env, dataFolder: place.data }, 'command')
   const storage = openStorage({ ...where, clock: systemClock, log: silentLogger, auditKeys, migrations: 'refuse' })
   try {
-    // A database of an older version is migrated now, which takes time.
-    await new Progress().during('Opening the database', storage.ready())
+    await storage.ready()
     return await work(storage)
   } finally {
     await storage.close()

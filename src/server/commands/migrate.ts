@@ -5,6 +5,7 @@ import { type Logger, silentLogger } from '#kernel/logger.ts'
 import { type CommandIo, defineCommand, type Values } from '#server/commands/command-line.ts'
 import { closeToOthers, databaseUrl } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
+import { Progress } from '#server/commands/progress.ts'
 import { readAddress, readSchemaAt } from '#storage/client/databases.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage } from '#storage/open.ts'
@@ -52,7 +53,7 @@ async function runMigrate(values: Values<typeof options>, _: readonly string[], 
     const log: Logger = { ...silentLogger, info: (_, fields = {}) => ran.push(fields['migration']) }
     const storage = openStorage({ url, clock: systemClock, log })
     try {
-      await storage.ready()
+      await new Progress().during('Migrating the database', storage.ready())
     } finally {
       await storage.close()
     }

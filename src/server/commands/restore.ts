@@ -22,6 +22,7 @@ import {
 } from '#server/commands/command-line.ts'
 import { databaseUrl, withDatabase } from '#server/commands/installation.ts'
 import { databaseOptions } from '#server/commands/options.ts'
+import { Progress } from '#server/commands/progress.ts'
 import { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { flush } from '#storage/backup/backup.ts'
 import { checkCopy } from '#storage/backup/checked-copy.ts'
@@ -216,7 +217,9 @@ async function reportAnchors({ audit }: Storage, values: FinishOptions, io: Comm
   const newest = new Map<number, number>()
   const others: AuditProblem[] = []
   for (const file of values.anchor) {
-    for (const problem of (await compareWithAnchors(audit, file)).problems) {
+    const progress = new Progress()
+    const { problems } = await compareWithAnchors(audit, file, progress).finally(() => progress.end())
+    for (const problem of problems) {
       const { kind, chain, number } = problem
       if (kind !== 'older' || chain === undefined || number === undefined) others.push(problem)
       else newest.set(chain, Math.max(number, newest.get(chain) ?? 0))
