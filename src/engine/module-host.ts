@@ -82,6 +82,7 @@ interface HostParts {
   readonly approvals: ApprovalAccess
   readonly dynamicWorkflows: ReadonlyMap<string, DynamicWorkflowSource>
   readonly issuers: IssuerAccess
+  readonly watchIssuer: EngineHost['watchIssuer']
   /** Absent if reports are not served. */
   readonly reports: ReportEndpoint | undefined
   /** Undefined before the token endpoints are created, or if none are configured. */
@@ -144,6 +145,7 @@ export function createHostFor(parts: HostParts): HostFor {
     recordAdmission: (admission) => admissions.record(admission),
     ...(reports === undefined ? {} : { reports }),
     ...(configuration.issuers.length === 0 ? {} : { issuers }),
+    ...(parts.watchIssuer === undefined ? {} : { watchIssuer: parts.watchIssuer }),
     ownsIssuer: (issuer) =>
       configuration.issuers.some((own) => isIssuedBy(own, issuer)) ||
       configuration.stsEndpoints.some((own) => own.endpoint.issuer === issuer),

@@ -1,6 +1,7 @@
 import { createMounts } from '#engine/directory/create-directory.ts'
 import { VirtualDirectory } from '#engine/directory/virtual-directory.ts'
 import { type IssuerServices, Issuers } from '#engine/issuer/issuers.ts'
+import { type IssuerCheck, IssuerHealth } from '#engine/issuer-health.ts'
 import type { LoginServices } from '#engine/login/login-desk.ts'
 import { LoginRoutes } from '#engine/login/login-routes.ts'
 import { createNotifiers, type Notifiers } from '#engine/mail/notifiers.ts'
@@ -10,7 +11,7 @@ import { createApplications, createChains } from '#engine/pipeline/create-applic
 import { createPipeline, type Pipeline } from '#engine/pipeline/pipeline.ts'
 import { Routes } from '#engine/pipeline/routes.ts'
 import { RuleEvaluator } from '#engine/pipeline/rule-evaluator.ts'
-import { TargetHealth } from '#engine/provisioning/target-health.ts'
+import { TargetHealth, type TargetHealthCheck, type TargetMeter } from '#engine/provisioning/target-health.ts'
 import { createReports, type ReportParts } from '#engine/reports/report-endpoint.ts'
 import { type RenewalTimes, SessionRenewal } from '#engine/session/session-renewal.ts'
 import { createTokenService, type TokenIssuing, type TokenServices } from '#engine/sts/token-issuing.ts'
@@ -37,8 +38,15 @@ export interface RuntimeServices
   readonly renewalTimes?: RenewalTimes
   /** Whether the public listener is a loopback address. */
   readonly loopbackOnly?: boolean | undefined
+  readonly targetMeter?: TargetMeter | undefined
   /** Absent if no reports are served. */
   readonly reports?: Pick<ReportParts, 'store' | 'secrets' | 'meter'>
+}
+
+/** Systems that the gateway depends on, by what this process knows of them. */
+export interface OutsideHealth {
+  readonly targets: readonly TargetHealthCheck[]
+  readonly issuers: readonly IssuerCheck[]
 }
 
 /** What starts and stops with a configuration. */
@@ -51,6 +59,8 @@ export interface Runtime {
   readonly notifiers: Notifiers
   /** Throws INTERNAL for an unknown name. */
   target(name: string): Target
+  /** Which systems outside of the gateway answer. Takes a few seconds if a target doesn't. */
+  checkOutside(): Promise<OutsideHealth>
   readonly workflows: WorkflowRuntime
   /** Undefined if no token endpoint is configured. */
   readonly tokens?: TokenIssuing | undefined
@@ -67,7 +77,9 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const { clock, log } = services
   // These refer to each other, so they exist before the modules that fill them.
   const targets = new Map<string, Target>()
-  const health = new TargetHealth(clock, services.runs)
+  const health = new TargetHealth(clock, services.runs, services.targetMeter)
+  const issuerHealth = new IssuerHealth(clock)
+  const watchIssuer = issuerHealth.watch.bind(issuerHealth)
   const authorizations = new Map<string, Authorization>()
   const dynamicWorkflows = new Map<string, DynamicWorkflowSource>()
   const chains = new Map<string, Chain>()
@@ -110,6 +122,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     approvals,
     dynamicWorkflows,
     issuers,
+    watchIssuer,
     reports,
     tokens: () => tokens,
   })
@@ -135,14 +148,16 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   await workflows.start(host, scope)
   await issuers.start(host, scope)
   await createChains({ configuration, host, scope }, chains)
-  tokens = await createTokenService({ services, endpoints: configuration.stsEndpoints, host, scope, target, decide })
+  const { stsEndpoints: endpoints } = configuration
+  tokens = await createTokenService({ services, endpoints, host, scope, target, decide, watchIssuer })
   const applications = await createApplications({ configuration, host, scope, chains })
   const notifiers = await createNotifiers(configuration, host, scope)
   const routes = new Routes(applications)
   const loginRoutes = new LoginRoutes(applications, runner)
   const handle = createPipeline({ ...services, routes, loginRoutes, rules, chains: runner, renewal })
   await workflows.startJobs(host, scope)
-  return { handle, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
+  const checkOutside = async () => ({ targets: await health.check(), issuers: issuerHealth.list() })
+  return { handle, checkOutside, routes, loginRoutes, rules, notifiers, target, workflows, tokens }
 }
 
 /** In parallel, since a plug-in takes time to start. Waits for all of them before it throws the first failure. */

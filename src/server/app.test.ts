@@ -70,6 +70,7 @@ function runtime(filter: Filter, closed: () => void = () => {}): Runtime {
     target: () => {
       throw new Error('no target')
     },
+    checkOutside: async () => ({ targets: [], issuers: [] }),
     workflows: {} as Runtime['workflows'],
     configuration: {} as Runtime['configuration'],
     close: async () => closed(),

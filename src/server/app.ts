@@ -7,8 +7,9 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import { withoutTokens } from '#kernel/redaction.ts'
+import { readTraceparent, type Span, type SpanStart, tracer } from '#kernel/tracing.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { type GatewayResponse, header } from '#sdk/filter/http.ts'
 import { type ConnectionLimits, httpLimits } from '#server/http-limits.ts'
 import { HttpRequest, validPrefix } from '#server/http-request.ts'
 import { createListener, type ListenerTls, noSchemas } from '#server/http-server.ts'
@@ -81,10 +82,56 @@ async function answer(parts: AppParts, fastifyRequest: FastifyRequest, reply: Fa
   } catch (error) {
     return refuse(parts, error, fastifyRequest, reply)
   }
+  if (tracer === undefined) return respond(parts, request, reply, started)
+  return tracer.span(requestSpan(request), (span) => respond(parts, request, reply, started, span))
+}
+
+async function respond(
+  parts: AppParts,
+  request: HttpRequest,
+  reply: FastifyReply,
+  started: number,
+  span?: Span,
+): Promise<FastifyReply> {
   const result = await parts.running.use((runtime) => inTime(runtime, request))
   request.answered()
+  if (span !== undefined) describe(span, request, result)
   record(parts, request, result, performance.now() - started)
   return send(reply, request, result.response)
+}
+
+const maxTracestate = 512
+
+/**
+ * A trusted proxy's span is the parent, and its sampling decision counts if the sampler says so. Any other caller only gets
+ * a link from a new trace: it can neither have its requests recorded nor write into someone else's trace.
+ */
+function requestSpan(request: HttpRequest): SpanStart {
+  const caller = readTraceparent(header(request, 'traceparent'))
+  const attributes = {
+    'http.request.method': request.method,
+    'url.scheme': request.origin.slice(0, request.origin.indexOf(':')),
+    'gatehouse.request.id': request.id,
+  }
+  const start = { name: request.method, kind: 'server', attributes } as const
+  if (caller === undefined) return { ...start, parent: 'none' }
+  if (!request.isTrusted) return { ...start, parent: 'none', links: [caller] }
+  const state = header(request, 'tracestate')
+  const isSound = state !== undefined && state.length <= maxTracestate && /^[\x20-\x7e]+$/.test(state)
+  return { ...start, parent: isSound ? { ...caller, state } : caller }
+}
+
+/** Paths have ids and logins of users, so the span has the configured URL instead; the access log has the path. */
+function describe(span: Span, request: HttpRequest, { response, error, context }: PipelineAnswer): void {
+  const { application, url } = context
+  span.set({ 'http.response.status_code': response.status })
+  if (application !== undefined) span.set({ 'gatehouse.application': application.name })
+  if (url !== undefined) {
+    span.set({ 'http.route': url.url.uri })
+    span.rename(`${request.method} ${url.url.uri}`)
+  }
+  if (error !== undefined) span.set({ 'error.type': error.code })
+  if (response.status >= 500) span.fail(error?.code ?? String(response.status))
 }
 
 /** The response of the pipeline, or TARGET_TIMEOUT after the time limit; the work is aborted. */

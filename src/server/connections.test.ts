@@ -242,7 +242,8 @@ test('more than 100 headers are rejected, not dropped', async () => {
 
 test('the operators’ listener also closes half-open connections', async () => {
   const limits = { ...defaultConnectionLimits, headerSeconds: 1 }
-  const app = createOperationsApp({ metrics: createMetrics(), log: silentLogger, limits, ready: async () => {} })
+  const idle = { ready: async () => {}, check: async () => ({ targets: [], issuers: [] }) }
+  const app = createOperationsApp({ metrics: createMetrics(), log: silentLogger, limits, ...idle })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())
   const { answer, ended } = client((app.server.address() as AddressInfo).port, 'GET /metrics HTTP/1.1\r\n')

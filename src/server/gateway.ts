@@ -26,6 +26,7 @@ import { createServices } from '#server/services.ts'
 import { SystemReport } from '#server/system-report.ts'
 import { createKeyKeeper, keyIssuers } from '#server/token-keys.ts'
 import { createTokenReport } from '#server/token-report.ts'
+import { readTracingOptions } from '#server/tracing/tracing-options.ts'
 
 interface GatewayOptions {
   /** Closed with the gateway, or if it does not start. */
@@ -93,8 +94,15 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   if (first.configuration === undefined) await source.settled(first, 'refused')
   const configuration = usable(first, log)
   if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
-  const { storage, wakeUp } = await openDatabase(options, scope)
   const metrics = createMetrics()
+  const replica = processName()
+  const tracing = readTracingOptions(environment)
+  if (tracing !== undefined) {
+    // Loaded only where it is used. Filters and targets are created with the tracer, so it comes before them.
+    const { openTracing } = await import('#server/tracing/open-tracing.ts')
+    scope.own(await openTracing(tracing, { replica, meter: metrics.spans, log }))
+  }
+  const { storage, wakeUp } = await openDatabase(options, scope)
   const outside = { ...ownPlaces(dataFolder, options.databaseUrl), clock, log, meter: metrics.audit }
   const anchors = scope.own(new AuditAnchors({ ...outside, audit: storage.audit }))
   const sinks = scope.own(new AuditSinks({ ...outside, store: storage.auditSinks }))
@@ -105,7 +113,6 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const { crash, leaseMillis } = options.faults ?? {}
   const lease = leaseMillis === undefined ? {} : { leaseMillis }
   const limits = { ...workerLimits, retries: { ...defaultRetries, attempts }, ...lease }
-  const replica = processName()
   const loads = new ConfigurationReport(first, clock)
   const system = scope.own(await SystemReport.start({ replica, storage, dataFolder, clock, log }))
   const tokenReport = createTokenReport({
@@ -126,6 +133,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     apiServers: metrics.apiServers,
     measureCustody: metrics.custody,
     loginMeter: metrics.logins,
+    targetMeter: metrics.targets,
     peopleMetrics: metrics.people,
     leaseMillis: limits.leaseMillis,
     ...(crash === undefined ? {} : { crash }),

@@ -18,6 +18,8 @@ export class HttpRequest implements GatewayRequest {
   readonly path: string
   readonly headers: GatewayRequest['headers']
   readonly remoteAddress: string
+  /** The peer is a trusted proxy. */
+  readonly isTrusted: boolean
   look: GatewayRequest['look']
   readonly #raw: IncomingMessage
   readonly #queryText: string
@@ -35,6 +37,7 @@ export class HttpRequest implements GatewayRequest {
     this.headers = raw.headers
     const peer = raw.socket.remoteAddress ?? ''
     const forwarded = proxies.trusts(peer)
+    this.isTrusted = forwarded
     if (!forwarded && isForwarded(raw.headers)) proxies.ignored(peer)
     this.remoteAddress = (forwarded ? lastOf(header(this, 'x-forwarded-for')) : undefined) ?? peer
     const secure = (raw.socket as Partial<TLSSocket>).encrypted === true

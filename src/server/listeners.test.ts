@@ -1,17 +1,21 @@
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import type { OutsideHealth } from '#engine/runtime.ts'
 import { silentLogger } from '#kernel/logger.ts'
 import { defaultConnectionLimits } from '#server/http-limits.ts'
 import { createOperationsApp } from '#server/listeners.ts'
 import { createMetrics } from '#server/metrics/metrics.ts'
 import { rawRequest } from '#testing/raw-request.ts'
 
-async function start(ready: () => Promise<void> = async () => {}) {
+const nothingOutside = { targets: [], issuers: [] }
+
+async function start(ready: () => Promise<void> = async () => {}, outside: OutsideHealth = nothingOutside) {
   const app = createOperationsApp({
     metrics: createMetrics(),
     log: silentLogger,
     limits: defaultConnectionLimits,
     ready,
+    check: async () => outside,
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   onTestFinished(() => app.close())
@@ -31,6 +35,27 @@ test('the metrics listener serves metrics and health checks, and nothing else', 
 test('reports that it is not ready', async () => {
   const port = await start(() => Promise.reject(new Error('draining')))
   expect((await fetch(`http://127.0.0.1:${port}/ready`)).status).toBe(503)
+})
+
+test('says which target or issuer is down, and stays ready', async () => {
+  const outside: OutsideHealth = {
+    targets: [
+      { name: 'crm', health: 'down', millis: 3000, problem: 'no answer within 3000 ms' },
+      { name: 'people', health: 'up', millis: 2 },
+    ],
+    issuers: [{ issuer: 'https://id.example.com', health: 'unchecked' }],
+  }
+  const url = `http://127.0.0.1:${await start(undefined, outside)}`
+  const degraded = await fetch(`${url}/health`)
+  expect(degraded.status).toBe(200)
+  expect(await degraded.json()).toEqual({ status: 'degraded', gateway: { health: 'up' }, ...outside })
+  expect((await fetch(`${url}/ready`)).status).toBe(200)
+  const own = `http://127.0.0.1:${await start(() => Promise.reject(new Error('the database does not answer')))}`
+  const down = await fetch(`${own}/health`)
+  expect(down.status).toBe(503)
+  const gateway = { health: 'down', problem: 'the database does not answer' }
+  expect(await down.json()).toEqual({ status: 'down', gateway, ...nothingOutside })
+  expect((await fetch(`${own}/check_alive`)).status).toBe(200)
 })
 
 test('has the limits of the public listener', async () => {

@@ -1,5 +1,6 @@
 import type https from 'node:https'
 import Fastify, { type FastifyInstance } from 'fastify'
+import type { OutsideHealth } from '#engine/runtime.ts'
 import { parseHostPort } from '#kernel/address.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -7,11 +8,13 @@ import type { Scope } from '#kernel/scope.ts'
 import type { ListenerFacts } from '#sdk/filter/system-access.ts'
 import { webhookHost, webhookPath } from '#sdk/sts/sts-webhook.ts'
 import { answerReady, createApp } from '#server/app.ts'
+import { answerHealth } from '#server/health.ts'
 import { type ConnectionLimits, limitListeners } from '#server/http-limits.ts'
 import { closeListener, createListener, listenAt, noSchemas } from '#server/http-server.ts'
 import { CertificateReload, readPair } from '#server/listener-certificate.ts'
 import type { AccessLog } from '#server/log.ts'
 import type { Metrics } from '#server/metrics/metrics.ts'
+import { acceptsOpenMetrics, openMetricsType, writeOpenMetrics } from '#server/metrics/open-metrics.ts'
 import type { RunningConfiguration } from '#server/reload.ts'
 import { createKeyBox, objectsOf } from '#server/token-keys.ts'
 import { reportIgnoredHeaders, TrustedProxies } from '#server/trusted-proxies.ts'
@@ -59,7 +62,8 @@ export async function openListeners(parts: ListenersParts, scope: Scope): Promis
   }
   // The metrics listener opens first and closes last, so that operators can watch a drain.
   const connections = limitListeners(parts.connectionLimits, log)
-  const operations = createOperationsApp({ metrics, log, ready, limits: connections.operations })
+  const check = () => running.use((runtime) => runtime.checkOutside())
+  const operations = createOperationsApp({ metrics, log, ready, check, limits: connections.operations })
   const metricsAddress =
     parts.metricsListen === undefined ? undefined : await listen(operations, parts.metricsListen, 'http', scope)
   const ignored = reportIgnoredHeaders({ count: () => metrics.forwardedHeadersIgnored(), log, clock })
@@ -146,6 +150,7 @@ export function createOperationsApp(parts: {
   log: Logger
   limits: ConnectionLimits
   ready(): Promise<void>
+  check(): Promise<OutsideHealth>
 }): FastifyInstance {
   const { limits, log, metrics } = parts
   const listening = { listener: 'operations', limits, log, meter: metrics.connections, proxies: new TrustedProxies([]) }
@@ -159,7 +164,12 @@ export function createOperationsApp(parts: {
     serverFactory: (handler) => createListener(listening, undefined, handler),
   })
   const { registry } = parts.metrics
-  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+  app.get('/metrics', async ({ headers }, reply) =>
+    acceptsOpenMetrics(headers.accept)
+      ? reply.type(openMetricsType).send(await writeOpenMetrics(registry))
+      : reply.type(registry.contentType).send(await registry.metrics()),
+  )
+  app.get('/health', (_request, reply) => answerHealth(parts, reply))
   app.get('/check_alive', (_request, reply) => reply.type('text/plain').send('alive\n'))
   app.get('/ready', (_request, reply) => answerReady(parts, reply))
   return app

@@ -1,6 +1,7 @@
 import { type DestinationStream, type Logger as Pino, pino } from 'pino'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import { redact } from '#kernel/redaction.ts'
+import { tracer } from '#kernel/tracing.ts'
 
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogThreshold = (typeof logLevels)[number]
@@ -14,15 +15,24 @@ export function createLogger(level: LogThreshold, destination?: DestinationStrea
 
 function wrap(log: Pino): Logger {
   return {
-    debug: (message, fields) => log.debug(clean(fields), message),
-    info: (message, fields) => log.info(clean(fields), message),
-    warn: (message, fields) => log.warn(clean(fields), message),
-    error: (message, fields) => log.error(clean(fields), message),
+    debug: (message, fields) => log.debug(located(clean(fields)), message),
+    info: (message, fields) => log.info(located(clean(fields)), message),
+    warn: (message, fields) => log.warn(located(clean(fields)), message),
+    error: (message, fields) => log.error(located(clean(fields)), message),
     with: (fields) => wrap(log.child(clean(fields))),
   }
 }
 
 const clean = (fields: LogFields | undefined): Record<string, unknown> => (fields === undefined ? {} : redact(fields))
+
+/** Adds the trace and the run that the line belongs to, while tracing is on. */
+function located<T extends object>(fields: T): T {
+  const span = tracer?.current()
+  if (span === undefined) return fields
+  const { context, run } = span
+  const ids = { trace_id: context.traceId, span_id: context.spanId }
+  return run === undefined ? { ...fields, ...ids } : { workflowId: run, ...fields, ...ids }
+}
 
 /** One answered request. No field contains a credential. */
 interface AccessEntry {
@@ -52,7 +62,8 @@ const infoLevel = 30
  */
 export function createAccessLog(level: LogThreshold, write: (line: string) => void): AccessLog {
   if (level !== 'debug' && level !== 'info') return noAccessLog
-  return (entry) => write(`${JSON.stringify({ level: infoLevel, time: Date.now(), ...entry, msg: 'request' })}\n`)
+  return (entry) =>
+    write(`${JSON.stringify({ level: infoLevel, time: Date.now(), ...located(entry), msg: 'request' })}\n`)
 }
 
 /** A `pino.destination`, or a similar stream. */

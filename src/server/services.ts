@@ -46,6 +46,7 @@ interface ServiceParts {
   readonly measureCustody?: TokenKeyPlaces['measureCustody']
   readonly renewalTimes?: RuntimeServices['renewalTimes']
   readonly loopbackOnly?: boolean
+  readonly targetMeter?: RuntimeServices['targetMeter']
   readonly installation?: RuntimeServices['installation']
   /** The name of this process; a new one if absent. */
   readonly replica?: string
@@ -88,6 +89,7 @@ export function createServices(parts: ServiceParts): RuntimeServices & { readonl
     ),
     ...(parts.renewalTimes === undefined ? {} : { renewalTimes: parts.renewalTimes }),
     loopbackOnly: parts.loopbackOnly,
+    targetMeter: parts.targetMeter,
     logins: storage.logins,
     loginFailures: storage.loginFailures,
     passwordChanges: storage.passwordChanges,

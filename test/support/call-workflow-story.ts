@@ -105,7 +105,10 @@ export interface StoryGateway {
 }
 
 /** The example of the call-workflow API, with more workflows, in its own process. */
-export async function startCallWorkflow(databaseUrl: string | undefined): Promise<StoryGateway> {
+export async function startCallWorkflow(
+  databaseUrl: string | undefined,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<StoryGateway> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-call-'))
   const config = join(folder, 'config')
   cpSync('examples/call-workflow', config, { recursive: true })
@@ -116,6 +119,7 @@ export async function startCallWorkflow(databaseUrl: string | undefined): Promis
     startGatewayProcess({
       config,
       dataFolder,
+      environment,
       // The runs of a killed process are claimed again when its lease expires.
       args: ['--workflow-lease-seconds', '5', ...(databaseUrl === undefined ? [] : ['--database', databaseUrl])],
     })

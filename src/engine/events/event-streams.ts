@@ -9,6 +9,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { type SpanStart, tracer } from '#kernel/tracing.ts'
 import { EventPusher, eventClaims, type PushOutcome, signEventToken } from '#protocols/secevent/event-pusher.ts'
 import type { KeySource } from '#sdk/auth/key-source.ts'
 import type {
@@ -238,6 +239,13 @@ function nap(woken: Promise<void>, millis: number, signal: AbortSignal): Promise
   })
 }
 
+const pushSpan = (stream: string, id: string): SpanStart => ({
+  name: `push event ${stream}`,
+  kind: 'consumer',
+  parent: 'none',
+  attributes: { 'gatehouse.stream': stream, 'gatehouse.event.id': id },
+})
+
 /** One receiver of pushed tokens. */
 export interface Receiver {
   push(token: string, signal: AbortSignal, now: Date): Promise<PushOutcome>
@@ -319,7 +327,8 @@ export class Delivery {
       for (const { id, key, claims } of events) {
         if (!(await turn.isOurs())) return 'stopped'
         const token = await signEventToken(claims, await this.#parts.keys.signingKey(key))
-        const outcome = await receiver.push(token, turn.attempt(), clock())
+        const push = (): Promise<PushOutcome> => receiver.push(token, turn.attempt(), clock())
+        const outcome = await (tracer === undefined ? push() : tracer.span(pushSpan(stream, id), push))
         if (outcome.kind === 'failed') return turn.closing.aborted ? 'stopped' : outcome
         if (outcome.kind === 'refused')
           log.warn('an event was refused and dropped', { stream, id, reason: outcome.reason })

@@ -4,6 +4,7 @@ import type { Clock } from '#kernel/clock.ts'
 import type { LogFields, Logger } from '#kernel/logger.ts'
 import type { Schedule } from '#kernel/schedule.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { type SpanStart, tracer } from '#kernel/tracing.ts'
 import type { Job, JobOutcome } from '#sdk/job/job.ts'
 import type { MaintenanceTasks } from '#sdk/job/maintenance-tasks.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
@@ -277,9 +278,16 @@ async function runJob(configured: ConfiguredJob, claim: JobClaim, parts: JobRunP
   ended('failed')
 }
 
+const jobSpan = (name: string): SpanStart => ({
+  name: `job ${name}`,
+  kind: 'consumer',
+  parent: 'none',
+  attributes: { 'gatehouse.job': name },
+})
+
 /** Waits until it settles, or until the grace period after its abort ends. */
 async function execute(
-  { job, timeoutMillis }: ConfiguredJob,
+  { name, job, timeoutMillis }: ConfiguredJob,
   claim: JobClaim,
   parts: JobRunParts,
   log: Logger,
@@ -303,7 +311,8 @@ async function execute(
   })
   const work = (async (): Promise<Settled> => {
     try {
-      return { outcome: await job.run({ due: claim.due, attempt: claim.fence, log, signal: stop.signal }) }
+      const run = (): Promise<JobOutcome> => job.run({ due: claim.due, attempt: claim.fence, log, signal: stop.signal })
+      return { outcome: await (tracer === undefined ? run() : tracer.span(jobSpan(name), run)) }
     } catch (error) {
       return { error }
     }

@@ -3,6 +3,7 @@ import { type ClaimedMail, type MailKind, mailKinds } from '#domain/mail.ts'
 import type { Notifiers } from '#engine/mail/notifiers.ts'
 import type { Clock } from '#kernel/clock.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { htmlOfText } from '#sdk/notifier/mail-body.ts'
 import type { SendOutcome } from '#sdk/notifier/notifier.ts'
 import type { MailStore } from '#storage/mail-store.ts'
@@ -98,9 +99,20 @@ export class MailWorker {
     return this.#parts.use(async (notifiers) => {
       if (notifiers.isEmpty) return 0
       const mails = await this.#parts.store.claim(atOnce, this.#times.leaseMillis, kind)
-      await Promise.all(mails.map((mail) => this.#attempt(mail, notifiers)))
+      await Promise.all(
+        mails.map((mail) =>
+          tracer === undefined ? this.#attempt(mail, notifiers) : this.#traced(tracer, mail, notifiers),
+        ),
+      )
       return mails.length
     })
+  }
+
+  #traced(tracer: Tracer, mail: ClaimedMail, notifiers: Notifiers): Promise<void> {
+    const attributes = { 'gatehouse.mail.id': mail.id, 'gatehouse.notifier': mail.notifier ?? 'default' }
+    return tracer.span({ name: 'send mail', kind: 'consumer', parent: 'none', attributes }, () =>
+      this.#attempt(mail, notifiers),
+    )
   }
 
   /** If recording the outcome fails, the mail stays claimed until its lease ends; then it is queued, or unknown. */

@@ -2,7 +2,9 @@ import { createAt, type HostFor } from '#engine/module-host.ts'
 import type { Chain, ChainLink } from '#engine/pipeline/chain.ts'
 import type { Application, Url } from '#engine/pipeline/routes.ts'
 import type { Scope } from '#kernel/scope.ts'
+import { tracer } from '#kernel/tracing.ts'
 import { jsonErrors } from '#sdk/filter/error-format.ts'
+import type { Filter } from '#sdk/filter/filter.ts'
 import type { ApplicationConfig, Configuration, UrlConfig } from '#sdk/module/configuration.ts'
 
 interface CreationParts {
@@ -47,7 +49,7 @@ async function createUrl(application: ApplicationConfig, config: UrlConfig, part
   const filters = []
   for (const filter of config.filters) {
     const create = () => filter.create(host(application.name, filter.className, filter.at))
-    filters.push(scope.own(await createAt(filter.at, create)))
+    filters.push(traced(filter.className, scope.own(await createAt(filter.at, create))))
   }
   const chain = config.chain === undefined ? undefined : chains.get(config.chain)
   if (config.chain !== undefined && chain === undefined) throw new Error(`${config.at}: no chain "${config.chain}"`)
@@ -75,4 +77,13 @@ async function createUrl(application: ApplicationConfig, config: UrlConfig, part
       azFail: results(config.results.azFail),
     },
   }
+}
+
+/** The filter itself while tracing is off. */
+function traced(className: string, filter: Filter): Filter {
+  const traces = tracer
+  if (traces === undefined) return filter
+  const attributes = { 'gatehouse.class': className }
+  const start = { name: `filter ${className}`, kind: 'internal', parent: 'current', attributes } as const
+  return { handle: (exchange, next) => traces.span(start, () => filter.handle(exchange, next)) }
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, type ErrorCode } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
+import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { hasLookups, type Target } from '#sdk/target/target.ts'
 import type { TargetFailure, TargetStatus } from '#sdk/target/target-status.ts'
 import type { RunStore } from '#storage/runs/run-store.ts'
@@ -17,8 +18,10 @@ const maxMessage = 500
 const failureCodes: ReadonlySet<ErrorCode> = new Set(['TARGET_UNREACHABLE', 'TARGET_TIMEOUT', 'TARGET_FAILED'])
 
 type Check = Pick<TargetStatus, 'health' | 'millis' | 'problem'>
+export type TargetHealthCheck = Check & Pick<TargetStatus, 'name'>
 
 interface Watched {
+  readonly name: string
   readonly target: Target
   readonly className: string
   failures: number
@@ -27,14 +30,21 @@ interface Watched {
   check?: { readonly started: number; readonly result: Promise<Check> }
 }
 
+/** Counts failures of targets. */
+export interface TargetMeter {
+  failed(target: string, code: ErrorCode): void
+}
+
 /** Watches the calls of the targets of one configuration in this process, and checks the targets on demand. */
 export class TargetHealth {
   readonly #targets = new Map<string, Watched>()
   readonly #clock: Clock
   readonly #runs: Pick<RunStore, 'incidentsByTarget'>
   readonly #since: Date
+  readonly #meter: TargetMeter | undefined
 
-  constructor(clock: Clock, runs: Pick<RunStore, 'incidentsByTarget'>) {
+  constructor(clock: Clock, runs: Pick<RunStore, 'incidentsByTarget'>, meter?: TargetMeter) {
+    this.#meter = meter
     this.#clock = clock
     this.#runs = runs
     this.#since = clock()
@@ -42,9 +52,10 @@ export class TargetHealth {
 
   /** The target, whose failed calls are counted from now on. */
   watch(name: string, className: string, target: Target): Target {
-    const watched: Watched = { target, className, failures: 0 }
+    const watched: Watched = { name, target, className, failures: 0 }
     this.#targets.set(name, watched)
     const methods = new Map<unknown, unknown>()
+    const traces = tracer
     return new Proxy(target, {
       get: (_, property) => {
         const value: unknown = Reflect.get(target, property, target)
@@ -52,7 +63,12 @@ export class TargetHealth {
         let method = methods.get(value)
         if (method === undefined) {
           method = (...args: readonly unknown[]): unknown => {
-            const result: unknown = Reflect.apply(value, target, args)
+            const result: unknown =
+              traces === undefined
+                ? Reflect.apply(value, target, args)
+                : traced(traces, { name, className, method: String(property) }, () =>
+                    Reflect.apply(value, target, args),
+                  )
             if (result instanceof Promise) result.catch((error: unknown) => this.#note(watched, error))
             return result
           }
@@ -80,12 +96,36 @@ export class TargetHealth {
     })
   }
 
+  /** Whether each target answers now, without what the database knows of it. */
+  async check(): Promise<readonly TargetHealthCheck[]> {
+    const named = [...this.#targets].sort(([a], [b]) => (a < b ? -1 : 1))
+    return await inParallel(named, checksAtOnce, async ([name, watched]) => ({
+      name,
+      ...(await currentCheck(watched)),
+    }))
+  }
+
   #note(watched: Watched, error: unknown): void {
     const { code, message } = asGatewayError(error)
     if (!failureCodes.has(code)) return
     watched.failures++
+    this.#meter?.failed(watched.name, code)
     watched.last = { time: this.#clock(), code, message: message.slice(0, maxMessage) }
   }
+}
+
+/** Methods that answer at once look at the configuration, which is not worth a span. */
+function traced(
+  tracer: Tracer,
+  { name, className, method }: { readonly name: string; readonly className: string; readonly method: string },
+  call: () => unknown,
+): unknown {
+  const attributes = { 'gatehouse.target': name, 'gatehouse.class': className, 'code.function.name': method }
+  return tracer.span({ name: `target ${name} ${method}`, kind: 'internal', parent: 'current', attributes }, (span) => {
+    const result = call()
+    if (!(result instanceof Promise)) span.discard()
+    return result
+  })
 }
 
 /** A recent check, or a new one. */

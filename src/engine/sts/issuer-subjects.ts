@@ -1,4 +1,5 @@
 import { decodeJwt } from 'jose/jwt/decode'
+import type { IssuerHealth } from '#engine/issuer-health.ts'
 import type { Workload } from '#engine/sts/workload.ts'
 import { type Claimant, offlineAttributes, refusal, workloadOf } from '#engine/sts/workload-validation.ts'
 import { Attributes } from '#identity/attributes.ts'
@@ -17,6 +18,7 @@ interface IssuerSubjectParts {
   readonly log: Logger
   /** How long keys are cached; the default if absent. */
   readonly times?: DiscoveryTimes
+  readonly watchIssuer?: IssuerHealth['watch'] | undefined
 }
 
 type Admit = (claimant: Claimant) => void
@@ -153,6 +155,7 @@ export class IssuerSubjects {
       jwksUri: issuer.jwksUri,
       clock,
       log,
+      loaded: this.#parts.watchIssuer?.(issuer.issuer),
       ...(times === undefined ? {} : { times }),
       ...(issuer.authorities === undefined ? {} : { fetch: fetchJsonTrusting(issuer.authorities) }),
     })

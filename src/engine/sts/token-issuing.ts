@@ -1,4 +1,5 @@
 import type { AuditEntry } from '#domain/audit.ts'
+import type { IssuerHealth } from '#engine/issuer-health.ts'
 import type { HostFor } from '#engine/module-host.ts'
 import { ApiServerBreakers, type BreakerParts } from '#engine/sts/api-server-breaker.ts'
 import { IssuerSubjects } from '#engine/sts/issuer-subjects.ts'
@@ -59,6 +60,7 @@ interface IssuingParts {
   decide(subject: Subject, rules: readonly Rule[]): Promise<RuleDecision>
   /** `reason` is one of a few words; empty if a token was issued. */
   count?(endpoint: string, outcome: ExchangeOutcome, reason: string): void
+  readonly watchIssuer?: IssuerHealth['watch'] | undefined
 }
 
 interface IssuingEndpoint {
@@ -328,7 +330,7 @@ export interface TokenServices {
   readonly countExchange?: IssuingParts['count']
 }
 
-interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide'> {
+interface TokenServiceParts extends Pick<IssuingParts, 'target' | 'decide' | 'watchIssuer'> {
   readonly services: TokenServices
   readonly endpoints: readonly StsEndpointConfig[]
   readonly host: HostFor
@@ -354,6 +356,7 @@ export async function createTokenService(parts: TokenServiceParts): Promise<Toke
     endpoints: issuing,
     target,
     decide,
+    watchIssuer: parts.watchIssuer,
     ...(services.countExchange === undefined ? {} : { count: services.countExchange }),
   })
 }

@@ -18,6 +18,7 @@ import {
 import type { StepObserver, WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { type Tracer, tracer } from '#kernel/tracing.ts'
 import type { TargetChange } from '#sdk/target/target.ts'
 import type { TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 
@@ -191,7 +192,25 @@ export class StepRun {
     return error === undefined ? entry : { ...entry, error }
   }
 
-  async run(): Promise<TaskOutcome> {
+  run(): Promise<TaskOutcome> {
+    return tracer === undefined ? this.#run() : this.#traced(tracer)
+  }
+
+  #traced(tracer: Tracer): Promise<TaskOutcome> {
+    const attributes = {
+      'gatehouse.task': this.task,
+      'gatehouse.task.type': this.taskType,
+      'gatehouse.step': this.number,
+    }
+    const start = { name: `step ${this.taskType}`, kind: 'internal', parent: 'current', attributes } as const
+    return tracer.span(start, async (span) => {
+      const outcome = await this.#run()
+      span.set({ 'gatehouse.outcome': outcome.kind })
+      return outcome
+    })
+  }
+
+  async #run(): Promise<TaskOutcome> {
     const { abort } = this.#keeper
     abort?.throwIfAborted()
     const outcome = await (abort === undefined ? this.#start() : this.#startUntil(abort))

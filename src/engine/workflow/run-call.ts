@@ -5,6 +5,7 @@ import { Attributes } from '#identity/attributes.ts'
 import type { RunIdentities } from '#identity/identity.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { newId } from '#kernel/ids.ts'
+import { tracer, writeTraceparent } from '#kernel/tracing.ts'
 import { isEngineKey, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import type { RequestMap, WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 
@@ -26,6 +27,7 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
   const id = newId()
   const request = createRequestMap(call.params)
   request.set('WORKFLOW_ID', id)
+  const span = tracer?.current()
   return {
     id,
     workflow: call.name,
@@ -36,6 +38,7 @@ export function runOf(call: WorkflowCall, definition: Definition, pins: Pins): R
     ...(reason === undefined ? {} : { reason }),
     ...(requestId === undefined ? {} : { requestId }),
     ...(session === undefined ? {} : { session }),
+    ...(span === undefined ? {} : { trace: writeTraceparent(span.context) }),
     user: workflowUser(call),
     request,
     frames: [rootFrame(definition)],

@@ -29,6 +29,8 @@ export interface RunProgress {
   readonly requestId?: string
   /** The public id of the session that requested the run. */
   readonly session?: string
+  /** The `traceparent` of the span that started the run; absent if it was not traced. */
+  readonly trace?: string
   readonly user: WorkflowUser
   readonly request: RequestMap
   /** The innermost list last; empty after the run has ended. */

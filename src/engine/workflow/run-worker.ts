@@ -8,6 +8,7 @@ import type { WorkflowServices } from '#engine/workflow/workflow-services.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { processName } from '#kernel/ids.ts'
 import type { Closable } from '#kernel/scope.ts'
+import { readTraceparent, type Tracer, tracer } from '#kernel/tracing.ts'
 import type { StepCommit } from '#storage/runs/run-commit.ts'
 
 export interface WorkerLimits extends ClaimTimes {
@@ -67,8 +68,10 @@ export class RunWorker implements Closable {
   /** Looks for runs to claim. Cheap, and may be called at any time. */
   wake(): void {
     this.#wanted = true
-    if (this.#stopping || this.#sweeper === undefined) return
-    this.#claiming ??= this.#claimAll().finally(() => {
+    if (this.#stopping || this.#sweeper === undefined || this.#claiming !== undefined) return
+    // A request may have woken the worker; its trace ends with its response.
+    const claiming = tracer === undefined ? this.#claimAll() : tracer.detached(() => this.#claimAll())
+    this.#claiming = claiming.finally(() => {
       this.#claiming = undefined
       if (this.#wanted && this.#active.size < this.#limits.atOnce) this.wake()
     })
@@ -106,7 +109,7 @@ export class RunWorker implements Closable {
   }
 
   #begin(run: ClaimedRun): void {
-    const execution = this.#execute(run)
+    const execution = (tracer === undefined ? this.#execute(run) : this.#traced(tracer, run))
       .catch((err: unknown) => {
         // The claim expires, and the step is executed again, here or elsewhere.
         this.#services.log.warn('a run was put down in mid-step', { workflowId: run.id, workflow: run.name, err })
@@ -116,6 +119,15 @@ export class RunWorker implements Closable {
         if (this.#wanted) this.wake()
       })
     this.#active.add(execution)
+  }
+
+  /** A trace of its own, since the run may outlive that of its request by days; linked to it. */
+  #traced(tracer: Tracer, run: ClaimedRun): Promise<void> {
+    const { id, name, data } = run
+    const cause = readTraceparent(typeof data['trace'] === 'string' ? data['trace'] : undefined)
+    const attributes = { 'gatehouse.workflow': name, 'gatehouse.run.id': id, 'gatehouse.attempt': run.attempt }
+    const start = { name: `workflow ${name}`, kind: 'consumer', parent: 'none', run: id, attributes } as const
+    return tracer.span({ ...start, links: cause === undefined ? [] : [cause] }, () => this.#execute(run))
   }
 
   async #execute(run: ClaimedRun): Promise<void> {

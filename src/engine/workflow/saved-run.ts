@@ -97,6 +97,7 @@ const savedRun = z.object({
   steps: count,
   depth: count.exactOptional(),
   session: text.exactOptional(),
+  trace: text.exactOptional(),
   signal: savedSignal.exactOptional(),
   approval: text.exactOptional(),
   end: z.literal('denied').exactOptional(),
@@ -124,7 +125,7 @@ export function saveRun(state: RunProgress): SavedRun {
   ).filter((pair) => pair !== undefined)
   const hidden = request.filter(([key]) => isSecretAttribute(key))
   if (hidden.length > 0) secrets['request'] = hidden
-  const { pins, steps, depth, session, signal, approval, end, plannedChanges, bound, newAccount } = state
+  const { pins, steps, depth, session, trace, signal, approval, end, plannedChanges, bound, newAccount } = state
   const data = toJson(
     {
       format,
@@ -136,6 +137,7 @@ export function saveRun(state: RunProgress): SavedRun {
       steps,
       depth,
       session,
+      trace,
       signal,
       approval,
       end,

@@ -20,6 +20,7 @@ import type { ApprovalOpener, WorkflowServices } from '#engine/workflow/workflow
 import { GatewayError } from '#kernel/errors.ts'
 import { buildScoped, type Closable, type Scope } from '#kernel/scope.ts'
 import { addSpan } from '#kernel/time.ts'
+import { type Tracer, tracer } from '#kernel/tracing.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import { accountExists, accountNamed, takenValues } from '#sdk/target/new-account.ts'
 import type { Target } from '#sdk/target/target.ts'
@@ -121,6 +122,21 @@ export class Workflows implements WorkflowStarter, Closable {
 
   /** Executes the run in its order among those of its subject, until it ends or has to wait. */
   runNow(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
+    return tracer === undefined ? this.#runNow(call, state, key) : this.#traced(tracer, call, state, key)
+  }
+
+  #traced(tracer: Tracer, call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
+    const { id: run, workflow } = state
+    const attributes = { 'gatehouse.workflow': workflow, 'gatehouse.run.id': run }
+    const start = { name: `workflow ${workflow}`, kind: 'internal', parent: 'current', run, attributes } as const
+    return tracer.span(start, async (span) => {
+      const result = await this.#runNow(call, state, key)
+      span.set({ 'gatehouse.outcome': result.status })
+      return result
+    })
+  }
+
+  #runNow(call: WorkflowCall, state: RunProgress, key?: KeyedCall): Promise<WorkflowResult> {
     return this.#counted(call.name, () =>
       this.#services.subjects.run(state.subject.toLowerCase(), () =>
         new CallExecution(state, {

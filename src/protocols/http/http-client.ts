@@ -2,6 +2,7 @@ import type { Agent, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders }
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { Agent as HttpAgent, request as httpRequest } from '#kernel/node-http.ts'
+import { type Tracer, tracer, writeTraceparent } from '#kernel/tracing.ts'
 
 export interface HttpCall {
   readonly method: string
@@ -60,9 +61,41 @@ export const wasNotSent = (error: unknown): boolean => error instanceof Error &&
  */
 export function openExchange(
   call: HttpCall,
-  { agent, ca }: HttpConnections,
+  connections: HttpConnections,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
+  return tracer?.current() === undefined
+    ? sendCall(call, connections, signal)
+    : sendTraced(tracer, call, connections, signal)
+}
+
+/** Paths and queries have ids and logins of users, so the span has only the server. */
+function sendTraced(
+  tracer: Tracer,
+  call: HttpCall,
+  connections: HttpConnections,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const { method, url } = call
+  const attributes = {
+    'http.request.method': method,
+    'url.scheme': url.protocol.slice(0, -1),
+    'server.address': url.hostname,
+    'server.port': Number(url.port) || (url.protocol === 'https:' ? 443 : 80),
+  }
+  return tracer.span({ name: method, kind: 'client', parent: 'current', attributes }, async (span) => {
+    const { context } = span
+    const state = context.state === undefined ? {} : { tracestate: context.state }
+    const headers = { ...call.headers, traceparent: writeTraceparent(context), ...state }
+    const response = await sendCall({ ...call, headers }, connections, signal)
+    const { statusCode = 0 } = response
+    span.set({ 'http.response.status_code': statusCode })
+    if (statusCode >= 400) span.fail(String(statusCode))
+    return response
+  })
+}
+
+function sendCall(call: HttpCall, { agent, ca }: HttpConnections, signal: AbortSignal): Promise<IncomingMessage> {
   const { method, url, path, headers, body, retryClosed = false } = call
   const isSecure = url.protocol === 'https:'
   const options = {
@@ -87,7 +120,7 @@ export function openExchange(
   sent.on('error', (error) => {
     const wasClosed = sent.reusedSocket && 'code' in error && error.code === 'ECONNRESET'
     if (wasClosed && retryClosed) {
-      resolve(openExchange({ ...call, retryClosed: false }, { agent, ca }, signal))
+      resolve(sendCall({ ...call, retryClosed: false }, { agent, ca }, signal))
       return
     }
     if (!connected) unsentErrors.add(error)

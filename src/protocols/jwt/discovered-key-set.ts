@@ -38,6 +38,8 @@ interface DiscoveryOptions {
   readonly log: Logger
   readonly times?: DiscoveryTimes
   readonly fetch?: FetchJson
+  /** Called after each load, with the reason if it failed. */
+  readonly loaded?: ((problem?: string) => void) | undefined
 }
 
 /**
@@ -53,6 +55,7 @@ export class DiscoveredKeySet implements KeySet {
   readonly #log: Logger
   readonly #times: DiscoveryTimes
   readonly #fetch: FetchJson
+  readonly #loaded: (problem?: string) => void
   #keys: readonly VerificationKey[] = []
   #loadedAt = Number.NEGATIVE_INFINITY
   #triedAt = Number.NEGATIVE_INFINITY
@@ -67,6 +70,7 @@ export class DiscoveredKeySet implements KeySet {
     this.#log = options.log
     this.#times = options.times ?? discoveryTimes
     this.#fetch = options.fetch ?? fetchJson
+    this.#loaded = options.loaded ?? (() => {})
   }
 
   fresh(): boolean {
@@ -114,9 +118,11 @@ export class DiscoveredKeySet implements KeySet {
     try {
       this.#replace(readKeySet(await this.#fetch(await this.#keyAddress(), limits)))
       this.#loadedAt = this.#clock().getTime()
+      this.#loaded()
       return true
     } catch (error) {
       this.#failure = error
+      this.#loaded(error instanceof Error ? error.message : String(error))
       this.#log.warn('the keys of an issuer could not be loaded', { issuer: this.#owner, error })
       return false
     }

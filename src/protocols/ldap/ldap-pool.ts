@@ -3,6 +3,7 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { Client } from 'ldapts'
 import { GatewayError } from '#kernel/errors.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
+import { type Tracer, tracer } from '#kernel/tracing.ts'
 import { asLdapFailure, resultCodeOf, unreachable } from './ldap-failure.ts'
 
 export interface LdapPoolOptions extends LdapAddress {
@@ -56,7 +57,36 @@ export class LdapPool {
    * Failures are GatewayErrors. With `again`, a call whose connection broke is repeated once on a new one: only for
    * calls that change nothing.
    */
-  async run<T>(asked: string, again: boolean, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
+  run<T>(asked: string, again: boolean, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
+    if (tracer === undefined) return this.#run(asked, again, call)
+    return this.#traced(tracer, asked, () => this.#run(asked, again, call))
+  }
+
+  /** A connection for exclusive use. Waits for one as long as for a response. */
+  runAlone<T>(asked: string, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
+    if (tracer === undefined) return this.#runAlone(asked, call)
+    return this.#traced(tracer, asked, () => this.#runAlone(asked, call))
+  }
+
+  /** The bind of another user, on a separate connection that ends with it. */
+  runAs(credentials: LdapCredentials, asked: string): Promise<void> {
+    if (tracer === undefined) return this.#runAs(credentials, asked)
+    return this.#traced(tracer, asked, () => this.#runAs(credentials, asked))
+  }
+
+  /** Names and filters have values of users, so the span has only the operation and the server. */
+  #traced<T>(tracer: Tracer, asked: string, work: () => Promise<T>): Promise<T> {
+    const { protocol, hostname, port } = new URL(this.#options.url)
+    const attributes = {
+      'network.protocol.name': 'ldap',
+      'gatehouse.ldap.operation': asked,
+      'server.address': hostname,
+      'server.port': Number(port) || (protocol === 'ldaps:' ? 636 : 389),
+    }
+    return tracer.span({ name: `LDAP ${asked}`, kind: 'client', parent: 'current', attributes }, work)
+  }
+
+  async #run<T>(asked: string, again: boolean, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
     for (let attempt = again ? 2 : 1; ; attempt--) {
       const connection = await this.#connection(asked)
       connection.inFlight++
@@ -76,8 +106,7 @@ export class LdapPool {
     }
   }
 
-  /** A connection for exclusive use. Waits for one as long as for a response. */
-  async runAlone<T>(asked: string, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
+  async #runAlone<T>(asked: string, call: (connection: LdapConnection) => Promise<T>): Promise<T> {
     return this.#alone.run('', async () => {
       let connection: LdapConnection | undefined
       try {
@@ -96,8 +125,7 @@ export class LdapPool {
     })
   }
 
-  /** The bind of another user, on a separate connection that ends with it. */
-  async runAs(credentials: LdapCredentials, asked: string): Promise<void> {
+  async #runAs(credentials: LdapCredentials, asked: string): Promise<void> {
     await this.#binds.run('', async () => {
       // A refusal of our own password says nothing about another user's.
       if (this.#closed || !this.#isTurnedAway) this.#refuseWhileDown(asked)

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { type ErrorCode, GatewayError } from '#kernel/errors.ts'
+import { tracer } from '#kernel/tracing.ts'
 import type { Owner } from '#protocols/sql/sql-database.ts'
+import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
 
 const maxAttempts = 8
 /** A target with a dead server fails late, and is not retried. */
@@ -57,6 +59,11 @@ export class PostgresPool {
 
   /** For reads, which are repeated once: the pool may have a connection that died while it was idle. */
   query(query: pg.QueryConfig): Promise<pg.QueryResult> {
+    if (tracer === undefined) return this.#query(query)
+    return traceStatement(tracer, 'postgresql', query.text, this.#query.bind(this, query))
+  }
+
+  #query(query: pg.QueryConfig): Promise<pg.QueryResult> {
     return this.#counted(async () => {
       const started = performance.now()
       try {
@@ -71,6 +78,11 @@ export class PostgresPool {
 
   /** `work` runs again after a deadlock or a serialization failure. `begin` is the statement that starts the transaction. */
   transaction<T>(work: (execute: Execute) => Promise<T>, begin = 'begin'): Promise<T> {
+    if (tracer === undefined) return this.#transaction(work, begin)
+    return traceTransaction(tracer, 'postgresql', this.#transaction.bind(this, work, begin) as () => Promise<T>)
+  }
+
+  #transaction<T>(work: (execute: Execute) => Promise<T>, begin: string): Promise<T> {
     return this.#counted(async () => {
       for (let attempt = 1; ; attempt++) {
         const progress = { isCommitting: false }
@@ -124,7 +136,8 @@ export class PostgresPool {
     let isBroken = false
     const execute: Execute = async (query) => {
       if (!isOpen) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
-      return await connection.query(query)
+      if (tracer === undefined) return await connection.query(query)
+      return await traceStatement(tracer, 'postgresql', query.text, () => connection.query(query))
     }
     try {
       await connection.query(begin)

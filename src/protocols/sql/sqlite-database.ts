@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from 'sql-template-tag'
 import { GatewayError } from '#kernel/errors.ts'
+import { tracer } from '#kernel/tracing.ts'
 import {
   compileSql,
   type SqlDatabase,
@@ -11,6 +12,7 @@ import {
   type SqlTransaction,
 } from '#protocols/sql/sql-database.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
+import { traceStatement } from '#protocols/sql/statement-span.ts'
 
 interface Connection {
   readonly database: DatabaseSync
@@ -135,11 +137,9 @@ class SqliteTransaction implements SqlTransaction {
 
   async run(statement: Sql | SqlStatement): Promise<number> {
     const compiled = compileSql(statement, 'sqlite')
-    return Number(
-      this.#use()
-        .statements.get(compiled)
-        .run(...compiled.params).changes,
-    )
+    const { statements } = this.#use()
+    const run = (): number => Number(statements.get(compiled).run(...compiled.params).changes)
+    return tracer === undefined ? run() : traceStatement(tracer, 'sqlite', compiled.sql, run)
   }
 
   end(): void {
@@ -159,5 +159,6 @@ function connect(file: string, readOnly: boolean): Connection {
 
 function all({ statements }: Connection, statement: Sql | SqlStatement): readonly SqlRow[] {
   const compiled = compileSql(statement, 'sqlite')
-  return statements.get(compiled).all(...compiled.params)
+  const read = (): readonly SqlRow[] => statements.get(compiled).all(...compiled.params)
+  return tracer === undefined ? read() : traceStatement(tracer, 'sqlite', compiled.sql, read)
 }

@@ -127,6 +127,8 @@ export interface AuthHost extends ModuleHost {
   readonly issuers?: IssuerAccess
   /** Whether this gateway issues tokens with this `iss`. No if absent. */
   ownsIssuer?(issuer: string): boolean
+  /** Reports to operators whether an outside issuer answers: call the result after each load, with the reason if it failed. */
+  watchIssuer?(issuer: string): (problem?: string) => void
 }
 
 /** A mechanism of a chain whose parameters are checked. */

@@ -1,29 +1,36 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { AuditMeter } from '#engine/audit/audit-anchors.ts'
 import type { IssuerMeter } from '#engine/issuer/issuer-audit.ts'
+import type { TargetMeter } from '#engine/provisioning/target-health.ts'
 import type { RegistrationMeter } from '#engine/registrations/registrations.ts'
 import type { ReportMeter } from '#engine/reports/report-endpoint.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { currentExemplar, histogramWithExemplars } from '#server/metrics/exemplar.ts'
+import { LabelBound, otherValue } from '#server/metrics/label-bound.ts'
 import { createWorkflowMetrics } from '#server/metrics/workflow-metrics.ts'
+import type { SpanMeter } from '#server/tracing/otlp-exporter.ts'
 import type { AuditStore } from '#storage/audit/audit-store.ts'
+
+/** Methods that a caller makes up count together. */
+const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** The metrics of the process, in a separate registry so that two servers in one process do not mix. */
 export function createMetrics() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
+  const bound = new LabelBound()
   const requests = new Counter({
     name: 'gatehouse_http_requests_total',
     help: 'Requests answered, by application, method and status.',
     labelNames: ['application', 'method', 'status'],
     registers,
   })
-  const seconds = new Histogram({
+  const seconds = histogramWithExemplars(registry, {
     name: 'gatehouse_http_request_seconds',
     help: 'Time to answer, by application.',
     labelNames: ['application'],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
-    registers,
   })
   const openConnections = new Gauge({
     name: 'gatehouse_connections_open',
@@ -140,6 +147,18 @@ export function createMetrics() {
     help: 'Requests with X-Forwarded-For or Forwarded from a peer that is not a trusted proxy.',
     registers,
   })
+  const spans = new Counter({
+    name: 'gatehouse_trace_spans_total',
+    help: 'Spans of traces, by outcome: sent, or dropped because the receiver did not take them in time.',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const targetFailures = new Counter({
+    name: 'gatehouse_target_failures_total',
+    help: 'Calls of targets that failed because the system behind them did not answer or did not do its work, by target and error code.',
+    labelNames: ['target', 'code'],
+    registers,
+  })
   // Labels are resolved once per combination: applications come from the configuration, methods and statuses from
   // HTTP.
   const counters = new Map<string, ReturnType<typeof requests.labels>>()
@@ -148,7 +167,9 @@ export function createMetrics() {
   return {
     registry,
     /** One request of an application (empty if none was found) was answered. */
-    answered(application: string, method: string, status: number, ms: number): void {
+    answered(name: string, requested: string, status: number, ms: number): void {
+      const application = bound.value('application', name)
+      const method = methods.has(requested) ? requested : otherValue
       const key = `${method} ${status} ${application}`
       let counter = counters.get(key)
       if (counter === undefined) {
@@ -161,17 +182,23 @@ export function createMetrics() {
         timer = seconds.labels(application)
         timers.set(application, timer)
       }
-      timer.observe(ms / 1000)
+      const exemplar = currentExemplar()
+      if (exemplar === undefined) timer.observe(ms / 1000)
+      else seconds.observe({ labels: { application }, value: ms / 1000, ...exemplar })
     },
+    spans: { counted: (outcome, count) => spans.inc({ outcome }, count) } satisfies SpanMeter,
+    targets: {
+      failed: (target, code) => targetFailures.inc(bound.of({ target, code })),
+    } satisfies TargetMeter,
     forwardedHeadersIgnored(): void {
       ignoredHeaders.inc()
     },
     events: {
       counted(stream: string, outcome: string, count: number): void {
-        if (count > 0) events.inc({ stream, outcome }, count)
+        if (count > 0) events.inc(bound.of({ stream, outcome }), count)
       },
       oldest(stream: string, seconds: number): void {
-        oldestEvent.set({ stream }, seconds)
+        oldestEvent.set(bound.of({ stream }), seconds)
       },
     },
     mails: {
@@ -179,7 +206,8 @@ export function createMetrics() {
         mails.inc({ outcome })
       },
     },
-    exchanged(endpoint: string, outcome: string, reason: string): void {
+    exchanged(name: string, outcome: string, reason: string): void {
+      const endpoint = bound.value('endpoint', name)
       const key = `${outcome} ${reason} ${endpoint}`
       let counter = exchangeCounters.get(key)
       if (counter === undefined) {
@@ -189,7 +217,7 @@ export function createMetrics() {
       counter.inc()
     },
     apiServers: {
-      away: (cluster: string, isAway: boolean) => awayServers.set({ cluster }, isAway ? 1 : 0),
+      away: (cluster: string, isAway: boolean) => awayServers.set(bound.of({ cluster }), isAway ? 1 : 0),
     },
     connections: {
       opened: (listener: string) => openConnections.inc({ listener }),
@@ -209,27 +237,27 @@ export function createMetrics() {
     },
     logins: {
       counted(chain: string, outcome: string): void {
-        logins.inc({ chain, outcome })
+        logins.inc(bound.of({ chain, outcome }))
       },
     },
     keys: {
       published(endpoint: string, destination: string, ok: boolean): void {
-        publications.inc({ endpoint, destination, outcome: ok ? 'done' : 'failed' })
+        publications.inc(bound.of({ endpoint, destination, outcome: ok ? 'done' : 'failed' }))
       },
       readable(endpoint: string, ok: boolean): void {
-        readable.set({ endpoint }, ok ? 1 : 0)
+        readable.set(bound.of({ endpoint }), ok ? 1 : 0)
       },
       source(endpoint: string, ok: boolean): void {
-        keySource.set({ endpoint }, ok ? 1 : 0)
+        keySource.set(bound.of({ endpoint }), ok ? 1 : 0)
       },
     },
     custody(operation: string, outcome: string, seconds: number): void {
       custodyCalls.inc({ operation, outcome })
       if (outcome !== 'skipped') custodySeconds.observe({ operation }, seconds)
     },
-    audit: createAuditMetrics(registry),
-    people: createPeopleMetrics(registry),
-    workflows: createWorkflowMetrics(registry),
+    audit: createAuditMetrics(registry, bound),
+    people: createPeopleMetrics(registry, bound),
+    workflows: createWorkflowMetrics(registry, bound),
     reloads: new Counter({
       name: 'gatehouse_configuration_reloads_total',
       help: 'Configuration changes, by outcome: applied or refused.',
@@ -252,7 +280,7 @@ interface AuditMetrics extends AuditMeter {
 }
 
 /** Metrics of the audit, its sinks and its anchors. */
-function createAuditMetrics(registry: Registry): AuditMetrics {
+function createAuditMetrics(registry: Registry, bound: LabelBound): AuditMetrics {
   const registers = [registry]
   const sent = new Counter({
     name: 'gatehouse_audit_sink_records_total',
@@ -285,17 +313,17 @@ function createAuditMetrics(registry: Registry): AuditMetrics {
     registers,
   })
   return {
-    sent: (sink, records) => sent.inc({ sink }, records),
-    failed: (sink) => failures.inc({ sink }),
+    sent: (sink, records) => sent.inc(bound.of({ sink }), records),
+    failed: (sink) => failures.inc(bound.of({ sink })),
     lag: (sink, records, seconds) => {
-      lagRecords.set({ sink }, records)
-      lagSeconds.set({ sink }, seconds)
+      lagRecords.set(bound.of({ sink }), records)
+      lagSeconds.set(bound.of({ sink }), seconds)
     },
     forget: (sink) => {
-      lagRecords.remove({ sink })
-      lagSeconds.remove({ sink })
+      lagRecords.remove(bound.of({ sink }))
+      lagSeconds.remove(bound.of({ sink }))
     },
-    anchored: (anchor, outcome) => anchors.inc({ anchor, outcome }),
+    anchored: (anchor, outcome) => anchors.inc(bound.of({ anchor, outcome })),
     watch: (audit, log) => {
       new Gauge({
         name: 'gatehouse_audit_records',
@@ -316,7 +344,7 @@ function createAuditMetrics(registry: Registry): AuditMetrics {
 }
 
 /** Metrics of own issuers, registration forms and reports. */
-function createPeopleMetrics(registry: Registry) {
+function createPeopleMetrics(registry: Registry, bound: LabelBound) {
   const registers = [registry]
   const tokens = new Counter({
     name: 'gatehouse_issuer_tokens_total',
@@ -351,14 +379,14 @@ function createPeopleMetrics(registry: Registry) {
     registers,
   })
   const issuer: IssuerMeter = {
-    tokens: (name, how, outcome) => tokens.inc({ issuer: name, how, outcome }),
-    answered: (name, endpoint, millis) => answers.observe({ issuer: name, endpoint }, millis / 1000),
+    tokens: (name, how, outcome) => tokens.inc(bound.of({ issuer: name, how, outcome })),
+    answered: (name, endpoint, millis) => answers.observe(bound.of({ issuer: name, endpoint }), millis / 1000),
   }
-  const registration: RegistrationMeter = { counted: (form, event) => registrations.inc({ form, event }) }
+  const registration: RegistrationMeter = { counted: (form, event) => registrations.inc(bound.of({ form, event })) }
   const report: ReportMeter = {
     ran(name, format, outcome, millis) {
-      reports.inc({ report: name, format, outcome })
-      if (outcome === 'done') reportSeconds.observe({ report: name }, millis / 1000)
+      reports.inc(bound.of({ report: name, format, outcome }))
+      if (outcome === 'done') reportSeconds.observe(bound.of({ report: name }), millis / 1000)
     },
   }
   return { issuer, registration, report }

@@ -2,6 +2,8 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { JobMeter } from '#engine/jobs/job-scheduler.ts'
 import type { StepObserver } from '#engine/workflow/workflow-services.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { currentExemplar, histogramWithExemplars } from '#server/metrics/exemplar.ts'
+import { LabelBound } from '#server/metrics/label-bound.ts'
 import type { ApprovalFigures, ApprovalStore } from '#storage/approval-store.ts'
 import type { GrantStore } from '#storage/grant-store.ts'
 import type { MailFigures, MailStore } from '#storage/mail-store.ts'
@@ -30,14 +32,13 @@ const readMillis = 5000
 const maxGrants = 500
 
 /** Metrics of workflows and jobs. Counts in the database are read at each scrape. */
-export function createWorkflowMetrics(registry: Registry) {
+export function createWorkflowMetrics(registry: Registry, bound = new LabelBound()) {
   const registers = [registry]
-  const steps = new Histogram({
+  const steps = histogramWithExemplars(registry, {
     name: 'gatehouse_workflow_step_seconds',
     help: 'Time to execute a task of a workflow, by task type and outcome.',
     labelNames: ['task_type', 'outcome'],
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 1, 5, 30, 120],
-    registers,
   })
   const queued = new Histogram({
     name: 'gatehouse_workflow_queue_seconds',
@@ -59,13 +60,18 @@ export function createWorkflowMetrics(registry: Registry) {
     registers,
   })
   const observer: StepObserver = {
-    executed: ({ taskType, outcome, millis }) => steps.observe({ task_type: taskType, outcome }, millis / 1000),
+    executed: ({ taskType, outcome, millis }) =>
+      steps.observe({
+        labels: bound.of({ task_type: taskType, outcome }),
+        value: millis / 1000,
+        ...currentExemplar(),
+      }),
     claimed: (waitedMillis) => queued.observe(Math.max(0, waitedMillis) / 1000),
   }
   const jobs: JobMeter = {
     ended(job, outcome, millis) {
-      jobRuns.inc({ job, outcome })
-      jobSeconds.observe({ job }, millis / 1000)
+      jobRuns.inc(bound.of({ job, outcome }))
+      jobSeconds.observe(bound.of({ job }), millis / 1000)
     },
   }
   return {

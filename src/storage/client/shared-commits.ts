@@ -1,5 +1,6 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
+import { tracer } from '#kernel/tracing.ts'
 
 /** The connection that writes. Everything is synchronous. */
 export interface CommitConnection {
@@ -51,8 +52,10 @@ export class SharedCommits {
 
   add<T>(work: () => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
-    this.#draining ??= this.#drain()
+    // Another unit's caller may run it.
+    const own = tracer === undefined ? work : tracer.bound(work)
+    this.#waiting.push({ work: own, resolve: resolve as (value: unknown) => void, reject })
+    this.#draining ??= tracer === undefined ? this.#drain() : tracer.detached(() => this.#drain())
     return promise
   }
 

@@ -3,7 +3,9 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { GatewayError } from '#kernel/errors.ts'
+import { tracer } from '#kernel/tracing.ts'
 import { isBusy, StatementCache, sqliteError } from '#protocols/sql/sqlite.ts'
+import { traceStatement, traceTransaction } from '#protocols/sql/statement-span.ts'
 import type { AuditSeal } from '#storage/audit/audit-seal.ts'
 import { type CommitConnection, SharedCommits } from '#storage/client/shared-commits.ts'
 import type { DatabaseTransaction, MigrationPlan, SqlClient, SqlQuery } from '#storage/client/sql-client.ts'
@@ -70,6 +72,11 @@ export class SqliteClient implements SqlClient {
 
   async query<R>(query: SqlQuery<R>): Promise<R[]> {
     if (this.#closed) throw closedError()
+    if (tracer === undefined) return this.#read(query)
+    return traceStatement(tracer, 'sqlite', query.sql, this.#read.bind(this, query) as () => R[])
+  }
+
+  #read<R>(query: SqlQuery<R>): R[] {
     try {
       const statements = this.#writer.isTransaction ? this.#reads : this.#readsBetween
       return statements.get(query).all(...query.params) as unknown as R[]
@@ -80,6 +87,11 @@ export class SqliteClient implements SqlClient {
 
   async transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>): Promise<T> {
     if (this.#closed) throw closedError()
+    if (tracer === undefined) return await this.#transaction(work)
+    return await traceTransaction(tracer, 'sqlite', this.#transaction.bind(this, work) as () => Promise<T>)
+  }
+
+  async #transaction<T>(work: (tx: DatabaseTransaction) => Promise<T>): Promise<T> {
     return await this.#commits.add(async () => {
       const tx = new SqliteTransaction(this, this.#writes)
       try {
@@ -134,11 +146,11 @@ class SqliteTransaction implements DatabaseTransaction {
   }
 
   async query<R>(query: SqlQuery<R>): Promise<R[]> {
-    return this.#execute(() => this.#statements.get(query).all(...query.params) as unknown as R[])
+    return this.#execute(query, () => this.#statements.get(query).all(...query.params) as unknown as R[])
   }
 
   async run(query: SqlQuery<unknown>): Promise<number> {
-    return this.#execute(() => Number(this.#statements.get(query).run(...query.params).changes))
+    return this.#execute(query, () => Number(this.#statements.get(query).run(...query.params).changes))
   }
 
   get seal(): AuditSeal | undefined {
@@ -149,10 +161,10 @@ class SqliteTransaction implements DatabaseTransaction {
     this.#open = false
   }
 
-  #execute<T>(statement: () => T): T {
+  #execute<T>({ sql }: SqlQuery<unknown>, statement: () => T): T {
     if (!this.#open) throw new GatewayError('INTERNAL', 'a statement came after its transaction had ended')
     try {
-      return statement()
+      return tracer === undefined ? statement() : traceStatement(tracer, 'sqlite', sql, statement)
     } catch (error) {
       throw sqliteError(error)
     }

@@ -151,7 +151,8 @@ interface Remembered {
 
 async function keysOf(config: OAuth2JwtConfig, host: AuthHost): Promise<KeySet> {
   if (config.keyName === undefined) {
-    return new DiscoveredKeySet({ issuer: config.issuer, clock: host.clock, log: host.log })
+    const { issuer } = config
+    return new DiscoveredKeySet({ issuer, clock: host.clock, log: host.log, loaded: host.watchIssuer?.(issuer) })
   }
   const key = await host.keys.publicKey(config.keyName)
   if (key === undefined) throw new Error(`there is no key named "${config.keyName}"`)

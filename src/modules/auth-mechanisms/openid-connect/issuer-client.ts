@@ -4,6 +4,7 @@ import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
+import type { AuthHost } from '#sdk/auth/auth-mechanism.ts'
 import type { OpenIdConnectConfig } from './parameters.ts'
 
 /** The library, loaded with the first mechanism that needs it. */
@@ -22,11 +23,18 @@ export class IssuerClient {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #pool: HttpPool
+  readonly #loaded: (problem?: string) => void
   #known: { readonly configuration: Configuration; readonly at: number } | undefined
   #failedAt = Number.NEGATIVE_INFINITY
   #loading: Promise<Configuration> | undefined
 
-  constructor(library: OpenIdLibrary, config: OpenIdConnectConfig, clock: Clock, log: Logger) {
+  constructor(
+    library: OpenIdLibrary,
+    config: OpenIdConnectConfig,
+    host: Pick<AuthHost, 'clock' | 'log' | 'watchIssuer'>,
+  ) {
+    const { clock, log } = host
+    this.#loaded = host.watchIssuer?.(config.issuer) ?? (() => {})
     this.library = library
     this.#config = config
     this.#clock = clock
@@ -59,9 +67,11 @@ export class IssuerClient {
       if (authorization === undefined) throw new Error('the issuer has no authorization endpoint')
       parseTrustedUrl(authorization)
       this.#known = { configuration, at: this.#clock().getTime() }
+      this.#loaded()
       return configuration
     } catch (cause) {
       this.#failedAt = this.#clock().getTime()
+      this.#loaded(cause instanceof Error ? cause.message : String(cause))
       this.#log.warn('an outside issuer cannot be used', { issuer: this.#config.issuer, err: cause })
       if (this.#known !== undefined) return this.#known.configuration
       throw unreachable(`the issuer ${this.#config.issuer} cannot be used`, cause)

@@ -12,6 +12,6 @@ export default defineAuthMechanism({
   create: async (config, host) => {
     const { IssuerClient } = await import('#modules/auth-mechanisms/openid-connect/issuer-client.ts')
     const { OutsideLogin } = await import('#modules/auth-mechanisms/openid-connect/outside-login.ts')
-    return new OutsideLogin(config, new IssuerClient(await import('openid-client'), config, host.clock, host.log), host)
+    return new OutsideLogin(config, new IssuerClient(await import('openid-client'), config, host), host)
   },
 })

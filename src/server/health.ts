@@ -1,0 +1,30 @@
+import type { FastifyReply } from 'fastify'
+import type { OutsideHealth } from '#engine/runtime.ts'
+import type { Logger } from '#kernel/logger.ts'
+
+interface HealthParts {
+  /** Rejects with the reason if requests can't be served. */
+  ready(): Promise<void>
+  check(): Promise<OutsideHealth>
+  readonly log: Logger
+}
+
+/**
+ * Says what the gateway itself and the systems around it can do now, with reasons: for operators, so it is served on the
+ * private listener only. A target or issuer that is down does not make the gateway unready, since everything else is
+ * served: restarting it or taking it out of rotation would not help.
+ */
+export async function answerHealth({ ready, check, log }: HealthParts, reply: FastifyReply): Promise<FastifyReply> {
+  const [own, outside] = await Promise.allSettled([ready(), check()])
+  if (outside.status === 'rejected') log.warn('the health of targets cannot be read', { err: outside.reason })
+  const { targets, issuers } = outside.status === 'fulfilled' ? outside.value : { targets: [], issuers: [] }
+  const isDegraded = outside.status === 'rejected' || [...targets, ...issuers].some(({ health }) => health === 'down')
+  const status = own.status === 'rejected' ? 'down' : isDegraded ? 'degraded' : 'up'
+  const gateway = own.status === 'rejected' ? { health: 'down', problem: reasonOf(own.reason) } : { health: 'up' }
+  return reply
+    .code(status === 'down' ? 503 : 200)
+    .header('cache-control', 'no-store')
+    .send({ status, gateway, targets, issuers })
+}
+
+const reasonOf = (reason: unknown): string => (reason instanceof Error ? reason.message : String(reason)).slice(0, 500)

@@ -1,0 +1,20 @@
+import { silentLogger } from '#kernel/logger.ts'
+import { createMetrics } from '#server/metrics/metrics.ts'
+
+/** The labels of every metric of a gateway, by the metric's name, those of Node.js included. */
+export function allMetrics(): ReadonlyMap<string, { readonly type: string; readonly labels: readonly string[] }> {
+  const metrics = createMetrics()
+  const unread = async (): Promise<never> => {
+    throw new Error('nothing is scraped here')
+  }
+  const figures = { figures: unread }
+  metrics.workflows.watch({ runs: figures, approvals: figures, mails: figures, grants: { due: unread } }, silentLogger)
+  metrics.audit.watch({ size: unread }, silentLogger)
+  // prom-client does not declare the names of labels.
+  const all = metrics.registry.getMetricsAsArray() as unknown as readonly {
+    readonly name: string
+    readonly type: string
+    readonly labelNames: readonly string[]
+  }[]
+  return new Map(all.map(({ name, type, labelNames }) => [name, { type, labels: labelNames }]))
+}
