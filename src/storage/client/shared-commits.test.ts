@@ -32,9 +32,12 @@ function fakeConnection() {
   return { fake, connection, log }
 }
 
+/** Units join a commit however slow the machine is. */
+const patient = { joinMillis: 60_000 }
+
 test('units that are added at the same time share a commit and settle after it', async () => {
   const { connection, log } = fakeConnection()
-  const commits = new SharedCommits(connection)
+  const commits = new SharedCommits(connection, patient)
   const units = ['a', 'b', 'c'].map((name) =>
     commits.add(async () => log.push(name)).then(() => log.push(`reported ${name}`)),
   )
@@ -45,7 +48,7 @@ test('units that are added at the same time share a commit and settle after it',
 
 test('a failing unit is undone alone', async () => {
   const { connection, log } = fakeConnection()
-  const commits = new SharedCommits(connection)
+  const commits = new SharedCommits(connection, patient)
   const results = await Promise.allSettled([
     commits.add(async () => 1),
     commits.add(async () => {
@@ -69,7 +72,7 @@ test('a failing commit rejects its units, and the next one can succeed', async (
 
 test('an error that ends the whole transaction rejects all units of it', async () => {
   const { fake, connection } = fakeConnection()
-  const commits = new SharedCommits(connection)
+  const commits = new SharedCommits(connection, patient)
   const first = commits.add(async () => 1)
   const second = commits.add(async () => {
     fake.inTransaction = false
@@ -85,7 +88,7 @@ test('an error that ends the whole transaction rejects all units of it', async (
 
 test('a commit has a maximum number of units; the others get the next one', async () => {
   const { connection, log } = fakeConnection()
-  const commits = new SharedCommits(connection, { units: 2 })
+  const commits = new SharedCommits(connection, { ...patient, units: 2 })
   await Promise.all(Array.from({ length: 5 }, () => commits.add(async () => undefined)))
   expect(log.filter((line) => line === 'commit')).toHaveLength(3)
 })
