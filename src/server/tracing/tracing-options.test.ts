@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { readTracingOptions } from '#server/tracing/tracing-options.ts'
+import { readTracingOptions, tracingVariables } from '#server/tracing/tracing-options.ts'
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
@@ -56,6 +57,12 @@ test.each([
   const read = () => readTracingOptions({ ...endpoint, [name]: value })
   expect(read).toThrow(`${name} ${text}`)
   expect(read).not.toThrow('secret')
+})
+
+test('the guide has every variable, and no other', () => {
+  const guide = readFileSync('docs/guides/observability.md', 'utf8')
+  const documented = Array.from(guide.matchAll(/^\| `(OTEL_\w+)` \|/gm), ([, name]) => name)
+  expect(documented.sort()).toEqual([...tracingVariables].sort())
 })
 
 test('refuses a ratio that is none', () => {

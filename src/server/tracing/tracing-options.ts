@@ -19,7 +19,7 @@ export interface TracingOptions {
   readonly resource: Readonly<Record<string, string>>
 }
 
-/** The variables that are read, for messages and documentation. */
+/** The variables that are read; the guide has a row for each. */
 export const tracingVariables = [
   'OTEL_EXPORTER_OTLP_ENDPOINT',
   'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
