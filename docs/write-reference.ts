@@ -46,6 +46,7 @@ export function referencePages(): ReadonlyMap<string, string> {
   const pages = new Map([
     ['docs/reference/sdk.md', sdkPage()],
     ['docs/reference/deprecations.md', deprecationsPage()],
+    [migrationPage, fillIn(migrationPage, read(migrationPage), classTable(), 'classes')],
   ])
   for (const [folder, modules] of Object.entries(slots)) {
     const title = folder === 'workflow-tasks' ? 'Field' : 'Parameter'
@@ -58,12 +59,25 @@ export function referencePages(): ReadonlyMap<string, string> {
   return pages
 }
 
-const markers = /(<!-- parameters -->\n)[\s\S]*?(\n<!-- \/parameters -->)/
+const migrationPage = 'docs/migration-from-openunison.md'
 
-function fillIn(path: string, page: string, table: string): string {
-  if (!markers.test(page))
-    throw new Error(`${path} has no <!-- parameters --> and <!-- /parameters -->. Add both lines.`)
+function fillIn(path: string, page: string, table: string, name = 'parameters'): string {
+  const markers = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(\\n<!-- /${name} -->)`)
+  if (!markers.test(page)) throw new Error(`${path} has no <!-- ${name} --> and <!-- /${name} -->. Add both lines.`)
   return page.replace(markers, (_, start: string, end: string) => `${start}\n${table}\n${end}`)
+}
+
+/** The class names of OpenUnison that a configuration may have, without the prefix that all of them share. */
+function classTable(): string {
+  const prefix = 'com.tremolosecurity.'
+  const rows = Object.entries(slots).flatMap(([folder, modules]) =>
+    modules.flatMap(({ name, aliases }) =>
+      aliases
+        .filter((alias) => alias.startsWith(prefix))
+        .map((alias) => [code(alias.slice(prefix.length)), `[${name}](reference/${folder}/${name}.md)`]),
+    ),
+  )
+  return table(['Class', 'Module'], rows)
 }
 
 function parameterTable(title: string, parameters: ParameterTable): string {

@@ -1,5 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { kinds } from '#config/kinds.ts'
 import { errorCodes } from '#kernel/errors.ts'
@@ -100,16 +100,6 @@ test('the list of the reference has every page', () => {
   const list = readFileSync('docs/reference/README.md', 'utf8')
   const pages = globSync('docs/reference/**/*.md').map((page) => page.replace('docs/reference/', ''))
   expect(pages.filter((page) => page !== 'README.md' && !list.includes(`](${page})`))).toEqual([])
-})
-
-test('links between pages lead somewhere', () => {
-  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('{docs,examples}/**/*.md')]
-  const broken = pages.flatMap((page) =>
-    Array.from(readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g), (match) => match[1] ?? '')
-      .filter((target) => !existsSync(join(dirname(page), target)))
-      .map((target) => `${page}: ${target}`),
-  )
-  expect(broken).toEqual([])
 })
 
 test('file names in the architecture page exist', () => {

@@ -77,7 +77,8 @@ export function usePortal({ environment = () => ({}), ...changes }: PortalOption
   )
 }
 
-async function openPage(browser: Browser, address: string, options: BrowserContextOptions): Promise<Visit> {
+/** A new browser window, with its errors. */
+export async function openPage(browser: Browser, address: string, options: BrowserContextOptions): Promise<Visit> {
   const context = await browser.newContext({
     locale: 'en-GB',
     timezoneId: 'Europe/Berlin',

@@ -1,0 +1,128 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { extname } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasChromium, startChromium } from '#testing/chromium.ts'
+import { expectAccessible, isTooWide, looks, openPage, picture } from '#testing/portal-browser.ts'
+import { buildSite } from '../../docs/site/build.ts'
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css',
+  '.js': 'text/javascript',
+  '.json': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+}
+/** A subfolder, as where a host has other pages too. */
+const base = '/handbook/gatehouse/'
+const pages = [
+  'next/index.html',
+  'next/guides/entra-id.html',
+  'next/concepts/protocol-flows.html',
+  'next/reference/filters/filters.ScimGateway.html',
+]
+
+describe.skipIf(!hasChromium())('the documentation site', () => {
+  let server: Server
+  let browser: Browser
+  let origin: string
+
+  beforeAll(async () => {
+    const site = await buildSite()
+    server = createServer((request, response) => {
+      const path = new URL(request.url ?? '/', 'http://localhost').pathname
+      const content = path.startsWith(base) ? site.get(path.slice(base.length)) : undefined
+      if (content === undefined) response.writeHead(404).end()
+      else response.writeHead(200, { 'content-type': types[extname(path)] ?? '' }).end(content)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    browser = await startChromium()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    server?.close()
+  })
+
+  async function open(path: string, options = {}) {
+    const { page, complaints } = await openPage(browser, `${origin}${base}${path}`, options)
+    const otherHosts: string[] = []
+    page.on('request', (request) => {
+      if (new URL(request.url()).origin !== origin) otherHosts.push(request.url())
+    })
+    return { page, complaints, otherHosts }
+  }
+
+  test.each(looks)('is accessible and fits the window: $name', async ({ name, options }) => {
+    const { page, complaints, otherHosts } = await open('next/index.html', options)
+    for (const path of pages) {
+      await page.goto(`${origin}${base}${path}`)
+      await page.getByRole('button', { name: /^Search/ }).waitFor()
+      await expectAccessible(page, `${name} ${path}`)
+      await picture(page, `docs-${path.replaceAll(/\W+/g, '-')}-${name}`)
+      expect({ path, wide: await isTooWide(page) }).toEqual({ path, wide: false })
+    }
+    await page.keyboard.press('Control+k')
+    await page.getByRole('searchbox').fill('audit')
+    await page.getByText(/\d+ results/).waitFor()
+    await expectAccessible(page, `${name} search`)
+    await picture(page, `docs-search-${name}`)
+    expect([complaints, otherHosts]).toEqual([[], []])
+  })
+
+  test('the search finds "deprovision Entra" and leads to its page, by keyboard alone', async () => {
+    const { page, complaints } = await open('next/reference/filters/filters.ScimGateway.html')
+    await page.getByRole('button', { name: /^Search/ }).waitFor()
+    await page.keyboard.press('/')
+    await page.getByRole('searchbox').fill('deprovision Entra')
+    await page.getByText(/\d+ results?/).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Microsoft Entra ID' }).waitFor()
+    expect(page.url()).toContain(`${base}next/guides/entra-id.html`)
+    await page.getByRole('button', { name: /^Search/ }).click()
+    await page.getByRole('searchbox').fill('xyzzyplugh')
+    await page.getByText('No results for “xyzzyplugh”').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('searchbox').waitFor({ state: 'hidden' })
+    expect(complaints).toEqual([])
+  })
+
+  test('colors are chosen and kept', async () => {
+    const { page } = await open('next/index.html', { colorScheme: 'light' })
+    const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+    const light = await background()
+    await page.getByRole('button', { name: 'Colors: system' }).click()
+    await page.getByRole('button', { name: 'Colors: light' }).click()
+    await page.getByRole('button', { name: 'Colors: dark' }).waitFor()
+    const dark = await background()
+    expect(dark).not.toBe(light)
+    await page.goto(`${origin}${base}next/workflows.html`)
+    expect(await background()).toBe(dark)
+  })
+
+  test('the address without a version leads to a page, and the menu of versions to another one', async () => {
+    const { page } = await open('')
+    await page.goto(`${origin}${base}index.html`)
+    await page.waitForURL(`${origin}${base}next/index.html`)
+    await page.goto(`${origin}${base}next/guides/mail.html`)
+    await page.getByRole('button', { name: 'Version next, choose another' }).click()
+    await page.getByRole('link', { name: '0.1.0' }).click()
+    await page.waitForURL(`${origin}${base}0.1.0/index.html`)
+    await page.getByRole('button', { name: 'Version 0.1.0, choose another' }).waitFor()
+  })
+
+  test('a phone opens the menu, without scripts too', async () => {
+    const { page } = await open('next/guides/mail.html', {
+      viewport: { width: 390, height: 844 },
+      javaScriptEnabled: false,
+    })
+    const menu = page.getByRole('navigation', { name: 'Pages', exact: true })
+    await menu.waitFor({ state: 'hidden' })
+    await page.getByRole('button', { name: 'Menu' }).click()
+    await menu.getByText('Concepts').click()
+    await menu.getByRole('link', { name: 'Workflows', exact: true }).click()
+    await page.getByRole('heading', { level: 1, name: 'Workflows' }).waitFor()
+  })
+})

@@ -1,0 +1,163 @@
+import { execFile } from 'node:child_process'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, posix, relative } from 'node:path'
+import { promisify } from 'node:util'
+import MiniSearch from 'minisearch'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { buildSite } from '../docs/site/build.ts'
+import { searchOptions } from '../docs/site/client/search-options.ts'
+import { allPages } from '../docs/site/contents.ts'
+import { renderPage } from '../docs/site/render-page.ts'
+import { drawSequence } from '../docs/site/sequence-diagram.ts'
+
+test('the menu has every page of docs once, and no other', () => {
+  const documents = globSync('docs/**/*.md').sort()
+  expect(documents.length).toBeGreaterThan(150)
+  // Add a page to the list in docs/site/contents.ts.
+  expect(documents.filter((page) => !allPages.includes(page))).toEqual([])
+  expect(allPages.filter((page) => !existsSync(page))).toEqual([])
+  expect(allPages.filter((page, index) => allPages.indexOf(page) !== index)).toEqual([])
+})
+
+test('links in Markdown lead to files and headings', () => {
+  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...globSync('{docs,examples}/**/*.md')]
+  const anchors = new Map<string, readonly string[]>()
+  const anchorsOf = (page: string): readonly string[] => {
+    const known =
+      anchors.get(page) ?? renderPage(page, readFileSync(page, 'utf8'), () => false).headings.map(({ id }) => id)
+    anchors.set(page, known)
+    return known
+  }
+  const withoutCode = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```$/gm, '').replace(/`[^`\n]*`/g, '')
+  const dead = pages.flatMap((page) =>
+    Array.from(
+      withoutCode(readFileSync(page, 'utf8')).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)/g),
+      ([, link = '']) => link,
+    )
+      .filter((link) => {
+        const [file = '', anchor] = link.split('#')
+        const target = file === '' ? page : posix.join(dirname(page), file)
+        if (!existsSync(target)) return true
+        return anchor !== undefined && !(target.endsWith('.md') && anchorsOf(target).includes(anchor))
+      })
+      .map((link) => `${page}: ${link}`),
+  )
+  expect(dead).toEqual([])
+})
+
+describe('the site', () => {
+  let site: Awaited<ReturnType<typeof buildSite>>
+  beforeAll(async () => {
+    site = await buildSite()
+  }, 60_000)
+  const pagesOf = (): [string, string][] =>
+    Array.from(site).flatMap(([path, content]) => (path.endsWith('.html') ? [[path, String(content)]] : []))
+
+  test('npm run docs writes the same files in every build', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-'))
+    try {
+      await promisify(execFile)('bin/node', ['docs/site/build.ts', '--out', folder])
+      const written = globSync('**/*', { cwd: folder, withFileTypes: true })
+        .filter((file) => file.isFile())
+        .map((file) => relative(folder, join(file.parentPath, file.name)))
+      expect(written.sort()).toEqual(Array.from(site.keys()).sort())
+      const differ = Array.from(site).filter(
+        ([path, content]) => !readFileSync(join(folder, path)).equals(Buffer.from(content)),
+      )
+      expect(differ.map(([path]) => path)).toEqual([])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }, 60_000)
+
+  test('has no dead links or anchors', () => {
+    const ids = new Map(
+      pagesOf().map(([path, html]) => [path, new Set(Array.from(html.matchAll(/ id="([^"]*)"/g), ([, id]) => id))]),
+    )
+    const dead = pagesOf().flatMap(([path, html]) =>
+      Array.from(html.matchAll(/ (?:href|src)="([^"]*)"/g), ([, link = '']) => link)
+        .filter((link) => !/^(?:https?:|mailto:)/.test(link))
+        .filter((link) => {
+          const [file = '', anchor] = link.split('#')
+          const target = file === '' ? path : posix.join(posix.dirname(path), file)
+          return !site.has(target) || (anchor !== undefined && ids.get(target)?.has(anchor) !== true)
+        })
+        .map((link) => `${path}: ${link}`),
+    )
+    expect(dead).toEqual([])
+  })
+
+  test('pages have a policy, and neither inline scripts nor inline styles', () => {
+    const [, ...pages] = pagesOf().sort(([a], [b]) => (a === 'index.html' ? -1 : a.localeCompare(b)))
+    expect(pages.length).toBeGreaterThan(300)
+    const wrong = pages.filter(
+      ([, html]) =>
+        !html.includes('http-equiv="Content-Security-Policy"') || /<script>|<style| style="| on[a-z]+="/.test(html),
+    )
+    expect(wrong.map(([path]) => path)).toEqual([])
+  })
+
+  test('an address never begins with a slash, so that the site works in any folder', () => {
+    expect(pagesOf().flatMap(([path, html]) => (/ (?:href|src)="\//.test(html) ? [path] : []))).toEqual([])
+  })
+
+  test.each([
+    ['deprovision Entra', 'guides/entra-id.html'],
+    ['filters.ScimGateway', 'reference/filters/filters.ScimGateway.html'],
+    ['migrating OpenUnison', 'migration-from-openunison.html'],
+    ['audit anchors', 'guides/audit.html'],
+  ])('the search for "%s" finds %s first', (query, page) => {
+    const index = MiniSearch.loadJSON(String(site.get('next/assets/search.json')), searchOptions)
+    const [first] = index.search(query, { combineWith: 'AND' })
+    expect(String(first?.id).split('#')[0]).toBe(page)
+  })
+
+  test('each journey and each protocol flow has a diagram', () => {
+    const diagrams = (path: string): number => String(site.get(path)).split('<svg role="img"').length - 1
+    expect(diagrams('next/architecture.html')).toBe(3)
+    expect(diagrams('next/concepts/protocol-flows.html')).toBe(6)
+  })
+})
+
+describe('a diagram', () => {
+  const diagram = (...lines: string[]): string =>
+    ['sequenceDiagram', 'accTitle: A & B talk', 'participant A as Ada', 'participant B as Bob', ...lines].join('\n')
+
+  test('has its title for screen readers, and escapes texts', () => {
+    const svg = drawSequence(diagram('A->>B: a < b', 'B-->>A: "yes"', 'Note over A,B: done', 'A->>A: think'))
+    expect(svg).toContain('aria-label="A &amp; B talk"')
+    expect(svg).toContain('a &lt; b')
+    expect(svg).toContain('&quot;yes&quot;')
+    expect(svg.match(/<polygon/g)).toHaveLength(3)
+  })
+
+  test.each([
+    ['an unknown statement', diagram('loop forever'), 'not supported in a diagram: "loop forever"'],
+    ['an unknown participant', diagram('A->>C: hello'), '"C" is not a participant'],
+    ['another diagram', 'flowchart LR', 'only sequence diagrams are supported'],
+    ['a diagram without a title', 'sequenceDiagram\nparticipant A as Ada', 'needs a line "accTitle: …"'],
+  ])('%s fails the build', (_, source, message) => {
+    expect(() => drawSequence(source)).toThrow(message)
+  })
+
+  test('an error names its page', () => {
+    expect(() => renderPage('docs/x.md', '# X\n\n```mermaid\npie\n```\n', () => true)).toThrow(
+      'docs/x.md: only sequence',
+    )
+  })
+})
+
+test('the migration page names no class as missing that is available', () => {
+  const page = readFileSync('docs/migration-from-openunison.md', 'utf8')
+  const [, missing = ''] = page.split('\n## Class names that are not available\n')
+  const names = Array.from(missing.matchAll(/`(\w+)`/g), ([, name = '']) => name)
+  expect(names.length).toBeGreaterThan(30)
+  const { tasks: _, ...registries } = catalog
+  const available = Object.values(registries)
+    .filter((registry) => 'all' in registry)
+    .flatMap((registry) => registry.all().flatMap(({ aliases }) => aliases.map((alias) => alias.split('.').at(-1))))
+  expect(available).toContain('ScaleMain')
+  expect(names.filter((name) => available.includes(name))).toEqual([])
+})
