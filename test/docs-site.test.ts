@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import MiniSearch from 'minisearch'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { catalog } from '#catalog/catalog.ts'
+import { notRun, pagesWithCommands, shellBlocksOf, walks } from '#testing/documented-commands.ts'
 import { buildSite } from '../docs/site/build.ts'
 import { searchOptions } from '../docs/site/client/search-options.ts'
 import { allPages } from '../docs/site/contents.ts'
@@ -114,6 +115,13 @@ describe('the site', () => {
     expect(String(first?.id).split('#')[0]).toBe(page)
   })
 
+  test('the list of versions has the main branch and the version of the program', () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+    const listed = JSON.parse(String(site.get('versions.json'))) as { name: string }[]
+    expect(listed.map(({ name }) => name)).toEqual(expect.arrayContaining(['next', version]))
+    expect(String(site.get('next/guides/mail.html'))).toContain(`href="../../${version}/index.html"`)
+  })
+
   test('each journey and each protocol flow has a diagram', () => {
     const diagrams = (path: string): number => String(site.get(path)).split('<svg role="img"').length - 1
     expect(diagrams('next/architecture.html')).toBe(3)
@@ -160,4 +168,35 @@ test('the migration page names no class as missing that is available', () => {
     .flatMap((registry) => registry.all().flatMap(({ aliases }) => aliases.map((alias) => alias.split('.').at(-1))))
   expect(available).toContain('ScaleMain')
   expect(names.filter((name) => available.includes(name))).toEqual([])
+})
+
+test('every block of shell commands is run, or has a reason why not', () => {
+  const linesOf = (text: string): string[] => text.split('\n').map((line) => line.replace(/\s+#.*$/, '').trim())
+  const isListed = new Set<string>()
+  const isRun = new Set<string>()
+  for (const { page, first = '', blocks } of walks) {
+    const all = shellBlocksOf(page)
+    for (const line of linesOf(first)) isRun.add(line)
+    for (const at of blocks ?? all.keys()) {
+      expect(all[at], `${page} has a block ${at}`).toBeDefined()
+      isListed.add(`${page} ${at}`)
+      for (const line of linesOf(all[at] ?? '')) isRun.add(line)
+    }
+  }
+  for (const [page, reasons] of Object.entries(notRun)) {
+    for (const at of Object.keys(reasons)) {
+      expect(shellBlocksOf(page)[Number(at)], `${page} has a block ${at}`).toBeDefined()
+      expect(isListed.has(`${page} ${at}`), `${page} ${at} is run, so it needs no reason`).toBe(false)
+      isListed.add(`${page} ${at}`)
+    }
+  }
+  const forgotten = pagesWithCommands().flatMap((page) =>
+    shellBlocksOf(page).flatMap((block, at) =>
+      // A walk of another page may have the same lines.
+      isListed.has(`${page} ${at}`) || linesOf(block).every((line) => isRun.has(line)) ? [] : [`${page} ${at}`],
+    ),
+  )
+  expect(isListed.size).toBeGreaterThan(80)
+  // Add a block to one of the lists in test/support/documented-commands.ts.
+  expect(forgotten).toEqual([])
 })

@@ -152,7 +152,7 @@ function drawNote({ from, to, text }: Row, y: number, center: Center): string[] 
   const height = text.lines.length * lineHeight + 12
   return [
     `<rect class="note" x="${middle - width / 2}" y="${y - height + 6}" width="${width}" height="${height}" rx="4"/>`,
-    drawText(text, middle, y - 4),
+    drawText(text, middle, y - 4, 'noted'),
   ]
 }
 

@@ -6,6 +6,7 @@ import process from 'node:process'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { type AdmittedSidecar, runAdmittedSidecar } from '#testing/admitted-sidecar.ts'
+import { blocksOf } from '#testing/documented-commands.ts'
 import { freePort } from '#testing/free-port.ts'
 import { type IssuerSite, openIssuerSite } from '#testing/issuer-site.ts'
 import { type KubeApiServer, startKubeApiServer } from '#testing/kube-api-server.ts'
@@ -17,21 +18,12 @@ import type { Presented } from '#testing/token-consumers.ts'
 const run = promisify(execFile)
 const tokenFolder = '/var/run/secrets/gatehouse'
 
-/** The code blocks of a guide, in order. */
-function blocksOf(guide: string, language: string): string[] {
-  const text = readFileSync(`docs/guides/${guide}.md`, 'utf8')
-  return Array.from(
-    text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm')),
-    ([, block = '']) => block,
-  )
-}
-
 /** The commands of a guide. */
-export const commandsOf = (guide: string): string => blocksOf(guide, 'sh').join('\n')
+export const commandsOf = (guide: string): string => blocksOf(`docs/guides/${guide}.md`, 'sh').join('\n')
 
 /** The YAML block of a guide that begins with `# name`. */
 export function blockOf<T = unknown>(guide: string, name: string): T {
-  const block = blocksOf(guide, 'yaml').find((text) => text.startsWith(`# ${name}\n`))
+  const block = blocksOf(`docs/guides/${guide}.md`, 'yaml').find((text) => text.startsWith(`# ${name}\n`))
   if (block === undefined) throw new Error(`docs/guides/${guide}.md has no block ${name}`)
   return parse(block) as T
 }

@@ -1,0 +1,160 @@
+import { globSync, readFileSync } from 'node:fs'
+
+/** The commands of a page, which test/stories/documented-commands.test.ts runs in order. */
+export interface Walk {
+  readonly page: string
+  /** The numbers of its shell blocks, from 0; all of them if absent. */
+  readonly blocks?: readonly number[]
+  /** Commands that the page expects to have been run: those of another page, or what its prose says. */
+  readonly first?: string
+  /** Commands before a block: a value that its reader would copy from the output. */
+  readonly before?: Readonly<Record<number, string>>
+  /** Parts of what the commands print. */
+  readonly prints: readonly string[]
+}
+
+export const shellBlocksOf = (page: string): string[] => blocksOf(page, 'sh', 'shell', 'bash', 'console')
+const serve = (example: string, folder = example): string =>
+  `bin/gatehouse serve --config examples/${example} --data .gatehouse/${folder}`
+const quickstart = 'bin/gatehouse serve --config examples/quickstart --data .gatehouse'
+const certificate = 'openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=idm -days 30 -keyout key.pem -out cert.pem'
+const scimInit = { first: certificate, prints: ['https://idm.example.com/scim/'] }
+
+export const walks: readonly Walk[] = [
+  { page: 'README.md', blocks: [1], first: quickstart, prints: ['"userName":"mary"', '204', 'allowed'] },
+  {
+    page: 'docs/guides/first-five-minutes.md',
+    blocks: [1, 2],
+    first: quickstart,
+    prints: ['"userName":"mary"', '"displayName":"Mary Jackson"'],
+  },
+  { page: 'docs/concepts/requests.md', prints: ['allowed'] },
+  {
+    page: 'docs/guides/portal-api.md',
+    before: {
+      3: 'until APPROVAL=$(curl -H "Authorization: Bearer $GRACE" $PORTAL/approvals | field approval); [ -n "$APPROVAL" ]; do sleep 0.2; done',
+      5: 'until ID=$(curl -H "Authorization: Bearer $ADA" $PORTAL/access | field id); [ -n "$ID" ]; do sleep 0.2; done',
+    },
+    prints: ['{"first-request":"success"}', '"openapi":"3.1'],
+  },
+  { page: 'docs/guides/reports.md', first: serve('portal-api'), prints: ['Completed Approvals'] },
+  {
+    page: 'docs/guides/approvals.md',
+    prints: ['"status":"waiting"', 'vault-access'],
+  },
+  { page: 'docs/guides/portal.md', blocks: [0], prints: [] },
+  {
+    page: 'docs/guides/logging-in.md',
+    first: shellBlocksOf('examples/login/README.md').join('\n'),
+    prints: ['ada', 'minsLeft'],
+  },
+  { page: 'docs/guides/own-issuer.md', blocks: [0, 1, 3], prints: ['"token_endpoint"', '"status":"completed"'] },
+  { page: 'docs/guides/call-workflow.md', blocks: [0, 1, 2, 3, 4, 6], prints: ['"status":"completed"', 'jjackson'] },
+  { page: 'docs/guides/entra-id.md', ...scimInit },
+  { page: 'docs/guides/okta.md', ...scimInit },
+  { page: 'docs/guides/sailpoint.md', ...scimInit },
+  { page: 'docs/guides/scim-clients.md', ...scimInit },
+  { page: 'docs/guides/authenticating-callers.md', prints: ['eyJ'] },
+  {
+    page: 'docs/guides/scim-gateway.md',
+    first: `mkdir config\nblock docs/guides/scim-gateway.md yaml 0 > config/gateway.yaml\necho 'OU_HOST: gateway.example.com' > config/values.yaml`,
+    prints: ['"totalResults":0'],
+  },
+  { page: 'docs/guides/token-service.md', prints: ['0 failed'] },
+  { page: 'examples/token-service/README.md', blocks: [4], prints: ['0 failed'] },
+  {
+    page: 'docs/guides/audit.md',
+    blocks: [1],
+    first: `${quickstart}\nstop`,
+    prints: ['all match the database', 'all unchanged'],
+  },
+  { page: 'examples/legacy-target/README.md', prints: [] },
+  { page: 'examples/second-factors/README.md', prints: [] },
+  { page: 'examples/scim/README.md', prints: ['"userName":"ann"', 'scim-entra'] },
+  { page: 'examples/scim-target/README.md', prints: ['"userName":"ann"'] },
+  { page: 'examples/sql-target/README.md', prints: ['"userName":"grace"', 'grace@example.com'] },
+  { page: 'examples/webhook-target/README.md', prints: ['"userName":"grace"', 'grace@example.com'] },
+  { page: 'examples/ldap-target/README.md', prints: ['"userName":"grace"', 'uid: grace'] },
+]
+
+/** Shell blocks that no walk runs, by page and number, and why. */
+export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> = {
+  'README.md': { 0: 'installs and tests the whole checkout, as CI does' },
+  'docs/guides/first-five-minutes.md': {
+    0: 'installs the checkout; the walk starts the same configuration',
+    3: 'waits for a token that the reader pastes from the portal',
+    4: 'needs that token; test/stories/quickstart.test.ts sends the same call',
+  },
+  'docs/guides/api-documentation.md': {
+    0: 'a fragment for any portal; test/stories/api-documents.test.ts reads both documents',
+  },
+  'docs/guides/portal.md': {
+    1: 'LOGIN is a placeholder, and it asks for a password',
+    2: 'builds the portal, as npm ci does before the tests',
+  },
+  'docs/guides/own-issuer.md': { 2: 'needs a user in a browser; test/stories/own-issuer.test.ts has the device flow' },
+  'docs/guides/call-workflow.md': { 5: 'a fragment with three dots' },
+  'docs/guides/registration.md': {
+    0: 'the host is an example; test/stories/registration.test.ts sends these calls',
+    1: 'DIR is a placeholder; test/stories/registration.test.ts has invitations',
+    2: 'the host is an example; test/stories/registration.test.ts has invitations',
+  },
+  'docs/guides/second-factors.md': { 0: 'DIR is a placeholder; test/stories/second-factors.test.ts resets factors' },
+  'docs/guides/hardening.md': {
+    0: 'a secret key with three dots; test/production-checks.test.ts has the check',
+    1: 'needs a cluster with a release',
+  },
+  'examples/production/README.md': { 0: 'needs db.example.com; test/production-checks.test.ts checks the folder' },
+  'docs/guides/audit.md': {
+    0: 'anchors.jsonl comes from a running system; test/stories/audit.test.ts compares anchors',
+  },
+  'docs/guides/deploying.md': {
+    0: 'needs Docker and a registry',
+    1: 'needs Docker',
+    2: 'needs a cluster with nodes; test/kube installs the chart',
+    3: 'needs a cluster with nodes; test/kube installs the chart',
+  },
+  'docs/guides/kubernetes-configuration.md': {
+    0: 'needs kubectl; test/kube applies the definitions',
+    1: 'needs kubectl; test/kube applies such objects',
+  },
+  'docs/guides/injector-webhook.md': { 0: 'needs kubectl; test/kube creates the object' },
+  'docs/guides/another-cluster.md': { 0: 'needs kubectl; test/kube/consumer-guides.kube.test.ts applies both files' },
+  'docs/guides/aws.md': {
+    0: 'needs an AWS account; test/kube/consumer-guides.kube.test.ts reads its values',
+    1: 'needs an AWS account; test/kube/consumer-guides.kube.test.ts reads its values',
+  },
+  'docs/guides/azure.md': {
+    0: 'needs an Azure account; test/kube/consumer-guides.kube.test.ts reads its values',
+    1: 'needs an Azure account; test/kube/consumer-guides.kube.test.ts reads its values',
+  },
+  'docs/guides/gcp.md': {
+    0: 'needs a Google Cloud account; test/kube/consumer-guides.kube.test.ts reads its values',
+    1: 'needs a Google Cloud account; test/kube/consumer-guides.kube.test.ts reads its values',
+    2: 'needs a Google Cloud account',
+  },
+  'docs/guides/openbao.md': {
+    0: 'test/kube/openbao-guide.kube.test.ts sends these calls to a real server',
+    1: 'test/kube/openbao-guide.kube.test.ts sends these calls to a real server',
+  },
+  'docs/guides/sts-keys.md': { 0: 'needs OpenBao; test/kube has a real Transit' },
+  'docs/guides/directory.md': { 0: 'asks for a password; test/stories/directory.test.ts adds users' },
+  'examples/token-service/README.md': {
+    0: 'needs a cluster; test/kube/example-token-service.kube.test.ts follows the page',
+    1: 'needs kubectl; test/kube/example-token-service.kube.test.ts follows the page',
+    2: 'needs a cluster; test/kube/example-token-service.kube.test.ts follows the page',
+    3: 'needs a cluster; test/kube/example-token-service.kube.test.ts follows the page',
+    5: 'needs a cluster; test/kube/example-token-service.kube.test.ts follows the page',
+  },
+}
+
+export const pagesWithCommands = (): string[] =>
+  ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...globSync('{docs,examples,deploy}/**/*.md')].sort()
+
+/** The blocks of a page in these languages, without the indentation of the list that they are in. */
+export function blocksOf(page: string, ...languages: readonly string[]): string[] {
+  const fence = new RegExp(`^( *)\`\`\`(?:${languages.join('|')})\\n([\\s\\S]*?)^ *\`\`\`$`, 'gm')
+  return Array.from(readFileSync(page, 'utf8').matchAll(fence), ([, indent = '', text = '']) =>
+    text.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+  )
+}
