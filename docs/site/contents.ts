@@ -38,6 +38,7 @@ export const sections: readonly Section[] = [
     pages: [
       'docs/README.md',
       'docs/guides/first-five-minutes.md',
+      'docs/guides/getting-started.md',
       'docs/start/identity-administrator.md',
       'docs/start/platform-engineer.md',
       'docs/start/application-developer.md',
@@ -130,6 +131,7 @@ export const sections: readonly Section[] = [
       'docs/reference/README.md',
       'docs/reference/command-line.md',
       'docs/reference/errors.md',
+      'docs/reference/deprecations.md',
       'docs/reference/metrics.md',
       'docs/reference/report-views.md',
       'docs/reference/sdk.md',
@@ -145,6 +147,10 @@ export const sections: readonly Section[] = [
     pages: [
       'docs/guides/installing.md',
       'docs/guides/deploying.md',
+      'docs/guides/gitops.md',
+      'docs/guides/observability.md',
+      'docs/guides/backup-and-restore.md',
+      'docs/guides/upgrading.md',
       'docs/guides/kubernetes-configuration.md',
       'docs/storage.md',
       'CHANGELOG.md',
