@@ -278,7 +278,7 @@ describe('the documents of the APIs', () => {
     expect((await reassign('grace')).body).toMatchObject({ version: version + 1, approvers: ['grace'] })
     expect((await reassign('linus')).status).toBe(412)
     expect((await administrator('GET', '/admin/workflows?limit=500')).body.workflows.length).toBeGreaterThan(1)
-    expect((await administrator('GET', '/admin/workflows/vault-access')).body.tasks).toHaveLength(1)
+    expect((await administrator('GET', '/admin/workflows/vault-access')).body.tasks).toHaveLength(2)
     expect((await administrator('GET', '/admin/targets')).body.targets).toContainEqual(
       expect.objectContaining({ name: 'people', health: 'up' }),
     )
