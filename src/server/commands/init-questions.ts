@@ -6,7 +6,7 @@ import { fileProblem, messageOf, WrongUsage } from '#server/commands/command-lin
 /** A terminal to ask questions on. */
 export interface Terminal {
   readonly input: NodeJS.ReadableStream
-  readonly output: { write(text: string): unknown }
+  readonly output: { readonly columns?: number; write(text: string): unknown }
 }
 
 interface Question<T> {
@@ -105,10 +105,11 @@ export class Questions {
     const leave = (): void => left.abort()
     lines.once('close', leave)
     lines.once('SIGINT', leave)
-    this.#terminal?.output.write(prompt)
+    // readline repaints its prompt, which must stay visible while what is typed is not.
+    if (isHidden) this.#terminal?.output.write(prompt)
     this.#isHidden = isHidden
     try {
-      return await lines.question('', { signal: left.signal })
+      return await lines.question(isHidden ? '' : prompt, { signal: left.signal })
     } catch (cause) {
       throw new Error('cancelled; nothing was written', { cause })
     } finally {
@@ -119,7 +120,7 @@ export class Questions {
     }
   }
 
-  /** One for all questions, so that lines that arrive together are not lost. */
+  /** One for all questions: the input ends with the first that closes. */
   #open(): Interface {
     const terminal = this.#terminal
     if (terminal === undefined) throw new Error('there is no terminal')
@@ -129,6 +130,8 @@ export class Questions {
         done()
       },
     })
+    // For prompts that are longer than a line.
+    Object.defineProperty(output, 'columns', { get: () => terminal.output.columns })
     this.#lines ??= createInterface({ input: terminal.input, output, terminal: true, historySize: 0 })
     return this.#lines
   }

@@ -230,6 +230,13 @@ describe('on a terminal', () => {
     expect(shown()).toContain('"localhost" is this machine only')
     expect(shown()).toContain('[cn=admin,dc=example,dc=com]')
     expect(shown()).not.toContain('hunter2')
+    // No prompt is erased after it was written.
+    expect(
+      shown()
+        .split('\u001b[1G\u001b[0J')
+        .slice(0, -1)
+        .filter((before) => before.endsWith(': ')),
+    ).toEqual([])
     expect(readFileSync(join(folder, 'config/secrets/accounts/secret'), 'utf8')).toBe('hunter2\n')
     expect(text).toContain('user add ada ')
     expect(await problemsOf(folder)).toEqual([])

@@ -91,7 +91,7 @@ function commandName(): string {
 
 /** What to run next, in the order in which it works, from the folder in which `init` ran. */
 function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {
-  const { host, origin, login, target, administrator } = plan
+  const { host, origin, login, administrator } = plan
   const port = plan.port === '' ? '8443' : plan.port
   const [config, data, environment] = ['config', 'data', 'gatehouse.env'].map((name) => quoted(join(folder, name)))
   const tls = (name: string): string => quoted(join(folder, 'tls', name))
@@ -129,7 +129,6 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {
     '',
     `Users open ${origin}/portal.${plan.port === '' ? ` Forward port 443 of ${host} to port ${port} of this machine.` : ''}`,
     `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key by those of a public authority.`,
-    ...(target.kind === 'none' ? [] : ['Before that, adapt config/target.yaml to your target.']),
   ]
 }
 
@@ -141,6 +140,9 @@ function notes(folder: string, { login, target, origin }: GatewayPlan): string[]
       ? [
           `The application's tables must exist: see config/target.yaml, and ${join(folder, 'target-schema.sql')} for sample tables.`,
         ]
+      : []),
+    ...(target.kind === 'webhook'
+      ? ['config/target.yaml has the requests of a sample API: replace them by those of your application.']
       : []),
     ...(target.kind === 'kubernetes' ? ['The cluster must have the kind User: see config/target.yaml.'] : []),
   ]
