@@ -24,7 +24,16 @@ import { openRuntime } from '#server/commands/installation.ts'
 import { checkListenOptions, databaseOptions, listenOptions, sourceOptions } from '#server/commands/options.ts'
 import type { ConfigurationSource } from '#server/configuration-source.ts'
 import { databaseProbe } from '#server/doctor/database-probe.ts'
-import { type Diagnosis, ok, type Probe, problem, reasonOf, runProbes, warning } from '#server/doctor/diagnosis.ts'
+import {
+  type Diagnosis,
+  ok,
+  type Probe,
+  problem,
+  reasonOf,
+  runProbes,
+  warning,
+  within,
+} from '#server/doctor/diagnosis.ts'
 import { machineProbes, secretFilesProbe } from '#server/doctor/machine-probes.ts'
 import { issuerProbe, publicAddressProbes } from '#server/doctor/network-probes.ts'
 import { isKubernetes, openConfigurationSource } from '#server/open-configuration-source.ts'
@@ -220,7 +229,7 @@ async function targetProbes(
   const database = `sqlite:${join(folder, 'empty.db')}`
   let runtime: Awaited<ReturnType<typeof openRuntime>>
   try {
-    runtime = await openRuntime({ configuration, secrets, scope }, { database })
+    runtime = await within(millis, () => openRuntime({ configuration, secrets, scope }, { database }))
   } catch (error) {
     const advice = 'Correct what it names. Until then, targets are not checked.'
     return { probes: [], diagnoses: [{ level: 'problem', probe: 'targets', seen: reasonOf(error), advice }] }

@@ -41,7 +41,8 @@ export async function runProbes(probes: readonly Probe[], millis: number): Promi
   return found.flat()
 }
 
-async function within<T>(millis: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/** Rejects after `millis`, and then aborts the signal. */
+export async function within<T>(millis: number, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController()
   const expired = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
