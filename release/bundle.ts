@@ -50,6 +50,7 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
     'deploy/schema': 'schema',
     examples: 'examples',
     LICENSE: 'LICENSE',
+    'release/npm-readme.md': 'README.md',
   }
   for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(target, to), { recursive: true })
   for (const name of ['gatehouse', 'node']) {
@@ -62,12 +63,13 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
   return sources
 }
 
-/** What npm and Node.js need to know of the folder. The same Node.js as in development, and no other dependency. */
+/** What npm and Node.js need to know of the folder. It can be published, unlike the package of the sources. The same Node.js as in development, and no other dependency. */
 function manifest(): object {
   const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const { name, version, description, license, type, bin, optionalDependencies } = own
   const exports = { './plugin': { types: './plugin.d.ts' } }
-  return { name, version, description, license, type, bin, exports, optionalDependencies }
+  const keywords = ['scim', 'oidc', 'identity', 'provisioning', 'gateway']
+  return { name, version, description, keywords, license, type, bin, exports, optionalDependencies }
 }
 
 const inLib = (file: string): string => (isText(file) ? basename(file) : `${basename(file, '.ts')}.js`)

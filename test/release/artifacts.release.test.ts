@@ -199,6 +199,19 @@ test('the npm package is installed, runs, has the types of plug-ins, and is unin
   expect(printed(process.execPath, tsc, home)).toMatch(
     /^task\.ts\(2,.*Type 'number' is not assignable to type 'string'/,
   )
+  writeFileSync(
+    join(home, 'task.ts'),
+    "import type { PluginUser } from 'gatehouse/plugin'\nexport const idOf = (user: PluginUser): string => user.userID\n",
+  )
+  expect(printed(process.execPath, tsc, home)).toBe('')
+  expect(JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))).not.toHaveProperty('private')
+  const readme = readFileSync(join(installed, 'README.md'), 'utf8')
+  for (const [, command = ''] of readme.matchAll(/npx gatehouse ([a-z]+)/g)) {
+    expect(run('npx', ['gatehouse', command, '--help'], home)).toContain(`gatehouse ${command} `)
+  }
+  const created = run('npx', ['gatehouse', 'init', 'my-gateway', '--domain', 'idm.example.test'], home)
+  expect(created).toMatch(/^ {2}npx gatehouse check --production --config my-gateway\/config /m)
+  expect(run('npx', ['gatehouse', 'check', '--config', 'my-gateway/config'], home)).toBe('')
   const config = 'node_modules/gatehouse/examples/quickstart'
   await serving(['node_modules/.bin/gatehouse'], { config, data: '.gatehouse', cwd: home }, (served) =>
     pasteLines(served, home),
