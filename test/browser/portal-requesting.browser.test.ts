@@ -51,6 +51,19 @@ describe.skipIf(!hasChromium())('requesting access', () => {
     await page.getByText('1 request submitted').waitFor()
   }
 
+  test('offers of all organizations are shown first, and those of one on request', async () => {
+    const { page, complaints } = await visit('/portal/request', 'ada')
+    const offer = (name: string) => page.getByRole('button', { name: `Add ${name} to the cart` })
+    await offer('A note').waitFor()
+    await offer('Access to the vault').waitFor()
+    await page.getByRole('button', { name: 'Finance Counts things' }).click()
+    await offer('Access to the vault').waitFor({ state: 'detached' })
+    await offer('A note').waitFor()
+    await page.getByRole('button', { name: 'All', exact: true }).click()
+    await offer('Access to the vault').waitFor()
+    expect(complaints).toEqual([])
+  })
+
   test('a reason is chosen from the list, and one that left the list is rejected at its line', async () => {
     const { page, complaints } = await visit('/portal', 'ada')
     await page.getByRole('heading', { level: 1 }).waitFor()

@@ -18,7 +18,7 @@ import { VirtualGrid } from '../../components/virtual-grid.tsx'
 import { maxLines, newLine, newUuid, rowKey } from './cart.ts'
 import { useCart } from './cart-store.ts'
 import { WorkflowCard } from './workflow-card.tsx'
-import { useWorkflowRows } from './workflow-rows.ts'
+import { askAll, useWorkflowRows } from './workflow-rows.ts'
 
 const route = getRouteApi('/request')
 
@@ -44,7 +44,9 @@ function Offers({ tree }: { readonly tree: Organization }) {
   const { q = '', org: chosen } = route.useSearch()
   const navigate = route.useNavigate()
   const orgs = useMemo(() => flatten(tree, 'showInRequest'), [tree])
-  const org = orgs.find(({ id }) => id === chosen)?.id ?? orgs[0]?.id ?? ''
+  // Too many to read all of them at once start with the first.
+  const withAll = orgs.length <= askAll
+  const org = orgs.find(({ id }) => id === chosen)?.id ?? (withAll ? '' : (orgs[0]?.id ?? ''))
   const { rows, isPending, error, retry } = useWorkflowRows(orgs, org, q)
   if (orgs.length === 0) return <Empty icon="key" title={t('request.nothing')} text={t('request.nothingText')} />
   const list =
@@ -61,8 +63,8 @@ function Offers({ tree }: { readonly tree: Organization }) {
       <OrgChooser
         orgs={orgs}
         chosen={q === '' ? org : ''}
-        withAll={q !== ''}
-        onChoose={(id) => void navigate({ search: id === '' ? { q } : { org: id } })}
+        withAll={withAll || q !== ''}
+        onChoose={(id) => void navigate({ search: id !== '' ? { org: id } : q === '' ? {} : { q } })}
       />
       {list}
     </div>

@@ -7,8 +7,8 @@ import { workflowsQuery } from '../../api/workflows.ts'
 import type { FlatOrg } from '../../components/orgs.ts'
 import { select } from './select-rows.ts'
 
-/** Up to this many orgs are read completely; of more, those with search results. */
-const askAll = 20
+/** Up to this many orgs are read completely; of more, one, or those with search results. */
+export const askAll = 20
 
 export interface FoundRows {
   readonly rows: readonly WorkflowListItem[]
@@ -17,7 +17,7 @@ export interface FoundRows {
   retry(): void
 }
 
-/** The workflows of one org or, with a query, of any. */
+/** The workflows of one org or, without one or with a query, of any. */
 export function useWorkflowRows(orgs: readonly FlatOrg[], org: string, query: string): FoundRows {
   const isMany = orgs.length > askAll
   const [q] = useDebouncedValue(query.trim(), 200)
@@ -27,7 +27,7 @@ export function useWorkflowRows(orgs: readonly FlatOrg[], org: string, query: st
     placeholderData: keepPreviousData,
   })
   const asked = useMemo(() => {
-    if (q === '') return org === '' ? [] : [org]
+    if (q === '' && org !== '') return [org]
     if (!isMany) return orgs.map(({ id }) => id)
     const ids = new Set((found.data?.workflows ?? []).map((one) => (one.org === '' ? org : one.org)))
     return [...ids.add(org)].filter((id) => id !== '')
