@@ -18,6 +18,7 @@ import {
   printLines,
   readLimit,
   readTime,
+  terminalLine,
   type Values,
   WrongUsage,
 } from '#server/commands/command-line.ts'
@@ -327,7 +328,12 @@ const meanings: Readonly<Partial<Record<AuditProblem['kind'], string>>> = {
 }
 
 /** A missing key affects every chain, and is printed once. */
-export const problemLines = (problems: readonly FileProblem[]): string[] => [...new Set(problems.map(problemLine))]
+export const problemLines = (problems: readonly FileProblem[]): string[] => [
+  ...new Set(problems.map((problem) => terminalLine(problemLine(problem), maxProblemLine))),
+]
+
+/** Ids of records come from the database, in which anyone may have written. */
+const maxProblemLine = 1000
 
 function problemLine({ kind, chain, number, id, key, line }: FileProblem): string {
   if (line !== undefined) return `invalid: line ${line} is not JSON: the file is damaged, or not the right file`

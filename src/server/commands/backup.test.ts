@@ -1,4 +1,5 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
@@ -8,7 +9,7 @@ import { systemClock } from '#kernel/clock.ts'
 import { silentLogger } from '#kernel/logger.ts'
 // Loaded here, since the first load takes longer than a test may.
 import '#server/commands/backup.ts'
-import '#server/commands/restore.ts'
+import { restoreCommand } from '#server/commands/restore.ts'
 import { lockInstance } from '#storage/instance-lock.ts'
 import { openStorage, type Storage } from '#storage/open.ts'
 import { runCommand } from '#testing/command.ts'
@@ -277,4 +278,89 @@ test('what a killed restore left is removed', async () => {
   writeFileSync(join(fresh, '.restore-killed/gatehouse.db'), 'half')
   expect((await restore(file, fresh)).code).toBe(0)
   expect(readdirSync(fresh).sort()).toEqual(['gatehouse.db', 'gatehouse.db.lock', 'keys'])
+})
+
+test('a backup never replaces the database or its logs, also through links', async () => {
+  const { data, folder } = await installation()
+  symlinkSync(data, join(folder, 'link'))
+  const before = statSync(join(data, 'gatehouse.db')).ino
+  for (const name of ['gatehouse.db', 'gatehouse.db-wal', 'gatehouse.db-journal', 'gatehouse.db.lock']) {
+    for (const place of ['data', 'link']) {
+      expect(await backup(join(folder, 'link'), join(folder, place, name), '--replace'), name).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('is the database itself'),
+      })
+    }
+  }
+  expect(statSync(join(data, 'gatehouse.db')).ino).toBe(before)
+  expect(readdirSync(data).sort()).toEqual(['gatehouse.db', 'keys'])
+  expect((await backup(data, join(data, 'gatehouse.db-monday'))).code).toBe(0)
+})
+
+test.each([
+  ['create trigger keep before delete on sessions begin select raise(ignore); end', 'trigger keep'],
+  ['create view more as select * from sessions', 'view more'],
+  ['create virtual table pages using fts5(text)', 'table pages'],
+])('a backup with %s is refused', async (text, found) => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  await backup(data, file, '--keys')
+  sql(file, text)
+  expect(await restore(file, fresh, '--unverified')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`contains the ${found}, which Gatehouse did not create`),
+  })
+  expect(existsSync(join(fresh, 'gatehouse.db'))).toBe(false)
+})
+
+test('tables of other programs are copied and restored, whatever their names', async () => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  sql(join(data, 'gatehouse.db'), 'create table "a ""quoted"" name" (id integer)')
+  expect((await backup(data, file, '--keys')).code).toBe(0)
+  expect((await restore(file, fresh)).code).toBe(0)
+})
+
+test('texts of a backup do not reach the terminal as control characters', async () => {
+  const { data, folder } = await installation()
+  const file = join(folder, 'backup.db')
+  await backup(data, file, '--keys')
+  sql(file, "update backup_info set value = char(27) || '[2J' where name = 'version'")
+  sql(file, "update audit set id = char(27) || '[2J' where chain_seq = 2")
+  const { stdout, stderr } = await restore(file, join(folder, 'fresh'))
+  expect(stdout).toContain('made by an unknown version')
+  expect(stderr).toContain('record 2, row \ufffd[2J')
+  expect(stdout + stderr).not.toContain('\u001b')
+})
+
+test('a pipe is refused, not waited for', async () => {
+  const folder = temporaryFolder()
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  expect(await restore(pipe, join(folder, 'fresh'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('pipe is not a file'),
+  })
+})
+
+test('a restore whose last changes stay in the log of the database fails', async () => {
+  const { data, folder } = await installation()
+  const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]
+  await backup(data, file, '--keys')
+  const errors: string[] = []
+  let reader: DatabaseSync | undefined
+  const code = await restoreCommand([file, '--data', fresh], {
+    stdout: (line) => {
+      if (!line.startsWith('Ended')) return
+      // As a program that looks at each new file: SQLite leaves the log to the last connection.
+      const [staging = ''] = readdirSync(fresh).filter((name) => name.startsWith('.restore-'))
+      reader = new DatabaseSync(join(fresh, staging, 'gatehouse.db'), { readOnly: true })
+      reader.exec('begin; select count(*) from sessions')
+    },
+    stderr: (line) => void errors.push(line),
+  })
+  reader?.close()
+  expect(errors.join()).toContain('could not be completed')
+  expect(code).toBe(1)
+  expect(readdirSync(fresh)).toEqual(['gatehouse.db.lock'])
 })

@@ -1,5 +1,5 @@
-import { existsSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import { loadAuditKeys } from '#engine/keys/audit-keys.ts'
 import { systemClock } from '#kernel/clock.ts'
@@ -97,11 +97,18 @@ async function runBackup(values: Values<typeof options>, args: readonly string[]
 const apart = 'Without them the restored secrets cannot be read: copy them to another safe place, or use --keys'
 const noKeys = 'Not in the backup: GATEHOUSE_SECRET_KEY and GATEHOUSE_AUDIT_KEY of the gateway. A restore needs them'
 
+const databaseEndings: readonly string[] = ['', '-wal', '-shm', '-journal', '.lock']
+
 /** Throws an Error if the file can't be written there. */
 function checkPlace(file: string, database: string, replace: boolean): void {
   const folder = dirname(file)
   if (!existsSync(folder)) throw new Error(`the folder ${folder} does not exist; create it first`)
-  if (file === database) throw new Error(`${file} is the database itself; choose another file`)
+  // Links may lead to the folder of the database. SQLite finds its logs by their names, whether they exist now or not.
+  const [place, used] = [join(realpathSync(folder), basename(file)), realpathSync(database)]
+  const ending = place.startsWith(used) ? place.slice(used.length) : undefined
+  if (ending !== undefined && databaseEndings.includes(ending)) {
+    throw new Error(`${file} is the database itself${ending === '' ? '' : ', or belongs to it'}; choose another file`)
+  }
   if (!existsSync(file)) return
   if (!statSync(file).isFile()) throw new Error(`${file} is not a file; add the name of the backup`)
   if (!replace) throw new Error(`${file} exists; choose another file, or add --replace`)

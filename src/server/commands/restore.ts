@@ -105,7 +105,9 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
     const database = join(staging, 'gatehouse.db')
     const { schema, rows, heads, audit } = await checkCopy(database, file, sealOf(auditKeys))
     const from =
-      made === undefined ? 'made by another program' : `the state of ${made.toISOString()}, made by version ${version}`
+      made === undefined
+        ? 'made by another program'
+        : `the state of ${made.toISOString()}, made by ${version === undefined ? 'an unknown version' : `version ${version}`}`
     io.stdout(`${file}: ${from}, ${rows} rows, schema ${schema.applied.at(-1)}`)
     io.stdout(`Audit: ${audit.checked} records, ${headText(heads)}`)
     acceptProblems(audit.problems, values, io)
@@ -116,6 +118,10 @@ async function restoreFile(file: string, data: string, values: RestoreValues, io
       await finish(storage, { ...values, made, canAudit: !lacksKey(audit.problems) }, io)
     } finally {
       await storage.close()
+    }
+    // Its last connection moves the log into the database, and reports nothing if that fails.
+    if (existsSync(`${database}-wal`)) {
+      throw new Error('the restored database could not be completed: the disk is full, or another program has it open')
     }
     flush(database)
     if (keys.length > 0) renameSync(join(staging, 'keys'), join(data, 'keys'))

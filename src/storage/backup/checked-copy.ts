@@ -36,6 +36,7 @@ export async function checkCopy(file: string, name: string, seal: AuditSeal | un
     database.exec('begin')
     try {
       for (const { script } of schema.pending) database.exec(script)
+      refuseForeignCode(database, name)
       const heads = (await readChains(reader)).flatMap(({ chain, seq }) => (seq > 0 ? [{ chain, number: seq }] : []))
       return { schema, rows, heads, audit: await verifyAudit(reader, seal) }
     } finally {
@@ -76,6 +77,37 @@ function checkPages(database: DatabaseSync, name: string): void {
   if (problems.length > 0) throw new DamagedCopy(`${name} is damaged: ${problems.join('; ')}`)
 }
 
+const selectCode = `select type || ' ' || name as name, sql from sqlite_schema
+  where type in ('trigger', 'view') or sql like 'create virtual%'`
+
+/**
+ * A trigger or view can keep what a statement deletes, or change what it reads, so only those of the migrations are
+ * accepted. Other tables are harmless: programs that replicate a database add some.
+ */
+function refuseForeignCode(database: DatabaseSync, name: string): void {
+  const own = new DatabaseSync(':memory:')
+  try {
+    for (const { script } of readMigrations('sqlite')) own.exec(script)
+    const known = new Map(
+      own
+        .prepare(selectCode)
+        .all()
+        .map(({ name, sql }) => [name, sql]),
+    )
+    const foreign = database
+      .prepare(selectCode)
+      .all()
+      .find(({ name, sql }) => known.get(name ?? null) !== sql)
+    if (foreign !== undefined) {
+      throw new DamagedCopy(
+        `${name} contains the ${foreign['name']}, which Gatehouse did not create. Remove it there first`,
+      )
+    }
+  } finally {
+    own.close()
+  }
+}
+
 function countRows(database: DatabaseSync): number {
   const tables = database
     .prepare(
@@ -83,7 +115,7 @@ function countRows(database: DatabaseSync): number {
     )
     .all()
   return tables.reduce((sum, { name }) => {
-    const counted = database.prepare(`select count(*) as count from "${name}"`).get()
+    const counted = database.prepare(`select count(*) as count from "${String(name).replaceAll('"', '""')}"`).get()
     return sum + Number(counted?.['count'])
   }, 0)
 }

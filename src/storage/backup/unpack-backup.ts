@@ -8,7 +8,7 @@ import { DamagedCopy } from '#storage/backup/checked-copy.ts'
 /** What a backup says about itself. A copy that another program made says nothing. */
 interface BackupInfo {
   readonly made: Date | undefined
-  /** The version of the program that made it. */
+  /** The version of the program that made it, if it is one. */
   readonly version: string | undefined
   /** The names of the key files that were in it. */
   readonly keys: readonly string[]
@@ -19,6 +19,8 @@ interface BackupInfo {
  * the backup stays as it is. Throws DamagedCopy for a file that is not a database.
  */
 export async function unpackBackup(file: string, folder: string): Promise<BackupInfo> {
+  // A pipe or a device may have no end.
+  if (!statSync(file).isFile()) throw new DamagedCopy(`${file} is not a file`)
   if (existsSync(`${file}-wal`) && statSync(`${file}-wal`).size > 0) {
     throw new DamagedCopy(
       `${file} is a database in use: its latest changes are in ${file}-wal. Make a backup with "gatehouse backup"`,
@@ -42,7 +44,8 @@ export async function unpackBackup(file: string, folder: string): Promise<Backup
     const made = new Date(info.get('made') ?? Number.NaN)
     return {
       made: Number.isNaN(made.getTime()) ? undefined : made,
-      version: info.get('version'),
+      // It is printed, so it must not contain what a terminal interprets.
+      version: /^[\w.+-]{1,100}$/.exec(info.get('version') ?? '')?.[0],
       keys: keys.map(({ name }) => name),
     }
   } catch (error) {
