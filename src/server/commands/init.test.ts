@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
@@ -260,4 +260,36 @@ describe('on a terminal', () => {
     expect([code, errors]).toEqual([1, expect.stringContaining('too many wrong answers')])
     expect(filesIn(around)).toEqual([])
   })
+})
+
+test('an existing empty folder stays the same folder, also behind a link', async () => {
+  const folder = temporaryFolder()
+  const [target, link] = [join(folder, 'gateway'), join(folder, 'link')]
+  mkdirSync(target, { mode: 0o750 })
+  symlinkSync(target, link)
+  const before = statSync(target)
+  expect(await run([link, ...domain])).toMatchObject({ code: 0, errors: '' })
+  expect(statSync(target)).toMatchObject({ ino: before.ino, mode: before.mode })
+  expect(readdirSync(target).sort()).toEqual(['.gitignore', 'audit', 'config', 'data', 'gatehouse.env', 'tls'])
+  expect(statSync(join(target, 'gatehouse.env')).mode & 0o777).toBe(0o600)
+  expect(await problemsOf(target)).toEqual([])
+  expect(readdirSync(folder).sort()).toEqual(['gateway', 'link'])
+})
+
+test('two at once make one folder', async () => {
+  const target = temporaryFolder()
+  const both = await Promise.all([run([target, ...domain]), run([target, ...domain])])
+  expect(both.map(({ code }) => code).sort()).toEqual([0, 1])
+  expect(await problemsOf(target)).toEqual([])
+})
+
+test('a link to nothing is refused', async () => {
+  const folder = temporaryFolder()
+  symlinkSync(join(folder, 'absent'), join(folder, 'link'))
+  const { code, errors } = await run([join(folder, 'link'), ...domain])
+  expect({ code, errors }).toEqual({
+    code: 1,
+    errors: expect.stringContaining('is a link to a folder that does not exist'),
+  })
+  expect(readdirSync(folder)).toEqual(['link'])
 })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, statSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { existsSync, lstatSync, readdirSync, statSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import process from 'node:process'
 import type { CommandIo, RunCommand, Values } from '#server/commands/command-line.ts'
@@ -54,7 +54,8 @@ async function init(
 
 /** Throws an Error if the folder exists and is not empty. */
 function checkFolder(folder: string): void {
-  if (!existsSync(folder)) return
+  if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) return
+  if (!existsSync(folder)) throw new Error(`${folder} is a link to a folder that does not exist. Choose a new name.`)
   if (!statSync(folder).isDirectory())
     throw new Error(`${folder} is a file, so nothing was written. Choose a new name.`)
   if (readdirSync(folder).length > 0) {
@@ -62,11 +63,15 @@ function checkFolder(folder: string): void {
   }
 }
 
-/** Everything is written beside the folder and then renamed, so that the folder is complete or absent. */
+/**
+ * Everything is written to a folder beside it and then renamed, so that the folder is complete or absent. An existing one
+ * may be a mount, and that of the operator's shell, so it stays, and the files are moved into it.
+ */
 async function writeFolder(folder: string, plan: GatewayPlan, token: string): Promise<void> {
   const target = resolve(folder)
+  const exists = existsSync(target)
   await mkdir(dirname(target), { recursive: true })
-  const made = await mkdtemp(join(dirname(target), `.${basename(target)}-`))
+  const made = await mkdtemp(exists ? join(target, '.init-') : join(dirname(target), `.${basename(target)}-`))
   try {
     await mkdir(join(made, 'data'), { mode: 0o700 })
     await mkdir(join(made, 'audit'), { mode: 0o700 })
@@ -75,12 +80,31 @@ async function writeFolder(folder: string, plan: GatewayPlan, token: string): Pr
       await mkdir(dirname(file), { recursive: true, mode: secret === true && path !== 'gatehouse.env' ? 0o700 : 0o755 })
       await writeFile(file, text, { flag: 'wx', mode: secret === true ? 0o600 : 0o644 })
     }
-    await chmod(made, 0o755)
-    await rename(made, target)
+    if (exists) await moveInto(target, made)
+    else {
+      await chmod(made, 0o755)
+      await rename(made, target)
+    }
   } catch (error) {
     await rm(made, { recursive: true, force: true })
     throw error
   }
+}
+
+async function moveInto(target: string, made: string): Promise<void> {
+  const moved: string[] = []
+  try {
+    // The configuration first: that of another init at the same time is not replaced, since it is not empty.
+    const others = (await readdir(made)).filter((name) => name !== 'config')
+    for (const name of ['config', ...others]) {
+      await rename(join(made, name), join(target, name))
+      moved.push(name)
+    }
+  } catch (error) {
+    for (const name of moved) await rm(join(target, name), { recursive: true, force: true })
+    throw error
+  }
+  await rm(made, { recursive: true })
 }
 
 /** The command as the operator calls it. */
