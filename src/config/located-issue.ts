@@ -26,7 +26,8 @@ export function locateIssues(issues: readonly Issue[]): LocatedIssue[] {
 
 /**
  * `file:line:col: path: message`, with `warning:` before the path of a warning, and without line and column if
- * there are none.
+ * there are none. One line, without characters that a terminal interprets: names of files and texts may come from a change
+ * that no one has reviewed yet.
  */
 export function formatIssue(issue: LocatedIssue): string {
   const { file, hasLines, line, column, level, path, message } = issue
@@ -35,7 +36,8 @@ export function formatIssue(issue: LocatedIssue): string {
     ...(level === 'warning' ? ['warning'] : []),
     ...(path === '' ? [] : [path]),
   ]
-  return [...parts, message.replace(/\s*[\r\n]+\s*/g, ' ')].join(': ')
+  const text = [...parts, message.replace(/\s*[\r\n]+\s*/g, ' ')].join(': ')
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '\ufffd')
 }
 
 export function pathText(path: Path): string {

@@ -78,6 +78,12 @@ test('long values are cut, and a line that is not JSON is kept', () => {
   expect(logText('not JSON\u001b\n', true)).toBe('not JSON\\u001b\n')
 })
 
+test('a value cannot look like another field, and hidden characters are shown whole', () => {
+  const { lines, log } = logged()
+  log.info('login', { user: 'ada\\" status="200', tag: '\u{e0041}' })
+  expect(lines[0]).toContain(String.raw`user="ada\\\" status=\"200" tag="\u{e0041}"`)
+})
+
 test('secrets are redacted as in JSON', () => {
   const { lines, log } = logged()
   log.info('login', { password: 'hunter2' })

@@ -62,7 +62,7 @@ function valueText(value: JsonValue): string {
 }
 
 const quoted = (text: string): string =>
-  /^[\w.:/@,+-]+$/.test(text) ? plain(text) : `"${plain(text).replaceAll('"', '\\"')}"`
+  /^[\w.:/@,+-]+$/.test(text) ? plain(text) : `"${plain(text.replace(/["\\]/g, '\\$&'))}"`
 
 function plain(value: JsonValue): string {
   const text = safe(typeof value === 'string' ? value : JSON.stringify(value))
@@ -70,7 +70,10 @@ function plain(value: JsonValue): string {
 }
 
 const safe = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (char) => {
+    const code = (char.codePointAt(0) ?? 0).toString(16)
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`
+  })
 
 const isError = (value: JsonValue | undefined): value is JsonObject =>
   isJsonObject(value) && typeof value['type'] === 'string' && typeof value['message'] === 'string'

@@ -1,5 +1,6 @@
 import { isAbsolute, posix } from 'node:path'
 import { formatIssue, type LocatedIssue } from '#config/located-issue.ts'
+import { terminalLine } from '#server/commands/command-line.ts'
 import { type CheckedLine, formatChecked } from '#server/production/production-checks.ts'
 
 /** What `check` found. */
@@ -24,7 +25,10 @@ interface Problem {
 }
 
 export const checkFormats: Readonly<Record<string, (result: CheckResult) => readonly string[]>> = {
-  text: ({ issues, checked }) => [...issues.map(formatIssue), ...checked.map(formatChecked)],
+  text: ({ issues, checked }) => [
+    ...issues.map(formatIssue),
+    ...checked.map((line) => terminalLine(formatChecked(line), Number.POSITIVE_INFINITY)),
+  ],
   json: ({ isValid, issues, checked }) => {
     const problems = issues.map(({ hasLines, line, column, ...issue }) => ({
       ...issue,

@@ -113,6 +113,14 @@ test('GitHub: no text of a configuration can write another command', async () =>
   expect(out[1]).toContain('100%25')
 })
 
+test('text: names and values cannot begin a line or reach the terminal as control characters', async () => {
+  await writeFile(join(folder, 'x\n::warning ::y\u001b[31m.yaml'), org.replace('uuid:', '"x\\e[2J\\n::error::":'))
+  const { code, out } = await check('--config', folder)
+  expect(code).toBe(1)
+  expect(out.join('')).toContain('x\ufffd::warning ::y\ufffd[31m.yaml:')
+  for (const line of out) expect(line).not.toMatch(/\p{Cc}/u)
+})
+
 test.each(['xml', 'toString'])('--format %s is wrong usage', async (format) => {
   const { code, err } = await check('--config', folder, '--format', format)
   expect(code).toBe(2)
