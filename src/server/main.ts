@@ -43,10 +43,14 @@ function printOverview(print: (line: string) => void): void {
   print('  --version  Show the version')
 }
 
-// A reader that closes the pipe early, such as `head`, ends a command. The gateway continues without its output.
+/** As of other programs: 128 and the number of SIGPIPE. */
+const pipeClosed = 141
+
+// A reader that closes the pipe early, such as `head`, ends a command: it must not look finished. The gateway continues
+// without its output.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
-  if (process.argv[2] !== 'serve') process.exit()
+  if (process.argv[2] !== 'serve') process.exit(pipeClosed)
 })
 
 process.exitCode = await main(process.argv.slice(2))
