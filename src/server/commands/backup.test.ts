@@ -364,3 +364,25 @@ test('a restore whose last changes stay in the log of the database fails', async
   expect(code).toBe(1)
   expect(readdirSync(fresh)).toEqual(['gatehouse.db.lock'])
 })
+
+test('keys of an earlier backup are not in a backup without --keys', async () => {
+  const { data, folder } = await installation()
+  const [file, fresh, later] = [join(folder, 'backup.db'), join(folder, 'fresh'), join(folder, 'later.db')]
+  const key = readFileSync(join(data, 'keys/workflow-secret.key'), 'utf8').trim()
+  await backup(data, file, '--keys')
+  expect(readFileSync(file).includes(key)).toBe(true)
+  expect((await restore(file, fresh)).code).toBe(0)
+  expect(readFileSync(join(fresh, 'gatehouse.db')).includes(key)).toBe(false)
+  expect((await backup(fresh, later)).code).toBe(0)
+  expect(readFileSync(later).includes(key)).toBe(false)
+})
+
+test('a database that was copied from a backup by hand has backups too, without its keys', async () => {
+  const { data, folder } = await installation()
+  const [file, later] = [join(folder, 'backup.db'), join(folder, 'later.db')]
+  const key = readFileSync(join(data, 'keys/workflow-secret.key'), 'utf8').trim()
+  await backup(data, file, '--keys')
+  cpSync(file, join(data, 'gatehouse.db'))
+  expect(await backup(data, later)).toMatchObject({ code: 0, stderr: '' })
+  expect(readFileSync(later).includes(key)).toBe(false)
+})

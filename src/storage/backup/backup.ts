@@ -36,6 +36,12 @@ const ownTables = `
   create table backup_info (name text primary key, value text not null);
   create table backup_files (path text primary key, content text not null);
 `
+/** Overwrites their pages, which would otherwise keep the keys: a later backup copies unused pages too. */
+export const dropOwnTables = `
+  pragma secure_delete = on;
+  drop table if exists backup_info;
+  drop table if exists backup_files;
+`
 const pagesPerStep = 256
 
 /**
@@ -94,7 +100,8 @@ async function copyPages({ database, onProgress }: BackupOptions, draft: string)
 function addOwnTables(draft: string, { made, version, keyFolder }: BackupOptions, keys: readonly string[]): void {
   const database = new DatabaseSync(draft)
   try {
-    database.exec(`begin; ${ownTables}`)
+    // A database that was copied from a backup by hand has them.
+    database.exec(`${dropOwnTables} begin; ${ownTables}`)
     const info = database.prepare('insert into backup_info (name, value) values (?, ?)')
     info.run('made', made.toISOString())
     info.run('version', version)

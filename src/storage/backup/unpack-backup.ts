@@ -3,6 +3,7 @@ import { constants, copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isKeyName } from '#kernel/signing-key.ts'
+import { dropOwnTables } from '#storage/backup/backup.ts'
 import { DamagedCopy } from '#storage/backup/checked-copy.ts'
 
 /** What a backup says about itself. A copy that another program made says nothing. */
@@ -40,7 +41,7 @@ export async function unpackBackup(file: string, folder: string): Promise<Backup
     for (const { name, content } of keys) {
       writeFileSync(join(folder, 'keys', name), content, { mode: 0o600, flag: 'wx', flush: true })
     }
-    opened.exec('drop table if exists backup_info; drop table if exists backup_files')
+    opened.exec(dropOwnTables)
     const made = new Date(info.get('made') ?? Number.NaN)
     return {
       made: Number.isNaN(made.getTime()) ? undefined : made,
