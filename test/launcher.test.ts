@@ -43,9 +43,9 @@ test('says what to do if there is none', () => {
   expect([status, stderr]).toEqual([127, expect.stringContaining("run 'npm ci' in ")])
 })
 
-test('a reader that goes away ends a command silently', async () => {
+test('a reader that goes away ends a command silently, and not as if it had finished', async () => {
   const child = spawn('bin/gatehouse', ['help'], { stdio: ['ignore', 'pipe', 'pipe'], timeout: 10_000 })
   child.stdout.destroy()
   const errors = child.stderr.setEncoding('utf8').toArray()
-  expect([(await once(child, 'close'))[0], await errors]).toEqual([0, []])
+  expect([(await once(child, 'close'))[0], await errors]).toEqual([141, []])
 })
