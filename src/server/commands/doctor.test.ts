@@ -191,6 +191,19 @@ test('an issuer is asked for its document, keys and time', async () => {
   ])
 })
 
+test('the name that authenticator apps show is not an issuer', async () => {
+  const totp =
+    object('AuthenticationMechanism', 'totp', { className: 'auth.Totp', uri: '/auth/totp' }) +
+    object('AuthenticationChain', 'login', {
+      level: 20,
+      root: 'o=Tremolo',
+      authMechs: [{ name: 'totp', required: 'required', params: { issuer: 'idm.example.com' } }],
+    })
+  const { of } = await examine(configFolder(totp))
+  expect(of('configuration')).toMatchObject([{ level: 'ok' }])
+  expect(of('issuer')).toEqual([])
+})
+
 test('an issuer that does not answer, or never ends, is a problem within the time limit', async () => {
   const closed = await examine(configFolder(trusting(`http://127.0.0.1:${await freePort()}`)))
   expect([closed.code, closed.of('issuer')]).toMatchObject([
@@ -243,7 +256,7 @@ test('secrets that other users can read are a problem, unless their folder is cl
   ])
   chmodSync(secrets, 0o700)
   expect((await examine(config)).of('secret files')).toMatchObject([
-    { level: 'ok', seen: '1 files, closed to other users' },
+    { level: 'ok', seen: '1 file, closed to other users' },
   ])
 })
 

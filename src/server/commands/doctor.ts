@@ -140,7 +140,11 @@ async function configuredProbes(
     const named = new ConfiguredObjects(objects, catalog)
     const publicUrl = process.env['GATEHOUSE_URL'] ?? configuration.publicUrl
     const issuers = new Set(
-      named.mechanisms().flatMap(({ params }) => (params.values('idpURL').length > 0 ? [] : params.values('issuer'))),
+      named
+        .mechanisms()
+        // The issuer of auth.Totp is the name that authenticator apps show.
+        .filter(({ className, params }) => className !== 'auth.Totp' && params.values('idpURL').length === 0)
+        .flatMap(({ params }) => params.values('issuer')),
     )
     const { diagnoses, probes } = await targetProbes(configuration, source, parts)
     const folder = values.secrets ?? (isKubernetes(config) ? undefined : join(config, 'secrets'))

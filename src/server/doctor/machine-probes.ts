@@ -109,7 +109,7 @@ export function secretFilesProbe(folders: readonly string[]): Probe {
         }
       }
       if (found.length > 0) return found
-      return [ok(files === 0 ? 'there are none' : `${files} files, closed to other users`)]
+      return [ok(files === 0 ? 'there are none' : `${files} ${files === 1 ? 'file' : 'files'}, closed to other users`)]
     },
   }
 }
