@@ -49,7 +49,7 @@ export function pageHtml({ page, version, versions, rendered, titleOf }: PageCon
 <a class="brand" href="${link('index.html')}">Gatehouse</a>
 <button type="button" id="open-search" aria-keyshortcuts="Control+K" hidden>Search <kbd>Ctrl K</kbd></button>
 <button type="button" id="theme" hidden>Colors</button>
-<button type="button" popovertarget="versions" aria-label="Version ${escapeHtml(version.name)}, choose another">${escapeHtml(version.name)}</button>
+<button type="button" popovertarget="versions" aria-label="Version ${escapeHtml(version.name)}, choose another">Version ${escapeHtml(version.name)}</button>
 <ul id="versions" popover aria-label="Versions">
 ${versions.map((one) => `<li><a href="${link(`../${one.name}/index.html`)}"${one.name === version.name ? ' aria-current="true"' : ''}>${escapeHtml(one.name)}</a> ${escapeHtml(one.about)}</li>`).join('\n')}
 </ul>
