@@ -152,7 +152,10 @@ function nextSteps(folder: string, plan: GatewayPlan, token: string): string[] {
     `  ${curl} -H 'Authorization: Bearer ${token}' https://${host}:${port}${scimPath}/Users`,
     '',
     `Users open ${origin}/portal.${plan.port === '' ? ` Forward port 443 of ${host} to port ${port} of this machine.` : ''}`,
-    `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key by those of a public authority.`,
+    `The certificate in ${join(folder, 'tls')} is for trying it out: no browser trusts it. Replace tls.crt and tls.key with those of a public authority.`,
+    'If something does not work, load the secrets in another shell, and run:',
+    '',
+    `  ${command} doctor --config ${config} --data ${data} --tls-cert ${tls('tls.crt')} --tls-key ${tls('tls.key')}`,
   ]
 }
 
@@ -166,7 +169,7 @@ function notes(folder: string, { login, target, origin }: GatewayPlan): string[]
         ]
       : []),
     ...(target.kind === 'webhook'
-      ? ['config/target.yaml has the requests of a sample API: replace them by those of your application.']
+      ? ['config/target.yaml has the requests of a sample API: replace them with those of your application.']
       : []),
     ...(target.kind === 'kubernetes' ? ['The cluster must have the kind User: see config/target.yaml.'] : []),
   ]
