@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Plugin, type RolldownOptions, rolldown } from 'rolldown'
@@ -28,8 +28,8 @@ interface Found {
 type PlacePortal = (folder: string) => Promise<readonly string[]>
 
 /**
- * Makes the folder of a release: `lib` with the server in JavaScript, `migrations`, `schema`, `portal`, `examples` and `bin`. It
- * needs no other package, and runs on the Node.js that package.json names.
+ * Makes the folder of a release: `lib` with the server in JavaScript, `migrations`, `schema`, `portal`, `examples`, `docs` and `bin`.
+ * It needs no other package, and runs on the Node.js that package.json names.
  * Returns the files that it was made of.
  */
 export async function makeBundle(target: string, placePortal: PlacePortal): Promise<readonly string[]> {
@@ -51,8 +51,14 @@ export async function makeBundle(target: string, placePortal: PlacePortal): Prom
     examples: 'examples',
     LICENSE: 'LICENSE',
     'release/npm-readme.md': 'README.md',
+    'CHANGELOG.md': 'CHANGELOG.md',
+    'SECURITY.md': 'SECURITY.md',
   }
   for (const [from, to] of Object.entries(copies)) cpSync(join(root, from), join(target, to), { recursive: true })
+  // Help texts and messages name pages of the documentation.
+  for (const page of globSync('docs/**/*.{md,png}', { cwd: root, exclude: ['docs/dist', 'docs/site'] })) {
+    cpSync(join(root, page), join(target, page))
+  }
   for (const name of ['gatehouse', 'node']) {
     mkdirSync(join(target, 'bin'), { recursive: true })
     cpSync(join(root, 'bin', name), join(target, 'bin', name))

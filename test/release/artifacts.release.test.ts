@@ -98,6 +98,15 @@ test('the bill of materials has every dependency with its license, and the packa
   for (const name of Object.keys(dependencies)) expect(texts).toContain(`\n${name} `)
 })
 
+test('the pages of the documentation that commands name are in the package', () => {
+  const texts = globSync(['src/server/commands/*.ts', 'examples/quickstart/*.txt']).map((file) =>
+    readFileSync(file, 'utf8'),
+  )
+  const pages = new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w./-]+\.md\b/g) ?? []))
+  expect(pages).toContain('docs/guides/backup-and-restore.md')
+  expect([...pages].filter((page) => !existsSync(join(released, 'gatehouse', page)))).toEqual([])
+})
+
 interface Served {
   readonly url: string
   readonly output: string
