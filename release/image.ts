@@ -26,6 +26,7 @@ const entrypoint = [
   '--min-semi-space-size=8',
   '--max-semi-space-size=8',
   '--heap-growing-percent=50',
+  '--initial-old-space-size=64',
   '/app/lib/main.js',
 ]
 const command = [
