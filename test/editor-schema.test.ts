@@ -1,5 +1,4 @@
 import { globSync, readFileSync } from 'node:fs'
-import { basename } from 'node:path'
 import { Ajv } from 'ajv'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
@@ -42,15 +41,16 @@ describe('an editor finds no problem where check finds none', () => {
   })
 })
 
-describe('what an editor refuses, check refuses as well', () => {
-  const files = globSync('test/config-errors/*.txt').sort()
-  test.each(files.map((file) => basename(file, '.txt')))('%s', (name) => {
-    const [text = ''] = readFileSync(`test/config-errors/${name}.txt`, 'utf8').split('---8<---\n')
-    const environment = { HOST_FROM_ENVIRONMENT: 'env.example.com' }
+test('what an editor refuses, check refuses as well', () => {
+  const environment = { HOST_FROM_ENVIRONMENT: 'env.example.com' }
+  const files = globSync('test/config-errors/*.txt').map((file) => {
+    const [text = ''] = readFileSync(file, 'utf8').split('---8<---\n')
     const errors = checkText(text, catalog, { environment }).filter((line) => !line.includes(': warning: '))
-    const problems = text.split(/^### .*\n/m).flatMap(problemsOf)
-    if (errors.length === 0) expect(problems).toEqual([])
+    return { file, errors: errors.length, problems: text.split(/^### .*\n/m).flatMap(problemsOf) }
   })
+  const refused = files.filter(({ problems }) => problems.length > 0)
+  expect(refused.length).toBeGreaterThan(10)
+  expect(refused.filter(({ errors }) => errors === 0)).toEqual([])
 })
 
 const document = (kind: string, spec: object): object => ({

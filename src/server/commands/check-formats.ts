@@ -20,7 +20,7 @@ interface Problem {
   readonly level: 'error' | 'warning'
   readonly message: string
   readonly place: { readonly file: string; readonly line: number; readonly column: number } | undefined
-  /** For a place that is no file, such as an option or an object of a cluster. */
+  /** For a place that isn't a file, such as an option or an object of a cluster. */
   readonly name: string | undefined
 }
 
