@@ -45,8 +45,20 @@ describe.skipIf(!hasChromium())('in a browser', () => {
   test('a passkey is created at the first login and required at the next; the pages follow their policy', async () => {
     const { page, complaints } = await open()
     const device = await addAuthenticator(page)
+    let release = (): void => undefined
+    const checked = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    await page.route('**/passkey.js', async (route) => {
+      await checked
+      await route.continue()
+    })
     await enterPassword(page, '/hello/passkey', 'ada')
-    await page.getByRole('button', { name: 'Make passkey' }).click()
+    // Before its script has loaded, a click would send the form without a passkey.
+    const make = page.getByRole('button', { name: 'Make passkey' })
+    expect(await make.isDisabled()).toBe(true)
+    release()
+    await make.click()
     await page.getByRole('button', { name: "I've saved them" }).click()
     await page.waitForURL('**/hello/passkey')
     expect(await bodyOf(page)).toEqual({ uid: 'ada', level: 20 })

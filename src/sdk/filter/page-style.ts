@@ -72,6 +72,7 @@ textarea, input:not([type=checkbox]):not([type=radio]) { box-sizing: border-box;
 input[aria-invalid=true] { border-color: var(--error) }
 button { box-sizing: border-box; width: 100%; margin: .75rem 0; padding: .6rem 1.4rem; border: 0; border-radius: .375rem; background: var(--main); color: var(--on-main); font-weight: 600; cursor: pointer }
 button:hover { background: var(--dark); color: var(--on-dark) }
+button:disabled { opacity: .5; cursor: default }
 a { color: var(--link) }
 :focus-visible { outline: 2px solid var(--focus); outline-offset: 2px }
 [role=alert] { margin: 0 0 1rem; padding: .6rem .8rem; border: 1px solid var(--error); border-radius: .375rem; color: var(--error) }

@@ -67,3 +67,7 @@ form?.addEventListener('submit', async (event) => {
     problem.hidden = false
   }
 })
+
+// Sent without a passkey, the form would be a failed login: nobody can send it before this script listens.
+const button = form?.querySelector('button')
+if (button) button.disabled = false

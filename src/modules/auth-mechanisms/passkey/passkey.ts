@@ -135,6 +135,7 @@ async function prepared(
   return { action, options, challenge }
 }
 
+/** The script enables the button: a click before it has loaded would send a form without a passkey. */
 function form(
   request: GatewayRequest,
   address: string,
@@ -145,7 +146,7 @@ function form(
   return html`<p>${t(text)}</p>
 <form method="post" action="${address}" data-passkey="${String(action)}" data-options="${JSON.stringify(options)}" data-failed="${t('passkey.failed')}">
 <input type="hidden" name="response" value="">
-<button type="submit">${t(button)}</button>
+<button type="submit" disabled>${t(button)}</button>
 </form>
 <noscript><p>${t('passkey.noScript')}</p></noscript>`
 }
