@@ -79,7 +79,7 @@ export const notificationSettings = z.object({
     .describe('When the caller is mailed about each kind. An answer counts as a question.'),
   language: z.string().describe('The language of digests; absent if the caller chose none.').optional(),
 })
-export type NotificationSettings = Wire<typeof notificationSettings>
+export type NotificationSettingsView = Wire<typeof notificationSettings>
 
 /** PUT notifications/settings. */
 export interface ChosenNotifications {

@@ -94,7 +94,7 @@ export const decidedApproval = approvalSummary.extend({
   status: z.enum(['approved', 'denied', 'cancelled']),
   decision: decisionView,
 })
-export type DecidedApproval = Wire<typeof decidedApproval>
+export type DecidedApprovalView = Wire<typeof decidedApproval>
 
 /** GET decisions?after=&limit=. */
 export const decisionList = z.object({
@@ -119,7 +119,7 @@ export const requestMessage = z.object({
   at: z.string(),
   text: z.string(),
 })
-export type RequestMessage = Wire<typeof requestMessage>
+export type RequestMessageView = Wire<typeof requestMessage>
 
 /** GET approvals/{id}?changes=. Has no secrets. */
 export const approvalDetails = approvalSummary.extend({

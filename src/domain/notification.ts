@@ -21,6 +21,12 @@ export interface NotificationSettings {
   readonly language?: string
 }
 
+/** What a user chooses to be mailed about; kinds that are absent stay as they are. */
+export interface NotificationChoices {
+  readonly choices: Readonly<Partial<Record<NotificationKind, MailTime>>>
+  readonly language?: string
+}
+
 /** For users who chose nothing. */
 export const usualMail: Readonly<Record<NotificationKind, MailTime>> = {
   approval: 'now',

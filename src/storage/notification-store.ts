@@ -4,6 +4,7 @@ import {
   type MailChoice,
   type MailTime,
   mailTimes,
+  type NotificationChoices,
   type NotificationKind,
   type NotificationSettings,
   notificationKinds,
@@ -15,12 +16,6 @@ import type { SqlClient } from '#storage/client/sql-client.ts'
 import { deletedAtOnce, deleteInParts, dynamic, statement } from '#storage/client/statement.ts'
 import { assertStorable, optionalText } from '#storage/client/text-keys.ts'
 import { insertMails } from '#storage/mail-store.ts'
-
-/** What a user chooses; kinds that are absent stay as they are. */
-export interface ChosenNotifications {
-  readonly choices: Readonly<Partial<Record<NotificationKind, MailTime>>>
-  readonly language?: string
-}
 
 interface SettingsRow {
   readonly userKey: string
@@ -54,7 +49,7 @@ export class NotificationStore {
   }
 
   /** A choice that stays the same keeps its time. */
-  async save(user: Identity, { choices, language }: ChosenNotifications): Promise<NotificationSettings> {
+  async save(user: Identity, { choices, language }: NotificationChoices): Promise<NotificationSettings> {
     return await this.#client.transaction(async (tx) => {
       const now = await readNow(tx)
       // A row that does not exist can't be locked, and the first choices of two calls would replace each other.

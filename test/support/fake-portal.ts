@@ -1,13 +1,6 @@
-import type { NotificationSettings } from '#domain/notification.ts'
+import type { NotificationChoices, NotificationSettings } from '#domain/notification.ts'
 import type { UserRef } from '#identity/identity.ts'
-import type {
-  ChosenNotifications,
-  MarkedPortalItem,
-  OfferedParameters,
-  PortalAccess,
-  PortalItem,
-  PortalMemory,
-} from '#sdk/filter/portal.ts'
+import type { MarkedPortalItem, OfferedParameters, PortalAccess, PortalItem, PortalMemory } from '#sdk/filter/portal.ts'
 
 /** The data of a portal, in memory. */
 export class MemoryPortal implements PortalMemory {
@@ -60,7 +53,7 @@ export class MemoryPortal implements PortalMemory {
     return this.#settings.get(user.identity)
   }
 
-  async chooseNotifications(user: UserRef, { choices, language }: ChosenNotifications): Promise<NotificationSettings> {
+  async chooseNotifications(user: UserRef, { choices, language }: NotificationChoices): Promise<NotificationSettings> {
     const earlier = this.#settings.get(user.identity)
     const since = new Date(0)
     const chosen = Object.entries(choices).map(([kind, mail]) => [kind, { mail, since, before: mail }])

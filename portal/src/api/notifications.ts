@@ -3,7 +3,7 @@ import { mainPaths } from '#contract/constants.ts'
 import type {
   ChosenNotifications,
   NotificationList,
-  NotificationSettings,
+  NotificationSettingsView,
   ReadNotifications,
 } from '#contract/main-notifications.ts'
 import { call } from './call.ts'
@@ -31,14 +31,15 @@ const noteUnread = (client: QueryClient, { unread }: NotificationList): void => 
 
 export const notificationSettingsQuery = queryOptions({
   queryKey: ['notification-settings'],
-  queryFn: ({ signal }) => call<NotificationSettings>(mainAddress([mainPaths.notifications, 'settings']), { signal }),
+  queryFn: ({ signal }) =>
+    call<NotificationSettingsView>(mainAddress([mainPaths.notifications, 'settings']), { signal }),
 })
 
 export function useSaveNotificationSettings(onSaved: () => void) {
   const client = useQueryClient()
   return useMutation({
     mutationFn: (body: ChosenNotifications) =>
-      call<NotificationSettings>(mainAddress([mainPaths.notifications, 'settings']), { method: 'PUT', body }),
+      call<NotificationSettingsView>(mainAddress([mainPaths.notifications, 'settings']), { method: 'PUT', body }),
     onSuccess: (saved) => {
       client.setQueryData(notificationSettingsQuery.queryKey, saved)
       onSaved()

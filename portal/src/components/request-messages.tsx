@@ -1,7 +1,7 @@
 import { Button, Paper, Stack, Text, Textarea, Title } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useId } from 'react'
-import type { RequestMessage } from '#contract/main-requests.ts'
+import type { RequestMessageView } from '#contract/main-requests.ts'
 import { usePerson } from '../app/config.tsx'
 import { useTranslation } from '../app/i18n.tsx'
 import { useDraft } from './draft.ts'
@@ -12,9 +12,9 @@ import { maxReason } from './reason-field.tsx'
 import { Failure } from './states.tsx'
 
 interface RequestMessagesProps {
-  readonly messages: readonly RequestMessage[]
+  readonly messages: readonly RequestMessageView[]
   /** What the user can write now. */
-  readonly kind?: RequestMessage['kind'] | undefined
+  readonly kind?: RequestMessageView['kind'] | undefined
   /** Keeps what the user typed. */
   readonly draft: string
   readonly send: (text: string) => Promise<void>
@@ -56,7 +56,7 @@ export function RequestMessages({ messages, kind, draft, send, onSent }: Request
 }
 
 type MessageFormProps = Required<Pick<RequestMessagesProps, 'draft' | 'send' | 'onSent'>> & {
-  readonly kind: RequestMessage['kind']
+  readonly kind: RequestMessageView['kind']
 }
 
 function MessageForm({ kind, draft, send, onSent }: MessageFormProps) {

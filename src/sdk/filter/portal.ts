@@ -1,4 +1,4 @@
-import type { MailTime, NotificationKind, NotificationSettings } from '#domain/notification.ts'
+import type { NotificationChoices, NotificationSettings } from '#domain/notification.ts'
 import type { UserRef } from '#identity/identity.ts'
 import type { ReportSpec } from '#model/portal.ts'
 import type { Rule } from '#sdk/auth/rule.ts'
@@ -79,12 +79,6 @@ export interface OfferedParameters {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** What a user wants to be mailed about. */
-export interface ChosenNotifications {
-  readonly choices: Readonly<Partial<Record<NotificationKind, MailTime>>>
-  readonly language?: string
-}
-
 /** What the portal remembers of users. */
 export interface PortalMemory {
   /** In the order they were marked, at most 100. */
@@ -102,7 +96,7 @@ export interface PortalMemory {
   /** When the user is mailed about what; undefined if the user chose nothing. */
   notificationSettings(user: UserRef): Promise<NotificationSettings | undefined>
   /** Kinds that are absent stay as they are. */
-  chooseNotifications(user: UserRef, chosen: ChosenNotifications): Promise<NotificationSettings>
+  chooseNotifications(user: UserRef, chosen: NotificationChoices): Promise<NotificationSettings>
   /** One opaque reference for each, in order: valid for this user only, and for an hour. */
   offer(user: UserRef, offers: readonly OfferedParameters[]): Promise<readonly string[]>
   /** What was offered; undefined for a reference that is unknown, another user's or expired. */

@@ -2,7 +2,7 @@ import { Button, Group, Text } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
-import type { DecidedApproval } from '#contract/main-requests.ts'
+import type { DecidedApprovalView } from '#contract/main-requests.ts'
 import { decisionsQuery } from '../../api/approvals.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
@@ -51,7 +51,7 @@ export function DecisionHistory() {
   )
 }
 
-function DecisionRow({ approval }: { readonly approval: DecidedApproval }) {
+function DecisionRow({ approval }: { readonly approval: DecidedApprovalView }) {
   const { t, relative, dateTime } = useTranslation()
   const nameOf = useNames()
   const { label, user, displayName, wfLabel, status, decision } = approval

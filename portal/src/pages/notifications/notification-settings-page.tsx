@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import { languages } from '#contract/languages.ts'
-import type { ChosenNotifications, NotificationSettings } from '#contract/main-notifications.ts'
+import type { ChosenNotifications, NotificationSettingsView } from '#contract/main-notifications.ts'
 import { notificationSettingsQuery, useSaveNotificationSettings } from '../../api/notifications.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import type { MessageKey } from '../../app/messages.ts'
@@ -13,7 +13,7 @@ import { useSay } from '../../components/notices.tsx'
 import { Page } from '../../components/page.tsx'
 import { Empty, Failure } from '../../components/states.tsx'
 
-type Mail = NotificationSettings['mails'][number]
+type Mail = NotificationSettingsView['mails'][number]
 
 const kindTexts: Readonly<Record<Mail['kind'], MessageKey>> = {
   approval: 'notificationSettings.approval',
@@ -61,7 +61,7 @@ export function NotificationSettingsPage() {
 
 const nothingChosen: ChosenNotifications['mails'] = {}
 
-function SettingsForm({ settings }: { readonly settings: NotificationSettings }) {
+function SettingsForm({ settings }: { readonly settings: NotificationSettingsView }) {
   const { t, language: shown } = useTranslation()
   const say = useSay()
   const [mails, setMails] = useState(nothingChosen)

@@ -10,7 +10,7 @@ import type {
   DelegationList,
   DelegationPeriod,
   RequestedValues,
-  RequestMessage as WireMessage,
+  RequestMessageView,
 } from '#contract/main-requests.ts'
 import { approvalSummary, delegationPeriod, requestMessage } from '#contract/main-requests.ts'
 import type { PersonNames } from '#contract/person-names.ts'
@@ -280,7 +280,7 @@ export async function askQuestion(
   return emptyAnswer(204)
 }
 
-export const messageView = ({ by, ...message }: RequestMessage): WireMessage =>
+export const messageView = ({ by, ...message }: RequestMessage): RequestMessageView =>
   wireForm(requestMessage, { ...message, by: by.login })
 
 /** Decides each one separately: one that another user has decided does not stop the others. */

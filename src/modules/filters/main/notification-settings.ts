@@ -1,13 +1,13 @@
 import * as z from 'zod'
 import { isLanguage, languages } from '#contract/languages.ts'
-import type { NotificationSettings } from '#contract/main-notifications.ts'
+import type { NotificationSettingsView } from '#contract/main-notifications.ts'
 import {
   type MailTime,
   mailTime,
   mailTimes,
   type NotificationKind,
+  type NotificationSettings,
   notificationKinds,
-  type NotificationSettings as StoredSettings,
 } from '#domain/notification.ts'
 import { answer, badRequest } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody, storableText } from '#modules/shared/http/json-body.ts'
@@ -50,7 +50,7 @@ export async function changeNotificationSettings(
 const choicesOf = (kind: NotificationKind, { host }: MainParts): readonly MailTime[] =>
   mailTimes.filter((time) => (time === 'now' ? kind !== 'access' : time === 'never' || host.portal.mail.hasDigest))
 
-function settingsView(settings: StoredSettings | undefined, parts: MainParts): NotificationSettings {
+function settingsView(settings: NotificationSettings | undefined, parts: MainParts): NotificationSettingsView {
   const { isConfigured, hasDigest } = parts.host.portal.mail
   return {
     sendsMail: isConfigured,

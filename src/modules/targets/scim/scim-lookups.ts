@@ -12,9 +12,9 @@ import {
   readUser,
   resourceAt,
   type ScimService,
+  type ServerGroup,
+  type ServerUser,
   type ServiceModel,
-  type StoredGroup,
-  type StoredUser,
 } from './scim-service.ts'
 
 const width = 8
@@ -39,13 +39,13 @@ export class UserLookups {
     this.search = new ResourceSearch(service, searched)
   }
 
-  async byLogin(login: string): Promise<StoredUser | undefined> {
+  async byLogin(login: string): Promise<ServerUser | undefined> {
     if (login === '') return undefined
     const found = await this.search.having('userID', login, await modelOf(this.#service))
     return theOne(found, ({ entry }) => entry.userID === login, 'users')
   }
 
-  async byId(id: string): Promise<StoredUser | undefined> {
+  async byId(id: string): Promise<ServerUser | undefined> {
     const model = await modelOf(this.#service)
     const raw = await resourceAt(this.#service, '/Users', id)
     if (raw === undefined) return undefined
@@ -56,9 +56,9 @@ export class UserLookups {
   }
 
   /** Reads the names of groups that the resource does not contain. */
-  async withGroups(user: StoredUser): Promise<StoredUser> {
+  async withGroups(user: ServerUser): Promise<ServerUser> {
     const { entry } = user
-    const inGroups = (groups: readonly NamedGroup[]): StoredUser => ({
+    const inGroups = (groups: readonly NamedGroup[]): ServerUser => ({
       ...user,
       entry: { ...entry, groups: groups.map(({ name }) => name), groupIds: groups.map(({ id }) => id) },
     })
@@ -122,14 +122,14 @@ export class GroupLookups {
     this.search = new ResourceSearch(service, searched)
   }
 
-  async byName(name: string, members: boolean): Promise<StoredGroup | undefined> {
+  async byName(name: string, members: boolean): Promise<ServerGroup | undefined> {
     if (name === '') return undefined
     const found = await this.search.having('name', name, await modelOf(this.#service))
     const one = theOne(found, ({ entry }) => entry.name === name, 'groups')
     return one === undefined || !members ? one : this.byId(one.entry.id, true)
   }
 
-  async byId(id: string, members: boolean): Promise<StoredGroup | undefined> {
+  async byId(id: string, members: boolean): Promise<ServerGroup | undefined> {
     const model = await modelOf(this.#service)
     const raw = await resourceAt(this.#service, '/Groups', id, members ? {} : { excludedAttributes: 'members' })
     if (raw === undefined) return undefined
@@ -163,7 +163,7 @@ export class GroupLookups {
   }
 
   /** Reads the names of member groups that the resource does not contain. A deleted group is left out. */
-  async #withNames(group: StoredGroup): Promise<StoredGroup> {
+  async #withNames(group: ServerGroup): Promise<ServerGroup> {
     const { memberGroups = [] } = group.entry
     if (memberGroups.every(({ name }) => name !== '')) return group
     const named = await inParallel(memberGroups, width, async ({ id, name }) => {

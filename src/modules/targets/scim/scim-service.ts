@@ -60,11 +60,11 @@ export interface Stored<T> {
   readonly resource: ScimResource
 }
 
-export type StoredUser = Stored<User>
-export type StoredGroup = Stored<Group>
+export type ServerUser = Stored<User>
+export type ServerGroup = Stored<Group>
 
 /** Throws TARGET_FAILED for a resource that isn't a user. Groups are those of the resource. */
-export function readUser(raw: JsonObject, model: ServiceModel, service: ScimService): StoredUser {
+export function readUser(raw: JsonObject, model: ServiceModel, service: ScimService): ServerUser {
   const id = requiredText(raw, 'id', service)
   const userID = requiredText(raw, 'userName', service)
   const resource = model.users.normalize(raw, reporting(service, id))
@@ -92,7 +92,7 @@ export function readUser(raw: JsonObject, model: ServiceModel, service: ScimServ
 }
 
 /** Throws TARGET_FAILED for a resource that isn't a group. Member groups without a display name have an empty name. */
-export function readGroup(raw: JsonObject, model: ServiceModel, service: ScimService): StoredGroup {
+export function readGroup(raw: JsonObject, model: ServiceModel, service: ScimService): ServerGroup {
   const id = requiredText(raw, 'id', service)
   const name = requiredText(raw, 'displayName', service)
   const resource = model.groups.normalize(raw, reporting(service, id))

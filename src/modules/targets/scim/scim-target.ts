@@ -25,9 +25,9 @@ import {
   patchSchema,
   requiredPath,
   type ScimService,
+  type ServerGroup,
   type ServiceModel,
   type Stored,
-  type StoredGroup,
   send,
 } from './scim-service.ts'
 import { scimUsers } from './scim-users.ts'
@@ -172,8 +172,8 @@ function shown(group: Group | undefined, { members, display }: GroupReadOptions)
 
 const maxAttempts = 5
 
-interface FoundGroup extends StoredGroup {
-  readonly group: StoredGroup['entry']
+interface FoundGroup extends ServerGroup {
+  readonly group: ServerGroup['entry']
 }
 
 /** SCIM does not require that names of groups are unique, so the target checks it. */

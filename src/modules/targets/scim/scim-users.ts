@@ -18,8 +18,8 @@ import {
   readUser,
   requiredPath,
   type ScimService,
+  type ServerUser,
   type ServiceModel,
-  type StoredUser,
   send,
 } from './scim-service.ts'
 
@@ -140,7 +140,7 @@ class ScimUsers {
 
   /** The user exists: as requested, as an earlier attempt left it, or created by another caller. */
   async #continue(
-    found: StoredUser,
+    found: ServerUser,
     user: User,
     options: { readonly attributes: readonly string[]; readonly addOnly: boolean },
     request: TargetRequest,
@@ -162,7 +162,7 @@ class ScimUsers {
   }
 
   /** Deletes the new user again if a group rejects it. */
-  async #join(made: StoredUser, groups: readonly MembershipChange['group'][], request: TargetRequest): Promise<void> {
+  async #join(made: ServerUser, groups: readonly MembershipChange['group'][], request: TargetRequest): Promise<void> {
     const { id } = made.entry
     try {
       await this.#memberships.change(
@@ -187,7 +187,7 @@ class ScimUsers {
     options: { readonly attributes: readonly string[]; readonly addOnly: boolean; readonly mustBeNew: boolean },
     request: TargetRequest,
     model: ServiceModel,
-  ): Promise<StoredUser | undefined> {
+  ): Promise<ServerUser | undefined> {
     const body = newResource(model.features.users, { attribute: 'userName', value: user.userID }, edits)
     for (let attempt = 1; ; attempt++) {
       try {
@@ -226,7 +226,7 @@ class ScimUsers {
   }
 
   /** By the login, or by the new one if an earlier attempt renamed the user. Throws NOT_FOUND. */
-  async #present(user: User, newUserID: string, wasSent: boolean): Promise<StoredUser> {
+  async #present(user: User, newUserID: string, wasSent: boolean): Promise<ServerUser> {
     const found = await this.#users.byLogin(user.userID)
     if (found !== undefined) return found
     const renamed = newUserID === user.userID ? undefined : await this.#users.byLogin(newUserID)
@@ -234,7 +234,7 @@ class ScimUsers {
     throw noUser(user.userID)
   }
 
-  async #plan(stored: StoredUser, user: User, options: SyncOptions, model: ServiceModel): Promise<Plan> {
+  async #plan(stored: ServerUser, user: User, options: SyncOptions, model: ServiceModel): Promise<Plan> {
     const { addOnly, keepGroups, newUserID } = options
     const { entry, resource } = stored
     const edits = model.users.edits(resource, user.attributes, options)
@@ -260,7 +260,7 @@ class ScimUsers {
     }
   }
 
-  async #write(stored: StoredUser, plan: Plan, request: TargetRequest, model: ServiceModel): Promise<void> {
+  async #write(stored: ServerUser, plan: Plan, request: TargetRequest, model: ServiceModel): Promise<void> {
     const { edits, newName, memberships } = plan
     const path = requiredPath(this.#service, '/Users', stored.entry.id)
     if (edits.length > 0 || newName !== undefined) {
