@@ -190,12 +190,35 @@ describe('a change by cookie', () => {
     [{ origin }],
     [{ 'sec-fetch-site': 'same-origin' }],
     [{ 'sec-fetch-site': 'same-origin', origin }],
-  ])("D12: is rejected with %j alone: a header that pages of other sites can't add is needed too", async (headers) => {
+  ])(
+    'D12: with %j is accepted as JSON, which pages of other sites cannot send, and as nothing else',
+    async (headers) => {
+      expect(await change({ ...json, ...headers })).toBe(200)
+      expect(await change({ 'content-type': 'application/json; charset=utf-8', ...headers }, 'PUT')).toBe(200)
+      expect(await change(headers)).toBe(403)
+      expect(await change(headers, 'DELETE')).toBe(403)
+      for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', '']) {
+        expect(await change({ ...headers, 'content-type': type }), type).toBe(415)
+      }
+      expect(await change({ ...headers, 'content-type': 'text/plain; application/json' })).toBe(415)
+      expect(await change({ ...headers, 'content-type': 'application/jsonp' })).toBe(415)
+    },
+  )
+
+  test.each<[Record<string, string>]>([
+    [{ 'sec-fetch-site': 'same-origin', origin: 'null' }],
+    [{ 'sec-fetch-site': 'same-origin', origin: 'https://evil.test' }],
+    [{ 'sec-fetch-site': 'same-origin', origin: `${origin}:8443` }],
+    [{ 'sec-fetch-site': 'same-origin', origin: '' }],
+    [{ 'sec-fetch-site': 'Same-Origin' }],
+    [{ origin: `${origin}:8443` }],
+    [{ origin: `${origin}/` }],
+    [{ origin: `${origin}.evil.test` }],
+    [{ 'sec-fetch-site': '', origin }],
+    [{ referer: `${origin}/portal` }],
+  ])('D12: is rejected as JSON with %j, which proves nothing or contradicts itself', async (headers) => {
     expect(await change({ ...json, ...headers })).toBe(403)
-    expect(await change(headers, 'DELETE')).toBe(403)
-    const { call } = setUp({ takesForms: true })
-    const { cookie } = await call('/portal', bearer)
-    expect((await call('/portal', { cookie, ...json, ...headers }, 'POST')).status).toBe(403)
+    expect(await change({ ...json, ...headers }, 'PUT')).toBe(403)
   })
 
   test.each<[Record<string, string>]>([

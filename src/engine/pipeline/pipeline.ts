@@ -179,14 +179,15 @@ const formContent = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
 /**
  * Browsers send a session's cookie from pages of any site. So a change authenticated only by the cookie must come
- * from a page of this very origin, be JSON, which no form can send, and have a header that pages of other sites
- * can't add without a preflight. A form of a URL for forms can be neither, and needs only the first.
+ * from a page of this very origin, be JSON, which no form can send, and have proof that pages of other sites can't
+ * give: the browser's own word for the origin of a JSON body, or a header that they can't add without a preflight. A
+ * form of a URL for forms can be neither, and needs only the first.
  */
 const requireSameOrigin: Step = ({ request, session, subject, url }) => {
   if (session === undefined || subject !== session.subject || readingMethods.has(request.method)) return undefined
   if (!isSameOrigin(request)) {
     throw new GatewayError('ACCESS_DENIED', 'a change by cookie without proof of the same origin', {
-      publicText: 'Changes by cookie must come from a page of this site, with a header X-Requested-With.',
+      publicText: 'Changes by cookie must come from a page of this site, as JSON or with a header X-Requested-With.',
     })
   }
   const contentType = header(request, 'content-type')
@@ -194,9 +195,9 @@ const requireSameOrigin: Step = ({ request, session, subject, url }) => {
   if (contentType !== undefined && !jsonContent.test(contentType)) {
     throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `a change by cookie with content type "${contentType}"`)
   }
-  if (!hasOwnHeader(request)) {
-    throw new GatewayError('ACCESS_DENIED', 'a change by cookie without X-Requested-With', {
-      publicText: 'Changes by cookie must have a header X-Requested-With.',
+  if (!hasOwnHeader(request) && (contentType === undefined || !isProvenOrigin(request))) {
+    throw new GatewayError('ACCESS_DENIED', 'a change by cookie without X-Requested-With or proven JSON', {
+      publicText: 'Changes by cookie must be JSON from a page of this site, or have a header X-Requested-With.',
     })
   }
   return undefined
@@ -208,6 +209,14 @@ function isSameOrigin(request: GatewayRequest): boolean {
   if (site !== undefined) return site === 'same-origin'
   const origin = header(request, 'origin')
   return origin === undefined ? hasOwnHeader(request) : origin === request.origin
+}
+
+/** `Sec-Fetch-Site` or `Origin` says that the page is of this origin, and neither contradicts it. */
+function isProvenOrigin(request: GatewayRequest): boolean {
+  const site = header(request, 'sec-fetch-site')
+  const origin = header(request, 'origin')
+  if (site === undefined && origin === undefined) return false
+  return (site ?? 'same-origin') === 'same-origin' && (origin ?? request.origin) === request.origin
 }
 
 const hasOwnHeader = (request: GatewayRequest): boolean => header(request, 'x-requested-with') !== undefined

@@ -81,7 +81,8 @@ const schemes = {
     type: 'apiKey',
     in: 'cookie',
     name: cookie,
-    description: 'The session of a signed-in user. Changes also need a header X-Requested-With.',
+    description:
+      'The session of a signed-in user. Changes also need JSON from a page of the same origin, or a header X-Requested-With.',
   }),
 } satisfies { readonly [K in ApiCredential['kind']]: (one: Extract<ApiCredential, { kind: K }>) => JsonObject }
 
