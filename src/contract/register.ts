@@ -57,6 +57,22 @@ export const registerConfig = z.object({
 })
 export type RegisterConfig = Wire<typeof registerConfig>
 
+/** GET config, in the form that OpenUnison's registration page reads. */
+export const openUnisonRegisterConfig = registerConfig.extend({
+  attributes: z
+    .record(
+      z.string(),
+      formAttributeView.extend({
+        type: z.string().describe('As configured'),
+        editJavaScriptFunction: z.string().describe('What that page runs after a change of the field').optional(),
+      }),
+    )
+    .describe('Attributes available in registration, by name'),
+  jsUris: z.array(z.string()).describe('Scripts that that page loads'),
+  displayNameAttribute: z.string().optional(),
+})
+export type OpenUnisonRegisterConfig = Wire<typeof openUnisonRegisterConfig>
+
 /** GET challenge: find a `nonce` such that SHA-256 of `<challenge>.<nonce>` starts with `difficulty` zero bits. */
 export const registerChallenge = z.object({
   challenge: z.string(),

@@ -68,6 +68,8 @@ export function readRegisterSettings(params: Params, issues: Issues, context: Pa
     given,
     attributes,
     sources: readSources(attributes, issues, context),
+    /** The types of the fields as written, which are more than we distinguish. */
+    fieldTypes: new Map(attributes.map(({ name }) => [name, params.values(`${name}.type`)[0] || 'text'])),
     terms,
     humanCheck: readHumanCheck(given, report),
     inviters: given.inviterRule.flatMap(
@@ -96,7 +98,9 @@ function subjectRules(
   return { ...attribute, required: true }
 }
 
+/** Gatehouse's own pages run no code of the configuration; OpenUnison's page does. */
 function warnOfScripts(given: RegisterParameters, params: Params, issues: Issues): void {
+  if (given.configFormat === 'openunison') return
   const why = 'is not used: browsers run no code of the configuration'
   if (given.jsUris.length > 0) issues.warning(params.pathOf('jsUris'), `"jsUris" ${why}`)
   for (const name of given['<attribute>.editJavaScriptFunction'].keys()) {
@@ -267,7 +271,7 @@ const inherited = {
   attributeNames: list({ about: 'The fields of the form, in their order.', required: true }),
   ...formAttributeRows,
   '<attribute>.editJavaScriptFunction': text({
-    about: 'Read and not used: no code of the configuration runs in browsers.',
+    about: 'Sent with `configFormat: openunison`, else not used: pages of Gatehouse run no code of the configuration.',
   }),
   requireReason: flag({ about: '`"true"`: a reason must be given.' }),
   reasonIsList: flag({ about: '`"true"`: the reason is one of `reasons`.' }),
@@ -294,20 +298,27 @@ const inherited = {
     fallback: defaultSubmittedText,
   }),
   enableThirdColumn: flag({ about: 'Whether the form has a third column.' }),
-  jsUris: list({ about: 'Read and not used: no code of the configuration runs in browsers.' }),
+  jsUris: list({
+    about: 'Sent with `configFormat: openunison`, else not used: pages of Gatehouse run no code of the configuration.',
+  }),
   submitLoggedInUser: flag({
     about: '`"true"`: the workflow is about the caller, who must be logged in; no field can change that.',
   }),
   useCallWorkflowClass: flag({ about: 'Only `"false"` is supported.' }),
   callWorkflowClassName: text({ about: 'Not supported.' }),
   callWorkflowInit: list({ about: 'Not supported.' }),
-  displayNameAttribute: text({ about: 'Read and not used, as in OpenUnison.' }),
+  displayNameAttribute: text({ about: 'Sent with `configFormat: openunison`, else not used.' }),
   ...themeParameters(parseColour),
   headerTitle: text({ about: 'The title of the page.', fallback: 'Gatehouse' }),
 }
 
 /** Parameters that OpenUnison does not have. */
 const own = {
+  configFormat: choice(['specification', 'openunison'], {
+    about:
+      'The form of `GET config`: `specification`, with `attributes` as a list, or `openunison`, which OpenUnison\'s own registration page reads: `attributes` by name, `jsUris` and the field types as written.',
+    fallback: 'specification',
+  }),
   humanCheck: choice(['', 'none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'], {
     about: 'The human check of the form.',
     requirement: 'no, `none`',

@@ -555,6 +555,36 @@ describe('the configuration of the form', () => {
     ])
     expect(JSON.stringify((await (await open(params)).send('config')).body)).not.toMatch(/alert|x\.js/)
   })
+
+  test("configFormat: openunison gives OpenUnison's page the form that it reads, and nothing secret", async () => {
+    const params = {
+      ...basic,
+      configFormat: 'openunison',
+      jsUris: ['/x.js'],
+      'uid.editJavaScriptFunction': 'check()',
+      'mail.type': 'textarea',
+      rcSecret: 'not for pages',
+      displayNameAttribute: 'cn',
+    }
+    expect(parse(params).issues).toEqual([])
+    const { send } = await open(params)
+    const { body } = await send('config')
+    expect(Object.keys(body.attributes)).toEqual(body.attributeNameList)
+    expect(body).toMatchObject({
+      jsUris: ['/x.js'],
+      displayNameAttribute: 'cn',
+      reasons: [],
+      attributes: {
+        uid: { name: 'uid', displayName: 'Login', show: true, type: 'text', editJavaScriptFunction: 'check()' },
+        mail: { type: 'textarea', values: [] },
+        team: { type: 'list', values: [{ name: 'Blue', value: 'blue' }, { name: 'Red' }] },
+      },
+    })
+    expect(JSON.stringify(body)).not.toMatch(/not for pages|"join"|workflow/)
+    const both = { ...params, 'mail.type': 'text-area', 'uid.type': 'chk-text-list-box' }
+    const { attributes } = (await (await open(both)).send('config')).body
+    expect([attributes.mail.type, attributes.uid.type]).toEqual(['textarea', 'chk-text-list-box'])
+  })
 })
 
 test('the lengths of a field are in its description when they are configured', async () => {

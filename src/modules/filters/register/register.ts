@@ -37,7 +37,7 @@ import {
   registerParameters,
 } from './register-settings.ts'
 import { Registrar, type SubmitOutcome } from './registrar.ts'
-import { actionOf, configView, submittedText, ValueLists } from './registration-form.ts'
+import { actionOf, configView, openUnisonConfigView, submittedText, ValueLists } from './registration-form.ts'
 
 const maxBodyBytes = 256 * 1024
 
@@ -214,7 +214,9 @@ class RegisterFilter implements Filter {
       const shown = items.map((item) => ({ ...item, name: translate(item.name) }))
       attributes.push(viewFormAttribute(localizedAttribute(attribute, translate), shown))
     }
-    const { headers, ...made } = answer(configView(this.#settings, attributes, { translate, t: textsIn(language) }))
+    const config = configView(this.#settings, attributes, { translate, t: textsIn(language) })
+    const isOpenUnison = this.#settings.given.configFormat === 'openunison'
+    const { headers, ...made } = answer(isOpenUnison ? openUnisonConfigView(this.#settings, config) : config)
     return { ...made, headers: { ...headers, vary: 'accept-language' } }
   }
 

@@ -1,5 +1,11 @@
 import type { FormAttributeView, ListItem } from '#contract/main.ts'
-import { type HumanCheckView, type RegisterConfig, registerConfig } from '#contract/register.ts'
+import {
+  type HumanCheckView,
+  type OpenUnisonRegisterConfig,
+  openUnisonRegisterConfig,
+  type RegisterConfig,
+  registerConfig,
+} from '#contract/register.ts'
 import { wireForm } from '#contract/wire.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -47,6 +53,26 @@ export function configView(
       ? { minChars: given.passwordMinChars, maxChars: given.passwordMaxChars }
       : undefined,
     verifyEmailAttribute: given.verifyEmail ? given.emailAttribute : undefined,
+  })
+}
+
+/** The form for OpenUnison's registration page, which runs the scripts that the configuration names. */
+export function openUnisonConfigView(
+  { given, fieldTypes }: RegisterSettings,
+  { attributes, ...config }: RegisterConfig,
+): OpenUnisonRegisterConfig {
+  const byName = attributes.map((attribute) => {
+    const { name } = attribute
+    const written = fieldTypes.get(name) ?? 'text'
+    const script = given['<attribute>.editJavaScriptFunction'].get(name)
+    const type = written === 'text-area' ? 'textarea' : written
+    return [name, { ...attribute, type, ...(script === undefined ? {} : { editJavaScriptFunction: script }) }] as const
+  })
+  return wireForm(openUnisonRegisterConfig, {
+    ...config,
+    attributes: Object.fromEntries(byName),
+    jsUris: given.jsUris,
+    displayNameAttribute: given.displayNameAttribute,
   })
 }
 
