@@ -250,8 +250,15 @@ export const reportResult = z.object({
   dataFields: z.array(z.string()),
   grouping: z.array(reportGroup),
   truncated: z.literal(true).describe('There are more rows than are shown. Absent when there are not.').optional(),
+  reportid: z.string().describe('What PUT reports/excelx finds the report by, for this caller and an hour.'),
 })
 export type ReportResult = Wire<typeof reportResult>
+
+/**
+ * PUT reports/excelx: the whole result, as OpenUnison's page sends it, or its `reportid` alone. Only that is read: the
+ * workbook is made from the database.
+ */
+export const shownReport = z.object({ reportid: z.string() })
 
 /** The file is at `reports/excel/{reportid}/{any file name}` for ten minutes, for this caller only. */
 export const reportReference = z.object({ reportid: z.string() })

@@ -393,6 +393,7 @@ function largeReport(): ReportResult {
   const fields = ['Person', 'Team', 'At']
   return {
     name: 'Open Approvals',
+    reportid: 'r',
     description: '',
     headerFields: [],
     dataFields: fields,

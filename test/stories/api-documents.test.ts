@@ -250,6 +250,7 @@ describe('the documents of the APIs', () => {
     const report = `/reports/${encodeURIComponent(plain.name)}`
     expect((await main('GET', report)).status).toBe(200)
     expect((await main('GET', `${report}?format=csv`)).status).toBe(200)
+    expect((await main('PUT', '/reports/excelx', (await main('GET', report)).body)).status).toBe(200)
     const { reportid } = (await main('GET', `${report}?excel=true`)).body
     expect((await main('GET', `/reports/excel/${reportid}/report.xlsx`)).status).toBe(200)
     const administrator = (method: string, path: string, body?: unknown) => main(method, path, body, 'linus')

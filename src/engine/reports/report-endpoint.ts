@@ -1,16 +1,18 @@
 import { Readable } from 'node:stream'
+import { shownReport } from '#contract/main.ts'
 import type { ReportReader, ReportRow } from '#domain/report.ts'
 import { ReportTable, type ServedReport, serveReport } from '#engine/reports/report.ts'
 import { reportCsv } from '#engine/reports/report-csv.ts'
 import { reportXlsx } from '#engine/reports/report-xlsx.ts'
 import type { SecretBox } from '#engine/workflow/sealed-secret.ts'
 import type { Identity } from '#identity/identity.ts'
+import { type JsonBounds, parseBoundedJson } from '#kernel/bounded-json.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
-import type { GatewayResponse } from '#sdk/filter/http.ts'
+import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
 import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { Translate } from '#sdk/module/configured-texts.ts'
@@ -73,6 +75,7 @@ export class Reports implements ReportEndpoint {
     const isOrg = first === 'org' && second !== undefined && third === undefined
     const isFile = first === 'excel' && second !== undefined && rest.length === 0
     const isReport = first !== '' && second === undefined
+    if (isReport && first === 'excelx' && this.#find(first, call) === undefined) return await this.#workbook(call)
     if (!isOrg && !isFile && !isReport) throw new GatewayError('NOT_FOUND', `nothing at "reports${call.path}"`)
     if (method !== 'GET' && method !== 'HEAD') {
       throw new GatewayError('METHOD_NOT_ALLOWED', method, { headers: { allow: 'GET, HEAD' } })
@@ -103,7 +106,7 @@ export class Reports implements ReportEndpoint {
     const currentUser = report.parameters.includes('currentUser') ? await call.ownLogin() : undefined
     const { values, format } = readReportQuery(request.query, report, currentUser)
     if (format !== 'reference') return await this.#run({ report, values, format }, call)
-    const reportid = await this.#references.make({ name: report.name, values }, call.exchange.subject.identity)
+    const reportid = await this.#references.make({ report, values }, call.exchange.subject.identity, fileMillis)
     return answer({ reportid } satisfies ReportReference, request.method)
   }
 
@@ -124,6 +127,22 @@ export class Reports implements ReportEndpoint {
     return { report, values: referred?.values ?? {}, format: 'xlsx' }
   }
 
+  /**
+   * OpenUnison's page sends back the report that it shows, and gets a workbook; before, it asks by GET whether the
+   * address exists. Nothing that was sent is written into the workbook: the report runs again, with the same values,
+   * for a caller who may still see it.
+   */
+  async #workbook(call: ReportCall): Promise<GatewayResponse> {
+    const { request } = call.exchange
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      return { status: 204, headers: { 'cache-control': 'no-store' } }
+    }
+    if (request.method !== 'PUT') {
+      throw new GatewayError('METHOD_NOT_ALLOWED', request.method, { headers: { allow: 'GET, HEAD, PUT' } })
+    }
+    return await this.#run(await this.#referred(await readShownReport(request), call), call)
+  }
+
   async #run(run: Run, { exchange, login, translate }: ReportCall): Promise<GatewayResponse> {
     const { report, values, format } = run
     const { request } = exchange
@@ -131,6 +150,7 @@ export class Reports implements ReportEndpoint {
     if (request.method === 'HEAD') return { status: 200, headers }
     const { store, log } = this.#parts
     const { rows, timeoutMillis } = this.#limits
+    const reportid = format === 'json' ? await this.#references.make(run, exchange.subject.identity, shownMillis) : ''
     const started = performance.now()
     const count = (outcome: string): void =>
       this.#parts.meter?.ran(report.name, format, outcome, performance.now() - started)
@@ -171,7 +191,7 @@ export class Reports implements ReportEndpoint {
         finish()
         return { status: 200, headers, body }
       }
-      const pieces = format === 'csv' ? reportCsv(report, table) : reportJson(report, table, translate)
+      const pieces = format === 'csv' ? reportCsv(report, table) : reportJson(report, table, { translate, reportid })
       return { status: 200, headers, body: streamed(pieces, stop, finish, () => count('failed')) }
     } catch (error) {
       count('failed')
@@ -249,9 +269,13 @@ function titleOf({ name, description }: ServedReport, translate: Translate) {
 }
 
 /** OpenUnison's form, written while rows arrive. */
-async function* reportJson(report: ServedReport, table: ReportTable, translate: Translate): AsyncGenerator<string> {
+async function* reportJson(
+  report: ServedReport,
+  table: ReportTable,
+  { translate, reportid }: { readonly translate: Translate; readonly reportid: string },
+): AsyncGenerator<string> {
   const { headerFields, dataFields } = report
-  const head = JSON.stringify({ ...titleOf(report, translate), headerFields, dataFields })
+  const head = JSON.stringify({ ...titleOf(report, translate), headerFields, dataFields, reportid })
   const grouped = report.groupBy !== undefined
   const members = [memberWriter(headerFields), memberWriter(dataFields)] as const
   // Without groups there is one group of all rows, even if there are none.
@@ -288,8 +312,27 @@ interface ReferredReport {
   readonly values: ReportValues
 }
 
-const lifeMillis = 10 * 60_000
+/** A page may show a report for a while before its reader wants the file. */
+const shownMillis = 60 * 60_000
+const fileMillis = 10 * 60_000
 const maxLength = 4_000
+
+/** As large as a report that a page shows can be. */
+const maxShownBytes = 32 * 1024 * 1024
+const shownBounds: JsonBounds = { depth: 8, members: 1_000, elements: 10_000, values: 2_000_000 }
+
+async function readShownReport(request: GatewayRequest): Promise<string> {
+  const type = header(request, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+  if (type !== 'application/json') {
+    throw new GatewayError('UNSUPPORTED_MEDIA_TYPE', `content type "${type ?? ''}"`, {
+      publicText: 'The body must be application/json.',
+    })
+  }
+  const read = shownReport.safeParse(parseBoundedJson(await request.body(maxShownBytes), shownBounds).value)
+  if (read.success) return read.data.reportid
+  const publicText = 'The body must be a report as GET reports/{name} returns it, with its reportid.'
+  throw new GatewayError('BAD_REQUEST', 'a report without its reportid', { publicText })
+}
 
 /**
  * References to reports with their values, each for one user and for a limited time. Any gateway of the
@@ -304,9 +347,9 @@ class ReportReferences {
     this.#clock = clock
   }
 
-  async make({ name, values }: ReferredReport, user: Identity): Promise<string> {
-    const until = this.#clock().getTime() + lifeMillis
-    return await this.#secrets.seal({ name, values: { ...values }, until }, user)
+  async make({ report, values }: Pick<Run, 'report' | 'values'>, user: Identity, millis: number): Promise<string> {
+    const until = this.#clock().getTime() + millis
+    return await this.#secrets.seal({ name: report.name, values: { ...values }, until }, user)
   }
 
   /** Undefined for one that is expired, another user's, or invalid. */

@@ -250,6 +250,18 @@ const reporting: Operations = {
     },
     answer: 'ReportAnswer',
   },
+  convertReport: {
+    route: 'PUT /reports/excelx',
+    summary: 'A workbook of a report that the caller sees, run again',
+    body: 'ShownReport',
+    answers: {
+      '200': {
+        description: 'A workbook',
+        type: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+      },
+    },
+    failures: { '404': 'The report is older than an hour, or the caller may no longer see it' },
+  },
   getReportFile: {
     route: 'GET /reports/excel/{reportid}/{file}',
     summary: 'The file of a report',
@@ -276,7 +288,7 @@ const administration: Operations = {
 }
 
 /** Clients know the form schemas by OpenUnison's names. */
-const { formAttributeView, formAttributeType: _, theme: __, listItem, ...mainAnswers } = main
+const { formAttributeView, formAttributeType: _, theme: __, listItem, shownReport, ...mainAnswers } = main
 
 /** The groups of operations, by the first segment of their paths, or the first two. */
 const tags: Readonly<Record<string, string>> = {
@@ -346,6 +358,7 @@ export const mainApi = new DescribedApi({
     EndPersonSessions: endSessionsSchema,
     PersonChange: personChangeSchema,
     Reassignment: reassignSchema,
+    ShownReport: shownReport,
   },
   failure: { description: 'What is wrong', schema: 'MainErrors' },
   operations: {

@@ -316,7 +316,7 @@ const inherited = {
 const own = {
   configFormat: choice(['specification', 'openunison'], {
     about:
-      'The form of `GET config`: `specification`, with `attributes` as a list, or `openunison`, which OpenUnison\'s own registration page reads: `attributes` by name, `jsUris` and the field types as written.',
+      "The form of `GET config`: `specification`, with `attributes` as a list, or `openunison`, which OpenUnison's own registration page reads: `attributes` by name, `jsUris` and the field types as written.",
     fallback: 'specification',
   }),
   humanCheck: choice(['', 'none', 'recaptcha-v2', 'recaptcha-v3', 'turnstile', 'proof-of-work'], {
