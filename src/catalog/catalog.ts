@@ -35,6 +35,8 @@ import eventKeys from '#modules/filters/event-keys/event-keys.ts'
 import eventPoll from '#modules/filters/event-poll/event-poll.ts'
 import issuer from '#modules/filters/issuer/issuer.ts'
 import main from '#modules/filters/main/main.ts'
+import operators from '#modules/filters/operators/operators.ts'
+import ownPassword from '#modules/filters/own-password/own-password.ts'
 import passwords from '#modules/filters/passwords/passwords.ts'
 import pluginFilter from '#modules/filters/plugin/plugin.ts'
 import portal from '#modules/filters/portal/portal.ts'
@@ -144,6 +146,8 @@ export const filters = createRegistry('filter', [
   eventPoll,
   issuer,
   main,
+  operators,
+  ownPassword,
   passwords,
   pluginFilter,
   portal,

@@ -141,6 +141,11 @@ export function createHostFor(parts: HostParts): HostFor {
     forms: configuration.applications.flatMap(({ urls }) =>
       urls.flatMap(({ filters }) => filters.flatMap(({ form }) => form ?? [])),
     ),
+    profiles: configuration.applications.flatMap(({ name: application, urls }) =>
+      urls.flatMap(({ uri, filters }) =>
+        filters.flatMap(({ profile }) => (profile === undefined ? [] : [{ application, uri, form: profile }])),
+      ),
+    ),
     stsPodEndpoints: configuration.stsEndpoints.flatMap(({ pods }) => pods ?? []),
     recordAdmission: (admission) => admissions.record(admission),
     ...(reports === undefined ? {} : { reports }),

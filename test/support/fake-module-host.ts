@@ -18,6 +18,7 @@ import type { ServedApi } from '#sdk/filter/filter-api.ts'
 import type { ReadJournal } from '#sdk/filter/journal.ts'
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
+import type { ServedProfile } from '#sdk/filter/profile-form.ts'
 import type { RegistrationAccess, RegistrationForm } from '#sdk/filter/registrations.ts'
 import type { ReportEndpoint } from '#sdk/filter/reports.ts'
 import type { ReadStatistics } from '#sdk/filter/statistics.ts'
@@ -78,6 +79,7 @@ export interface FakeHostOptions {
   readonly texts?: ConfiguredTexts
   readonly forms?: readonly RegistrationForm[]
   readonly apis?: readonly ServedApi[]
+  readonly profiles?: readonly ServedProfile[]
   readonly reports?: ReportEndpoint
   readonly stsPodEndpoints?: readonly PodEndpoint[]
 }
@@ -118,6 +120,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     javaScript: () => undefined,
     ...(options.texts === undefined ? {} : { texts: options.texts }),
     ...(options.forms === undefined ? {} : { forms: options.forms }),
+    ...(options.profiles === undefined ? {} : { profiles: options.profiles }),
     ...(options.apis === undefined ? {} : { apis: options.apis }),
     log: silentLogger,
     clock: () => new Date(options.now?.() ?? Date.now()),

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import { shownReport } from '#contract/main.ts'
 import type { ReportReader, ReportRow } from '#domain/report.ts'
 import { ReportTable, type ServedReport, serveReport } from '#engine/reports/report.ts'
 import { reportCsv } from '#engine/reports/report-csv.ts'
@@ -13,7 +12,14 @@ import { isJsonObject } from '#kernel/json.ts'
 import { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { type GatewayRequest, type GatewayResponse, header } from '#sdk/filter/http.ts'
-import type { ReportCall, ReportEndpoint, ReportList, ReportParameter, ReportReference } from '#sdk/filter/reports.ts'
+import {
+  type ReportCall,
+  type ReportEndpoint,
+  type ReportList,
+  type ReportParameter,
+  type ReportReference,
+  shownReport,
+} from '#sdk/filter/reports.ts'
 import type { Configuration } from '#sdk/module/configuration.ts'
 import type { Translate } from '#sdk/module/configured-texts.ts'
 import { type BoundParameter, reportParameters } from '#sdk/report/report-statement.ts'

@@ -16,6 +16,7 @@ import type { Journal, JournalOptions, ReadJournal } from '#sdk/filter/journal.t
 import type { PasswordAccess } from '#sdk/filter/password-changes.ts'
 import type { PodAdmission } from '#sdk/filter/pod-admission.ts'
 import type { PortalAccess } from '#sdk/filter/portal.ts'
+import type { ServedProfile } from '#sdk/filter/profile-form.ts'
 import type { RegistrationAccess, RegistrationForm } from '#sdk/filter/registrations.ts'
 import type { ReportEndpoint } from '#sdk/filter/reports.ts'
 import type { ReadStatistics } from '#sdk/filter/statistics.ts'
@@ -63,6 +64,8 @@ export interface FilterHost extends ModuleHost, WorkflowFacts {
   readonly apis?: readonly ServedApi[]
   /** The registration forms of the configuration; none if absent. */
   readonly forms?: readonly RegistrationForm[]
+  /** The profiles of the portals of the configuration; none if absent. */
+  readonly profiles?: readonly ServedProfile[]
   /** Texts of the configuration in other languages; absent if there are none. */
   readonly texts?: ConfiguredTexts
   /** Absent if the gateway serves no reports. */

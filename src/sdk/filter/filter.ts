@@ -5,6 +5,7 @@ import type { FilterApi } from '#sdk/filter/filter-api.ts'
 import type { FilterHost } from '#sdk/filter/filter-host.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
 import type { PageLook } from '#sdk/filter/page-look.ts'
+import type { ProfileForm } from '#sdk/filter/profile-form.ts'
 import type { InvitationMail, RegistrationForm } from '#sdk/filter/registrations.ts'
 import type { ModuleDefinition, ModuleOf } from '#sdk/module/module.ts'
 import type { ApprovalLinkPage } from '#sdk/workflow/approval-link.ts'
@@ -52,6 +53,8 @@ export interface PreparedFilter {
   readonly invitations?: InvitationForm | undefined
   /** The form, if this filter has one. */
   readonly form?: RegistrationForm | undefined
+  /** The profile of users, if this filter has one. */
+  readonly profile?: ProfileForm | undefined
   /** What it contributes to the look of the pages of its hosts. */
   readonly look?: PageLook | undefined
   /** The API that it serves, if programs and pages call one. */
@@ -86,6 +89,8 @@ interface FilterDefinition<C> extends Omit<ModuleDefinition<C, Filter, FilterHos
   /** See PreparedFilter. */
   form?(config: C): RegistrationForm
   /** See PreparedFilter. */
+  profile?(config: C): ProfileForm
+  /** See PreparedFilter. */
   look?(config: C): PageLook
   /** See PreparedFilter. */
   api?(config: C): FilterApi
@@ -115,6 +120,7 @@ export function defineFilter<C>(definition: FilterDefinition<C>): FilterModule {
         chains: definition.chains?.(config) ?? [],
         invitations: definition.invitations?.(config),
         form: definition.form?.(config),
+        profile: definition.profile?.(config),
         look: definition.look?.(config),
         api: definition.api?.(config),
         summary: definition.summarize?.(config) ?? [],

@@ -77,15 +77,17 @@ export async function requireOperator(parts: MainParts, { subject }: Pick<Exchan
   })
 }
 
+type KnownUser = Pick<Subject, 'attributes'>
+
 /** The fields that the subject sees. */
-export function shownAttributes({ attributes, helper }: MainSettings, subject: Subject): readonly FormAttribute[] {
+export function shownAttributes({ attributes, helper }: MainSettings, subject: KnownUser): readonly FormAttribute[] {
   if (helper === undefined) return attributes
   const allowed = helper.attributesOf(subject)
   return attributes.filter(({ name }) => allowed.has(name))
 }
 
 /** Both the configuration and the helper, if there is one, must allow it. */
-export const mayEdit = ({ given, helper }: MainSettings, subject: Subject): boolean =>
+export const mayEdit = ({ given, helper }: MainSettings, subject: KnownUser): boolean =>
   given.canEditUser && (helper?.mayEdit(subject) ?? true)
 
 interface Rights {

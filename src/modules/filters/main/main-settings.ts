@@ -132,9 +132,9 @@ function labelled(names: readonly string[], given: Given, params: Params, issues
 
 /** Decides what a user may do in a portal, if that is not the same for all. */
 interface UiHelper {
-  mayEdit(subject: Subject): boolean
+  mayEdit(subject: Pick<Subject, 'attributes'>): boolean
   /** The attributes that the user sees and edits. */
-  attributesOf(subject: Subject): ReadonlySet<string>
+  attributesOf(subject: Pick<Subject, 'attributes'>): ReadonlySet<string>
   mayDelegate(subject: Subject): boolean
   mayPreApprove(subject: Subject): boolean
 }
@@ -218,7 +218,8 @@ function readFlag(value: string): boolean {
 
 /** Users that match one of the filters are allowed; the first filter of the map that matches decides what they see. */
 function filterHelper({ allowed, byFilter, delegation, preApproval }: FilterHelperSettings): UiHelper {
-  const isAllowed = ({ attributes }: Subject): boolean => allowed.some((filter) => matches(filter, attributes))
+  const isAllowed = ({ attributes }: Pick<Subject, 'attributes'>): boolean =>
+    allowed.some((filter) => matches(filter, attributes))
   return {
     mayEdit: isAllowed,
     attributesOf: (subject) =>

@@ -58,7 +58,7 @@ import { type MainSettings, parameters, parseMain } from './main-settings.ts'
 import { changeNotificationSettings, showNotificationSettings } from './notification-settings.ts'
 import { listNotifications, readNotifications } from './notifications.ts'
 import { People } from './people.ts'
-import { changeProfile, showProfile } from './profile.ts'
+import { changeProfile, profileForm, showProfile } from './profile.ts'
 import { answerQuestion, cancelRequest, listRequests, showRequest } from './requests.ts'
 import { submitCart } from './submit.ts'
 
@@ -75,6 +75,7 @@ export default defineFilter<MainSettings>({
     ...(given.jitWorkflow === undefined ? [] : [{ label: 'workflow for new people', value: given.jitWorkflow }]),
   ],
   look: ({ given }) => portalLook(given),
+  profile: profileForm,
   api: ({ given: { enableApprovals: approvals } }) =>
     mainApiFor({ approvals, administrator: true }).served(placeBelow('/main'), {
       formats: ['openapi', 'swagger'],

@@ -5,10 +5,10 @@ import type { Filter } from '#identity/filter/ast.ts'
 import { entryOf, type Identity, isFormer, storedIdentity } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import { groupNamesOf } from '#modules/shared/people/group-names.ts'
 
 const everywhere = Dn.parse('')
 const anything: Filter = { kind: 'present', attribute: 'objectClass' }
-const maxGroups = 1_000
 /** The most users with one login. */
 const maxNamesakes = 20
 
@@ -94,20 +94,8 @@ export class People {
   }
 
   /** The names of the groups that the entry is a member of, sorted. */
-  async groupsOf(dn: Dn): Promise<string[]> {
-    const value = dn.toString()
-    const filter: Filter = {
-      kind: 'or',
-      filters: ['member', 'uniqueMember'].map((attribute) => ({ kind: 'equal', attribute, value })),
-    }
-    const found = await this.#directory.search({
-      base: everywhere,
-      scope: 'sub',
-      filter,
-      limit: maxGroups,
-      attributes: ['cn'],
-    })
-    return [...new Set(found.flatMap(({ attributes }) => attributes.first('cn') ?? []))].sort()
+  groupsOf(dn: Dn): Promise<string[]> {
+    return groupNamesOf(dn, this.#directory)
   }
 
   /** Users whose login or display name contains the text. */

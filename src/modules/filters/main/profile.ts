@@ -4,13 +4,20 @@ import type { Attributes } from '#identity/attributes.ts'
 import type { DirectoryEntry } from '#identity/directory.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { type FormAttribute, maxFormAttributes, maxValueLength } from '#modules/shared/forms/form-attribute.ts'
+import {
+  type FormAttribute,
+  maxFormAttributes,
+  maxValueLength,
+  viewFormAttribute,
+} from '#modules/shared/forms/form-attribute.ts'
 import { checkForm, isServerSet } from '#modules/shared/forms/form-values.ts'
 import { answer } from '#modules/shared/http/json-answer.ts'
 import { readJsonBody } from '#modules/shared/http/json-body.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/filter/http.ts'
+import type { ProfileForm } from '#sdk/filter/profile-form.ts'
 import { type MainParts, mayEdit, requireOwnLogin, shownAttributes } from './main-parts.ts'
+import type { MainSettings } from './main-settings.ts'
 
 const maxBodyBytes = 512 * 1024
 
@@ -96,6 +103,28 @@ export async function changeProfile(parts: MainParts, exchange: Exchange): Promi
     params: {},
   })
   return answer(await readProfile(parts, subject), status === 'completed' ? 200 : 202)
+}
+
+/** The profile, for operators who see and change those of others. */
+export function profileForm(settings: MainSettings): ProfileForm {
+  const { uidAttributeName, roleAttribute, workflowName } = settings.given
+  const fieldsOf = (attributes: Attributes): FormAttribute[] =>
+    shownAttributes(settings, { attributes }).map((field) => locked(field, uidAttributeName))
+  return {
+    loginAttribute: uidAttributeName,
+    roleAttribute,
+    workflow: workflowName,
+    viewOf: (attributes) => ({
+      fields: fieldsOf(attributes).map((field) => viewFormAttribute(field)),
+      canEdit: mayEdit(settings, { attributes }),
+    }),
+    change: (attributes, values) => {
+      const changes = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { value }]))
+      const current = (name: string): string => attributes.first(name) ?? ''
+      const { errors, changed } = checkChanges(fieldsOf(attributes), changes, current)
+      return { errors, changed, whole: wholeProfile(settings.attributes, changed, attributes) }
+    },
+  }
 }
 
 /** A workflow that writes attributes by name removes those it does not get, so it gets all, with the changes. */

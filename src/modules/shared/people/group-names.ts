@@ -1,0 +1,18 @@
+import type { Directory } from '#identity/directory.ts'
+import { Dn } from '#identity/dn.ts'
+import type { Filter } from '#identity/filter/ast.ts'
+
+const everywhere = Dn.parse('')
+const maxGroups = 1_000
+
+/** The names of the groups that the entry is a member of, sorted. */
+export async function groupNamesOf(dn: Dn, directory: Pick<Directory, 'search'>): Promise<string[]> {
+  const value = dn.toString()
+  const filter: Filter = {
+    kind: 'or',
+    filters: ['member', 'uniqueMember'].map((attribute) => ({ kind: 'equal', attribute, value })),
+  }
+  const search = { base: everywhere, scope: 'sub', filter, limit: maxGroups, attributes: ['cn'] } as const
+  const found = await directory.search(search)
+  return [...new Set(found.flatMap(({ attributes }) => attributes.first('cn') ?? []))].sort()
+}
