@@ -171,6 +171,20 @@ test('an existing file stays unless it is to be replaced, and a failed backup le
   expect(readdirSync(folder).sort()).toEqual(['backup.db', 'data'])
 })
 
+test('of backups to the same new file at the same time, one is made and the others fail', async () => {
+  const { data, folder } = await installation()
+  const file = join(folder, 'backup.db')
+  const results = await Promise.all([1, 2, 3, 4].map(() => backup(data, file, '--keys')))
+  const [made, ...others] = results.sort((a, b) => a.code - b.code)
+  expect(made).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining(`: ${statSync(file).size} bytes`) })
+  for (const other of others) {
+    expect(other).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('was created meanwhile') })
+  }
+  expect(readdirSync(folder).sort()).toEqual(['backup.db', 'data'])
+  expect(statSync(file).nlink).toBe(1)
+  expect((await restore(file, join(folder, 'fresh'))).code).toBe(0)
+})
+
 test('a changed audit is copied, reported with exit code 1, and restored only on request', async () => {
   const { data, folder } = await installation()
   const [file, fresh] = [join(folder, 'backup.db'), join(folder, 'fresh')]

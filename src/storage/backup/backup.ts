@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { closeSync, fsyncSync, linkSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { backup, DatabaseSync } from 'node:sqlite'
@@ -65,10 +65,11 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
     const keys = keyFolder === undefined ? [] : keyFilesIn(keyFolder)
     addOwnTables(draft, options, keys)
     flush(draft)
-    if (!replace && existsSync(file)) throw new Error(`${file} exists`)
-    renameSync(draft, file)
+    const bytes = statSync(draft).size
+    if (replace) renameSync(draft, file)
+    else nameNewFile(draft, file)
     flush(dirname(file))
-    return { ...contents, bytes: statSync(file).size, keys }
+    return { ...contents, bytes, keys }
   } finally {
     removeDraft()
     process.off('exit', removeDraft)
@@ -112,6 +113,25 @@ function addOwnTables(draft: string, { made, version, keyFolder }: BackupOptions
     throw sqliteError(error)
   } finally {
     database.close()
+  }
+}
+
+/** Several codes mean that a file system has no links, as those of some memory sticks and network shares. */
+const noLinks: readonly unknown[] = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']
+
+/** Gives a draft its name, unless a file has it by now: of two backups to one file, only one succeeds. */
+function nameNewFile(draft: string, file: string): void {
+  try {
+    linkSync(draft, file)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EEXIST') {
+      throw new Error(`${file} was created meanwhile, maybe by another backup; choose another file, or add --replace`)
+    }
+    if (!noLinks.includes(code)) throw error
+    // Reserves the name. For an instant the file is empty, which a restore refuses.
+    closeSync(openSync(file, 'wx', 0o600))
+    renameSync(draft, file)
   }
 }
 
