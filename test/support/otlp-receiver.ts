@@ -26,8 +26,11 @@ export interface OtlpReceiver {
   close(): Promise<void>
 }
 
-/** `hangs`: accepts requests and never answers them. A number is the status of every answer. */
-type Behavior = 'takes' | 'hangs' | number
+/**
+ * `hangs`: accepts requests and never answers them. A number is the status of every answer. A function writes the answer
+ * itself.
+ */
+type Behavior = 'takes' | 'hangs' | number | ((response: ServerResponse) => void)
 
 /** A receiver of traces: OTLP over HTTP in JSON. */
 export async function startOtlpReceiver(first: Behavior = 'takes'): Promise<OtlpReceiver> {
@@ -37,7 +40,8 @@ export async function startOtlpReceiver(first: Behavior = 'takes'): Promise<Otlp
   let text = ''
   const answer = (response: ServerResponse): void => {
     if (behavior === 'hangs') return
-    response.writeHead(behavior === 'takes' ? 200 : behavior, { 'content-type': 'application/json' }).end('{}')
+    if (typeof behavior === 'function') behavior(response)
+    else response.writeHead(behavior === 'takes' ? 200 : behavior, { 'content-type': 'application/json' }).end('{}')
   }
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []

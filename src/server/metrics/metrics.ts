@@ -149,7 +149,7 @@ export function createMetrics() {
   })
   const spans = new Counter({
     name: 'gatehouse_trace_spans_total',
-    help: 'Spans of traces, by outcome: sent, or dropped because the receiver did not take them in time.',
+    help: 'Spans of traces, by outcome: sent, rejected by the receiver, or dropped because the receiver did not take them in time.',
     labelNames: ['outcome'],
     registers,
   })

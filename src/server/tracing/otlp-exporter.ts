@@ -1,12 +1,21 @@
+import { isJsonObject } from '#kernel/json.ts'
 import type { Logger } from '#kernel/logger.ts'
+import { oneLine } from '#kernel/one-line.ts'
 import type { SpanAttribute, SpanStart, TraceContext } from '#kernel/tracing.ts'
 import { type HttpPool, openHttpPool } from '#protocols/http/http-client.ts'
+import { readRetryAfter } from '#protocols/secevent/event-pusher.ts'
 import type { EndedSpan } from '#server/tracing/span-tracer.ts'
 import type { TracingOptions } from '#server/tracing/tracing-options.ts'
 
+/**
+ * `sent`: the endpoint accepted it. `rejected`: the endpoint answered that it did not accept it. `dropped`: it was not
+ * sent, or nothing says that it arrived.
+ */
+export type SpanOutcome = 'sent' | 'rejected' | 'dropped'
+
 /** Counts spans by what became of them. */
 export interface SpanMeter {
-  counted(outcome: 'sent' | 'dropped', spans: number): void
+  counted(outcome: SpanOutcome, spans: number): void
 }
 
 interface ExporterParts extends Pick<TracingOptions, 'url' | 'headers' | 'timeoutMillis' | 'resource'> {
@@ -23,6 +32,10 @@ interface ExporterLimits {
   readonly everyMillis: number
   /** How long nothing is sent after a failure. */
   readonly pauseMillis: number
+  /** The longest such time that the endpoint can request. */
+  readonly longestPauseMillis: number
+  /** The shortest time between two log lines about rejected spans. */
+  readonly rejectionsLoggedMillis: number
   /** How long closing waits for the last spans. */
   readonly closeMillis: number
 }
@@ -32,14 +45,35 @@ const defaultLimits: ExporterLimits = {
   batch: 512,
   everyMillis: 1000,
   pauseMillis: 5000,
+  longestPauseMillis: 60_000,
+  rejectionsLoggedMillis: 600_000,
   closeMillis: 2000,
 }
 
 const maxAnswerBytes = 64 * 1024
+const maxReasonLength = 300
+
+/** What an endpoint that took a batch says about it. */
+interface PartialSuccess {
+  readonly rejected: number
+  /** Empty if it gives no reason or warning. */
+  readonly reason: string
+}
+
+/** The endpoint answered with a status that is not a success. */
+class Refusal extends Error {
+  /** As its Retry-After says. */
+  readonly retryMillis: number
+
+  constructor(status: number, retryAfter: string | undefined) {
+    super(`the endpoint answered ${status}`)
+    this.retryMillis = readRetryAfter(retryAfter, new Date()) ?? 0
+  }
+}
 
 /**
  * Sends spans in the background, by OTLP over HTTP in JSON. It never delays the work that it records: spans beyond the
- * queue, and those of a request that failed, are dropped and counted.
+ * queue, and those of a request that failed, are dropped and counted. No batch is sent twice.
  */
 export class OtlpExporter {
   readonly #parts: ExporterParts
@@ -51,6 +85,9 @@ export class OtlpExporter {
   #sending: Promise<void> | undefined
   #pausedUntil = 0
   #isFailing = false
+  /** Not logged yet. */
+  #rejected = 0
+  #logsRejectionsFrom = 0
 
   constructor(parts: ExporterParts, limits: Partial<ExporterLimits> = {}) {
     this.#parts = parts
@@ -94,20 +131,22 @@ export class OtlpExporter {
   async #sendAll(): Promise<void> {
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0, this.#limits.batch)
+      let answer: PartialSuccess
       try {
-        await this.#send(batch)
+        answer = await this.#send(batch)
       } catch (error) {
         this.#drop(batch)
         this.#failed(error)
         return
       }
-      this.#parts.meter.counted('sent', batch.length)
+      this.#parts.meter.counted('sent', batch.length - answer.rejected)
+      this.#noteAnswer(answer)
       if (this.#isFailing) this.#parts.log.info('traces are sent again', { endpoint: this.endpoint })
       this.#isFailing = false
     }
   }
 
-  async #send(batch: readonly EndedSpan[]): Promise<void> {
+  async #send(batch: readonly EndedSpan[]): Promise<PartialSuccess> {
     const { url, headers, timeoutMillis } = this.#parts
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(timeoutMillis)])
     const call = {
@@ -117,13 +156,29 @@ export class OtlpExporter {
       body: JSON.stringify(this.#message(batch)),
       retryClosed: true,
     }
-    const { status } = await this.#pool.send(call, { signal, bytes: maxAnswerBytes })
-    if (status < 200 || status > 299) throw new Error(`the endpoint answered ${status}`)
+    const { status, headers: answered, body } = await this.#pool.send(call, { signal, bytes: maxAnswerBytes })
+    if (status < 200 || status > 299) throw new Refusal(status, answered['retry-after'])
+    return readPartialSuccess(body, batch.length)
+  }
+
+  /** Rarely, since an endpoint that rejects spans rejects some of each batch. */
+  #noteAnswer({ rejected, reason }: PartialSuccess): void {
+    const { meter, log } = this.#parts
+    if (rejected > 0) meter.counted('rejected', rejected)
+    this.#rejected += rejected
+    const now = performance.now()
+    if ((rejected === 0 && reason === '') || now < this.#logsRejectionsFrom) return
+    this.#logsRejectionsFrom = now + this.#limits.rejectionsLoggedMillis
+    const fields = { endpoint: this.endpoint, rejected: this.#rejected, reason }
+    log.warn(this.#rejected > 0 ? 'spans were rejected by the endpoint' : 'the endpoint of traces warns', fields)
+    this.#rejected = 0
   }
 
   /** One line for each outage: a line for each batch would fill the log. */
   #failed(error: unknown): void {
-    this.#pausedUntil = performance.now() + this.#limits.pauseMillis
+    const { pauseMillis, longestPauseMillis } = this.#limits
+    const requested = error instanceof Refusal ? Math.min(error.retryMillis, longestPauseMillis) : 0
+    this.#pausedUntil = performance.now() + Math.max(pauseMillis, requested)
     if (this.#isFailing) return
     this.#isFailing = true
     const reason = error instanceof Error ? error.message : String(error)
@@ -140,6 +195,26 @@ export class OtlpExporter {
     const scopeSpans = [{ scope: { name: 'gatehouse', version }, spans: spans.map(toJson) }]
     return { resourceSpans: [{ resource: { attributes: keyValues(Object.entries(resource)) }, scopeSpans }] }
   }
+}
+
+/**
+ * `{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "…"}}`. Anything else says nothing about the spans, so they
+ * count as accepted.
+ */
+function readPartialSuccess(body: string, batch: number): PartialSuccess {
+  let answer: unknown
+  try {
+    answer = JSON.parse(body)
+  } catch {
+    // Empty, or not JSON.
+  }
+  const partial = isJsonObject(answer) && isJsonObject(answer['partialSuccess']) ? answer['partialSuccess'] : {}
+  const { rejectedSpans, errorMessage } = partial
+  // A 64-bit number, which the protocol writes as text.
+  const isCount = typeof rejectedSpans === 'string' || typeof rejectedSpans === 'number'
+  const count = isCount && /^\d{1,15}$/.test(String(rejectedSpans)) ? Number(rejectedSpans) : 0
+  const reason = typeof errorMessage === 'string' ? oneLine(errorMessage, maxReasonLength) : ''
+  return { rejected: Math.min(count, batch), reason }
 }
 
 /** Numbers of the protocol (opentelemetry/proto/trace/v1/trace.proto). */
