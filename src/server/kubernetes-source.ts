@@ -30,6 +30,8 @@ interface KubernetesSourceOptions
   /** The base of relative file names, and the parent of `keys/` and `secrets/`. */
   readonly folder: string
   readonly secretsFolder?: string | undefined
+  /** How long the API server may take for a call, and for the first list of all objects; 15 and 30 seconds if absent. */
+  readonly answerMillis?: number | undefined
   /** Identifies this replica. */
   readonly identity: string
   readonly clock: Clock
@@ -58,14 +60,16 @@ export async function openKubernetesSource(options: KubernetesSourceOptions): Pr
 async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Omit<ConfigurationSource, 'close'>> {
   const { namespace, clock, log, environment, identity } = options
   const who = `namespace ${namespace}`
-  const objects = scope.own(await ObjectClient.open(options.connection, { who, timeoutMillis: callMillis }))
+  const objects = scope.own(
+    await ObjectClient.open(options.connection, { who, timeoutMillis: options.answerMillis ?? callMillis }),
+  )
   let changed = (): void => {}
   const watched = watchAll(options, objects, scope, () => changed())
   const values = startInformer(options, objects, { resource: configMaps(namespace), name: options.values }, () =>
     changed(),
   )
   scope.own(values)
-  await untilListed([...watched.map(({ informer }) => informer), values])
+  await untilListed([...watched.map(({ informer }) => informer), values], options.answerMillis ?? firstListMillis)
 
   const secretObjects = new KubernetesSecrets(objects, namespace, log)
   const folder = resolve(options.folder)
@@ -225,8 +229,8 @@ function startInformer(
   return informer
 }
 
-async function untilListed(informers: readonly Informer[]): Promise<void> {
-  const end = performance.now() + firstListMillis
+async function untilListed(informers: readonly Informer[], millis: number): Promise<void> {
+  const end = performance.now() + millis
   for (;;) {
     const open = informers.filter(({ isComplete }) => !isComplete)
     if (open.length === 0) return
@@ -234,13 +238,13 @@ async function untilListed(informers: readonly Informer[]): Promise<void> {
     if (refused !== undefined) throw refused.failure
     if (performance.now() > end) {
       const cause = open.find(({ failure }) => failure !== undefined)?.failure
-      throw new Error(`the objects of the cluster could not be listed: ${reasonOf(cause)}`, { cause })
+      const reason =
+        cause instanceof Error ? cause.message : `the API server did not answer within ${millis / 1000} seconds`
+      throw new Error(`the objects of the cluster could not be listed: ${reason}`, { cause })
     }
     await delay(20)
   }
 }
-
-const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : 'no answer in time')
 
 const fingerprint = ({ files, keys, problems }: Sources): string =>
   createHash('sha256')

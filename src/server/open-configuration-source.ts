@@ -8,6 +8,8 @@ import { type ConfigurationSource, folderSource, type SourceOptions } from '#ser
 interface OpenOptions extends SourceOptions {
   /** A file; if absent, that of the environment's KUBECONFIG, else that of the pod in which this process runs. */
   readonly kubeconfig?: string | undefined
+  /** How long an API server may take to answer. */
+  readonly answerMillis?: number | undefined
   readonly log: Logger
 }
 
@@ -23,7 +25,7 @@ export const isKubernetes = (config: string): boolean => config.startsWith(schem
  * folder. Throws an Error if a cluster can't be reached.
  */
 export async function openConfigurationSource(options: OpenOptions): Promise<ConfigurationSource> {
-  const { config, environment, kubeconfig, log, ...others } = options
+  const { config, environment, kubeconfig, answerMillis, log, ...others } = options
   if (!isKubernetes(config)) return folderSource({ config, environment, ...others })
   const [, namespace, named] = place.exec(config) ?? []
   if (namespace === undefined) throw new Error(`"${config}" is not ${scheme}NAMESPACE or ${scheme}NAMESPACE/CONFIGMAP`)
@@ -36,6 +38,7 @@ export async function openConfigurationSource(options: OpenOptions): Promise<Con
     values: named ?? defaultValues,
     needsValues: named !== undefined,
     folder: resolve('.'),
+    answerMillis,
     identity: environment['POD_NAME'] ?? processName(),
     clock: systemClock,
     log,

@@ -121,6 +121,8 @@ interface ApiCredentials {
 interface ApiLimits {
   readonly millis: number
   readonly bytes: number
+  /** Ends the call before its time. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -128,9 +130,10 @@ interface ApiLimits {
  * which may contain a token, is sent nowhere else.
  */
 export async function callApi(request: ApiRequest, credentials: ApiCredentials, limits: ApiLimits): Promise<ApiAnswer> {
-  const { millis, bytes } = limits
+  const { millis, bytes, signal } = limits
+  const late = AbortSignal.timeout(millis)
   const answer = await exchange(toCall(request, credentials), credentials, {
-    signal: AbortSignal.timeout(millis),
+    signal: signal === undefined ? late : AbortSignal.any([signal, late]),
     bytes,
   })
   return { status: answer.status, contentType: answer.headers['content-type'] ?? '', body: answer.body }

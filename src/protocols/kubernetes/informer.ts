@@ -103,7 +103,8 @@ export class Informer {
 
   async #list(): Promise<string> {
     const { objects, resource, most, name } = this.#options
-    const { objects: found, version } = await objects.snapshot(resource, most, selection(name))
+    const wanted = { signal: this.#stopping.signal, ...selection(name) }
+    const { objects: found, version } = await objects.snapshot(resource, most, wanted)
     const before = new Map(this.#known)
     this.#known.clear()
     for (const object of found) this.#known.set(object.metadata.name, object)

@@ -26,6 +26,8 @@ export interface Snapshot {
 export interface Selection {
   /** The only object of interest. Permission for this one name is then enough. */
   readonly name?: string
+  /** Ends the call. */
+  readonly signal?: AbortSignal
 }
 
 export interface WatchSelection extends Selection {
@@ -136,7 +138,7 @@ export class ObjectClient {
   async replaceStatus(resource: ClusterResource, name: string, object: Json): Promise<ClusterObject> {
     const path = `${resourcePath(resource, name)}/status`
     return this.#object(
-      await this.#call('PUT', path, `write the status of ${resource.plural}`, object),
+      await this.#call('PUT', path, `write the status of ${resource.plural}`, { body: object }),
       'write the status',
     )
   }
@@ -144,7 +146,7 @@ export class ObjectClient {
   async remove(resource: ClusterResource, name: string, preconditions: object): Promise<boolean> {
     const what = `delete ${resource.plural}`
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
-    const answer = await this.#call('DELETE', resourcePath(resource, name), what, body)
+    const answer = await this.#call('DELETE', resourcePath(resource, name), what, { body })
     if (isMissing(answer)) return false
     this.#requireSuccess(answer, what)
     return true
@@ -182,7 +184,7 @@ export class ObjectClient {
         ...selectionQuery(wanted),
         ...(position === '' ? {} : { continue: position }),
       })
-      const answer = await this.#call('GET', `${resourcePath(resource)}?${query}`, what)
+      const answer = await this.#call('GET', `${resourcePath(resource)}?${query}`, what, { signal: wanted.signal })
       const { items, metadata } = this.#json(this.#requireSuccess(answer, what), what)
       if (!Array.isArray(items)) throw noAnswer(this.#options.who, what, new Error('the answer is not a list'))
       for (const item of items) found.push(this.#read(item, what))
@@ -196,11 +198,16 @@ export class ObjectClient {
   }
 
   async #write(method: 'POST' | 'PUT', path: string, what: string, object: Json): Promise<ClusterObject> {
-    const answer = await this.#call(method, `${path}?fieldValidation=Strict`, what, object)
+    const answer = await this.#call(method, `${path}?fieldValidation=Strict`, what, { body: object })
     return this.#object(answer, what)
   }
 
-  async #call(method: string, path: string, what: string, body?: object): Promise<ApiAnswer> {
+  async #call(
+    method: string,
+    path: string,
+    what: string,
+    { body, signal }: { readonly body?: object; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<ApiAnswer> {
     const { who, timeoutMillis } = this.#options
     const text = body === undefined ? '' : JSON.stringify(body)
     if (Buffer.byteLength(text) > mostObjectBytes) {
@@ -212,7 +219,8 @@ export class ObjectClient {
     }
     try {
       const request = { url: `${this.#server.address}${path}`, method, headers, body: text }
-      return await callApi(request, await this.#server.credentials(), { millis: timeoutMillis, bytes: mostAnswerBytes })
+      const limits = { millis: timeoutMillis, bytes: mostAnswerBytes, signal }
+      return await callApi(request, await this.#server.credentials(), limits)
     } catch (error) {
       throw noAnswer(who, what, error)
     }

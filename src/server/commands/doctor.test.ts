@@ -231,6 +231,46 @@ test('an issuer that does not answer, or never ends, is a problem within the tim
   ])
 })
 
+test('an API server that accepts calls and never answers is a problem within the time limit', async () => {
+  const { certificate, privateKey, authority } = freshCertificate()
+  let calls = 0
+  const server = createTlsServer({ cert: certificate, key: privateKey }, () => {
+    calls++
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const folder = temporaryFolder()
+  const kubeconfig = join(folder, 'kubeconfig')
+  const cluster = {
+    server: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    'certificate-authority-data': Buffer.from(authority).toString('base64'),
+  }
+  const content = {
+    clusters: [{ name: 'one', cluster }],
+    users: [{ name: 'one', user: { token: 'secret-token' } }],
+    contexts: [{ name: 'one', context: { cluster: 'one', user: 'one' } }],
+    'current-context': 'one',
+  }
+  writeFileSync(kubeconfig, JSON.stringify(content))
+  const more = ['--kubeconfig', kubeconfig, '--data', join(folder, 'data'), '--timeout', '1']
+  const { code, of, text } = await examine('kubernetes:gatehouse', ...more)
+  expect(calls).toBeGreaterThan(0)
+  expect(code).toBe(1)
+  expect(of('configuration')).toMatchObject([
+    {
+      level: 'problem',
+      at: 'kubernetes:gatehouse',
+      seen: expect.stringMatching(/^the objects of the cluster could not be listed: .*(no answer|did not answer)/),
+      advice: expect.stringContaining('Check that this machine reaches the API server'),
+    },
+  ])
+  expect(of('database')).toHaveLength(1)
+  expect(text).not.toContain('secret-token')
+})
+
 test('a target that does not answer is a problem', async () => {
   const url = `http://127.0.0.1:${await freePort()}`
   const yaml = object('Target', 'crm', { className: 'targets.Scim', params: { url, token: 'a-token-that-is-secret' } })

@@ -113,13 +113,13 @@ interface DoctorParts {
 async function configuredProbes(
   parts: DoctorParts,
 ): Promise<{ configured: readonly Probe[]; diagnoses: readonly Diagnosis[] }> {
-  const { values, config, scope } = parts
-  const failed = (seen: string): Diagnosis => ({
+  const { values, config, millis, scope } = parts
+  const failed = (seen: string, fix = 'Correct it.'): Diagnosis => ({
     level: 'problem',
     probe: 'configuration',
     at: config,
     seen,
-    advice: 'Correct it. Until then, targets, issuers and the public address are not checked.',
+    advice: `${fix} Until then, targets, issuers and the public address are not checked.`,
   })
   try {
     const source = scope.own(
@@ -127,6 +127,7 @@ async function configuredProbes(
         config,
         secretsFolder: values.secrets,
         kubeconfig: values.kubeconfig,
+        answerMillis: millis,
         strictSecrets: true,
         keepObjects: true,
         environment: process.env,
@@ -159,7 +160,10 @@ async function configuredProbes(
       diagnoses: [{ level: 'ok', probe: 'configuration', at: config, seen: `${objects.length} objects` }, ...diagnoses],
     }
   } catch (error) {
-    return { configured: [], diagnoses: [failed(reasonOf(error))] }
+    const fix = isKubernetes(config)
+      ? 'Check that this machine reaches the API server, and the rights of the account.'
+      : undefined
+    return { configured: [], diagnoses: [failed(reasonOf(error), fix)] }
   }
 }
 
