@@ -5,6 +5,7 @@ import { deprecatedThing, deprecations } from '#config/deprecations.ts'
 import { descriptionOf, type ParameterDescription } from '#sdk/module/parameter-types.ts'
 import type { ParameterTable } from '#sdk/module/parameters.ts'
 import type { ReferenceKind } from '#sdk/module/parse-context.ts'
+import { coverageSentence, openUnisonPage } from './openunison-page.ts'
 
 interface ReferenceModule {
   readonly name: string
@@ -46,7 +47,9 @@ export function referencePages(): ReadonlyMap<string, string> {
   const pages = new Map([
     ['docs/reference/sdk.md', sdkPage()],
     ['docs/reference/deprecations.md', deprecationsPage()],
-    [migrationPage, fillIn(migrationPage, read(migrationPage), classTable(), 'classes')],
+    ['docs/openunison.md', openUnisonPage(table)],
+    ['README.md', fillIn('README.md', read('README.md'), coverageSentence('docs/openunison.md'), 'coverage')],
+    [migrationPage, fillIn(migrationPage, read(migrationPage), coverageSentence('openunison.md'), 'coverage')],
   ])
   for (const [folder, modules] of Object.entries(slots)) {
     const title = folder === 'workflow-tasks' ? 'Field' : 'Parameter'
@@ -61,23 +64,10 @@ export function referencePages(): ReadonlyMap<string, string> {
 
 const migrationPage = 'docs/migration-from-openunison.md'
 
-function fillIn(path: string, page: string, table: string, name = 'parameters'): string {
+function fillIn(path: string, page: string, text: string, name = 'parameters'): string {
   const markers = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(\\n<!-- /${name} -->)`)
   if (!markers.test(page)) throw new Error(`${path} has no <!-- ${name} --> and <!-- /${name} -->. Add both lines.`)
-  return page.replace(markers, (_, start: string, end: string) => `${start}\n${table}\n${end}`)
-}
-
-/** The class names of OpenUnison that a configuration may have, without the prefix that all of them share. */
-function classTable(): string {
-  const prefix = 'com.tremolosecurity.'
-  const rows = Object.entries(slots).flatMap(([folder, modules]) =>
-    modules.flatMap(({ name, aliases }) =>
-      aliases
-        .filter((alias) => alias.startsWith(prefix))
-        .map((alias) => [code(alias.slice(prefix.length)), `[${name}](reference/${folder}/${name}.md)`]),
-    ),
-  )
-  return table(['Class', 'Module'], rows)
+  return page.replace(markers, (_, start: string, end: string) => `${start}\n${text}\n${end}`)
 }
 
 function parameterTable(title: string, parameters: ParameterTable): string {

@@ -5,7 +5,6 @@ import { dirname, join, posix, relative } from 'node:path'
 import { promisify } from 'node:util'
 import MiniSearch from 'minisearch'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { catalog } from '#catalog/catalog.ts'
 import { notRun, pagesWithCommands, shellBlocksOf, walks } from '#testing/documented-commands.ts'
 import { buildSite } from '../docs/site/build.ts'
 import { searchOptions } from '../docs/site/client/search-options.ts'
@@ -155,19 +154,6 @@ describe('a diagram', () => {
       'docs/x.md: only sequence',
     )
   })
-})
-
-test('the migration page names no class as missing that is available', () => {
-  const page = readFileSync('docs/migration-from-openunison.md', 'utf8')
-  const [, missing = ''] = page.split('\n## Class names that are not available\n')
-  const names = Array.from(missing.matchAll(/`(\w+)`/g), ([, name = '']) => name)
-  expect(names.length).toBeGreaterThan(30)
-  const { tasks: _, ...registries } = catalog
-  const available = Object.values(registries)
-    .filter((registry) => 'all' in registry)
-    .flatMap((registry) => registry.all().flatMap(({ aliases }) => aliases.map((alias) => alias.split('.').at(-1))))
-  expect(available).toContain('ScaleMain')
-  expect(names.filter((name) => available.includes(name))).toEqual([])
 })
 
 test('every block of shell commands is run, or has a reason why not', () => {

@@ -162,7 +162,7 @@ export const sections: readonly Section[] = [
   },
   {
     title: 'Migration',
-    pages: ['docs/migration-from-openunison.md', 'docs/guides/legacy-scripts.md'],
+    pages: ['docs/migration-from-openunison.md', 'docs/openunison.md', 'docs/guides/legacy-scripts.md'],
   },
   {
     title: 'Decisions',

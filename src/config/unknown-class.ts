@@ -1,137 +1,30 @@
+import { insteadOf, openUnisonClasses, openUnisonPrefix } from '#config/openunison-classes.ts'
 import type { Named, Registry } from '#kernel/registry.ts'
 import { suggestion } from '#kernel/suggest.ts'
 
-/** Class names of existing YAML; the catalogue decides which of them exist. */
-const knownClasses: Readonly<Record<string, readonly string[]>> = {
-  '': [
-    'scalejs.ws.ScaleMain',
-    'scalejs.register.ws.ScaleRegister',
-    'scalejs.token.ws.ScaleToken',
-    'scalejs.ws.ScaleJSOperator',
-    'prelude.filters.StopProcessing',
-    'unison.proxy.auth.openidconnect.OpenIDConnectAuthMech',
-    'provisioning.auth.JITAuthMech',
-    'unison.openshiftv3.OpenShiftTarget',
-    'provisioning.providers.K8sCrdUserProvider',
-    'provisioning.targets.RbacBindingsTarget',
-    'unison.okta.provisioning.OktaTarget',
-    'unison.freeipa.FreeIPATarget',
-    'mongodb.unison.MongoDBTarget',
-    'argocd.targets.ArgoCDTarget',
-    'customaz.JavaScriptAz',
-    'provisioning.az.ManagerAuthorization',
-    'az.RBACBindingAuthorization',
-    'mapping.JavaScriptMapping',
-    'mapping.DefaultEmail',
-  ],
-  'scalejs.register.dynamicSource.': [
-    'LoadFromLDAP',
-    'LoadFromDatabaseTarget',
-    'EntraIDSource',
-    'LoadTeamsFromGitHub',
-    'EmptySource',
-    'JavaScriptSource',
-  ],
-  'proxy.filters.': [
-    'CallWorkflow',
-    'ExecuteWorkflow',
-    'JavaScriptFilter',
-    'scim.Scim',
-    'CheckSession',
-    'AzFilter',
-    'SetNoCacheHeaders',
-    'XForward',
-    'HideCookie',
-    'MapUriRoot',
-  ],
-  'proxy.auth.': [
-    'oauth2.OAuth2JWT',
-    'OAuth2K8sServiceAccount',
-    'ServiceAccount2Claims',
-    'FormLoginAuthMech',
-    'AnonAuth',
-    'IncludeChain',
-    'AuthorizationAuthMech',
-    'JavaScriptAuth',
-    'GenerateOIDCTokens',
-    'FullMappingAuthMech',
-    'MappingAuthmech',
-    'LoginService',
-    'SAML2Auth',
-    'PasswordReset',
-  ],
-  'proxy.az.': ['UserHasSessionAz', 'AlwaysFail'],
-  'mappers.': ['JsonPathMapping', 'CompositeNoReturn', 'GenerateGroups', 'UUIDGenerator'],
-  'provisioning.core.providers.': [
-    'JavaScriptTarget',
-    'BasicDB',
-    'LDAPProvider',
-    'ADProvider',
-    'AzureADProvider',
-    'GitHubProvider',
-    'MatterMostProvider',
-    'NoOpProvider',
-    'TremoloTarget',
-  ],
-  'provisioning.customTasks.': [
-    'JavaScriptTask',
-    'PrintUserInfo',
-    'LoadAttributes',
-    'LoadAttributesFromTarget',
-    'LoadGroups',
-    'LoadGroupsFromTarget',
-    'FilterGroups',
-    'MapGroups',
-    'MapJitGroups',
-    'ClearGroups',
-    'Attribute2Groups',
-    'CopyFromUserToRequest',
-    'AddGroupToStore',
-    'RemoveGroupFromStore',
-    'DoesGroupExist',
-    'CopyGroupMembers',
-    'DeleteGroupMembers',
-    'AsyncCallWorkflow',
-    'CallRemoteWorkflow',
-    'SetPassword',
-    'ClearPasswordResets',
-    'CreateOTPKey',
-    'GenUUIDAttribute',
-    'AddTimestampToUser',
-    'Env2Req',
-    'JITIgnoreGroups',
-    'JITBasicDBCreateGroups',
-    'LoadAuditDBAttributes',
-  ],
+/** Why no module of the slot has that name: it is a class of OpenUnison that is not served or of another slot, or mistyped. */
+export function unknownClass(registry: Pick<Registry<Named>, 'slot' | 'unknown'>, name: string): string {
+  return unservedClass(registry.slot, name) ?? registry.unknown(name)
 }
 
-const known = new Set(
-  Object.entries(knownClasses).flatMap(([prefix, names]) =>
-    names.map((name) => `com.tremolosecurity.${prefix}${name}`),
-  ),
-)
-
-/** Classes that Gatehouse replaces with something else, and with what. */
-const otherwise = new Map([
-  [
-    'com.tremolosecurity.provisioning.scheduler.jobs.UpdateApprovalAz',
-    'is not needed: the rules check the approver when a decision is made',
-  ],
-  [
-    'com.tremolosecurity.provisioning.scheduler.jobs.AutoFail',
-    'is not needed: the escalationPolicy of an approval defines what happens without a decision',
-  ],
-])
-
-/** Why no module has that name: it is mistyped, is not needed, or comes with a later version. */
-export function unknownClass(registry: Pick<Registry<Named>, 'unknown'>, name: string): string {
-  const instead = otherwise.get(name)
-  if (instead !== undefined) return `"${name}" ${instead}`
-  return known.has(name) ? notYet(name) : registry.unknown(name)
+/** What to use instead of a documented class of OpenUnison; undefined if the name is not one. */
+export function unservedClass(slot: string, name: string): string | undefined {
+  const found = Object.entries(openUnisonClasses).flatMap(([ofSlot, classes]) =>
+    classes.filter((known) => isNamed(known.name, name)).map((known) => ({ ofSlot, known })),
+  )
+  const [first] = found
+  if (first === undefined) return undefined
+  const here = found.find(({ ofSlot }) => ofSlot === slot)
+  if (here === undefined)
+    return `"${name}" can't be used here: in OpenUnison it is not a "${slot}", but a "${first.ofSlot}"`
+  const instead = insteadOf(here.known)?.replaceAll('`', '')
+  return `"${name}" is a class of OpenUnison that is not served${instead === undefined ? '' : `; ${instead}`}`
 }
+
+/** By the whole name, or by its last segment alone. */
+const isNamed = (known: string, name: string): boolean =>
+  name === `${openUnisonPrefix}${known}` || (!name.includes('.') && known.endsWith(`.${name}`))
 
 export function unknownTaskType(name: string, taskTypes: Iterable<string>): string {
   return `no task type "${name}"${suggestion(name, taskTypes)}`
 }
-
-const notYet = (name: string): string => `"${name}" is known but not supported by this version`

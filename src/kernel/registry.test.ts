@@ -29,6 +29,12 @@ test.each([
   expect(registry.unknown(name)).toBe(`no filter named "${name}" (did you mean "${near}"?)`)
 })
 
-test('a name that is close to no other gets no suggestion', () => {
-  expect(registry.unknown('com.example.Unheard')).toBe('no filter named "com.example.Unheard"')
+test('a package that is alike is not enough for a suggestion', () => {
+  expect(registry.unknown('com.example.mappers.CreateK8sObject')).not.toContain('did you mean')
+})
+
+test('a name that is close to no other gets the names of all', () => {
+  expect(registry.unknown('com.example.Unheard')).toBe(
+    'no filter named "com.example.Unheard"; use one of a.Twin, b.Twin, filters.JsonPathMapping, filters.ScimGateway',
+  )
 })

@@ -13,7 +13,7 @@ export interface Registry<D extends Named> {
   /** The definitions' own names, sorted, without aliases. */
   names(): string[]
   all(): readonly D[]
-  /** `no filter named "x" (did you mean "y"?)` */
+  /** `no filter named "x" (did you mean "y"?)`, or the names of all definitions if none is close. */
   unknown(name: string): string
 }
 
@@ -27,14 +27,16 @@ export function createRegistry<D extends Named>(slot: string, definitions: reado
     }
   }
   const bySegment = lastSegments(byName)
+  const names = () => definitions.map((d) => d.className).sort()
   return {
     slot,
     find: (name) => byName.get(name) ?? bySegment.get(name),
-    names: () => definitions.map((d) => d.className).sort(),
+    names,
     all: () => definitions,
     unknown: (name) => {
-      const nearest = nearestName(name, byName.keys()) ?? nearestBySegment(name, bySegment)
-      return `no ${slot} named "${name}"${nearest === undefined ? '' : ` (did you mean "${nearest}"?)`}`
+      const nearest = nearestBySegment(name, byName)
+      const hint = nearest === undefined ? `; use one of ${names().join(', ')}` : ` (did you mean "${nearest}"?)`
+      return `no ${slot} named "${name}"${hint}`
     },
   }
 }
@@ -55,8 +57,11 @@ function lastSegments<D extends Named>(byName: ReadonlyMap<string, D>): Readonly
   return bySegment
 }
 
-/** For names of another package, or without one: `com.example.JsonPathMapper` is close to `mappers.JsonPathMapping`. */
-function nearestBySegment(name: string, bySegment: ReadonlyMap<string, Named>): string | undefined {
-  const segment = nearestName(lastSegment(name), bySegment.keys())
-  return segment === undefined ? undefined : bySegment.get(segment)?.className
+/** Packages are often long and alike, so the last segment decides, and the package only between names that share it. */
+function nearestBySegment<D extends Named>(name: string, byName: ReadonlyMap<string, D>): string | undefined {
+  const names = Array.from(byName.keys())
+  const segment = nearestName(lastSegment(name), names.map(lastSegment))
+  const sharing = names.filter((known) => lastSegment(known) === segment)
+  const [first = ''] = sharing
+  return nearestName(name, sharing) ?? byName.get(first)?.className
 }

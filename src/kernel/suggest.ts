@@ -20,15 +20,20 @@ export function suggestion(given: string, known: Iterable<string>): string {
   return name === undefined ? '' : ` (did you mean "${name}"?)`
 }
 
+/** Inserted, removed and changed characters, and swapped neighbours, count one each. */
 function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
+  let beforeLast: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {
     const row = [i]
     for (let j = 1; j <= b.length; j++) {
-      const change = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      row.push(Math.min((previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, change))
+      const change = (last[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const swap = isSwapped ? (beforeLast[j - 2] ?? 0) + 1 : change
+      row.push(Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, change, swap))
     }
-    previous = row
+    beforeLast = last
+    last = row
   }
-  return previous[b.length] ?? 0
+  return last[b.length] ?? 0
 }

@@ -1,4 +1,5 @@
 import type { BuildContext } from '#config/build-context.ts'
+import { unservedClass } from '#config/unknown-class.ts'
 import { Dn } from '#identity/dn.ts'
 import type { Path } from '#kernel/issues.ts'
 import { suggestion } from '#kernel/suggest.ts'
@@ -79,7 +80,9 @@ export function buildResultGroup(spec: ResultGroupSpec, context: BuildContext): 
   const { state, issues, placed } = context
   const results = spec.flatMap(({ resultType: type, source, value }, i) => {
     if (source === 'custom') {
-      issues.error(['spec', i, 'source'], 'the source "custom" is known but not supported by this version')
+      const className = value.slice(value.indexOf('=') + 1)
+      const unserved = unservedClass('custom result', className)
+      issues.error(['spec', i, 'source'], unserved ?? 'the source "custom" is not served: use static or user')
       return []
     }
     if (type !== 'redirect' && !/^[\w!#$%&'*+.^`|~-]+=/.test(value)) {

@@ -3,6 +3,7 @@ import { readTrust } from '#config/build/trust.ts'
 import type { BuildContext } from '#config/build-context.ts'
 import type { DraftTrust } from '#config/draft.ts'
 import { ParamsBuilder } from '#config/params.ts'
+import { unservedClass } from '#config/unknown-class.ts'
 import { parseFilter } from '#identity/filter/filter-text.ts'
 import type { Path } from '#kernel/issues.ts'
 import { isForbiddenKey } from '#kernel/json.ts'
@@ -38,7 +39,8 @@ export function buildIssuer(spec: UrlSpec, built: UrlConfig, path: Path, context
   if (idp === undefined) return built
   const at = [...path, 'idp']
   if (!classNames.includes(idp.className)) {
-    issues.error([...at, 'className'], `no identity provider "${idp.className}"; there is ${classNames[0]}`)
+    const unserved = unservedClass('identity provider', idp.className)
+    issues.error([...at, 'className'], unserved ?? `no identity provider "${idp.className}"; there is ${classNames[0]}`)
     return built
   }
   const name = issuerUri.exec(spec.uri.replace(/\/$/, ''))?.[1]

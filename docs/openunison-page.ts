@@ -1,0 +1,297 @@
+import { catalog } from '#catalog/catalog.ts'
+import { buildConfiguration } from '#config/load.ts'
+import {
+  insteadOf,
+  type OpenUnisonClass,
+  openUnisonClasses,
+  openUnisonPrefix,
+  outsideAreas,
+} from '#config/openunison-classes.ts'
+import type { Named, Registry } from '#kernel/registry.ts'
+
+type Status = 'served' | 'accepted' | 'set aside'
+
+interface ClassRow {
+  readonly name: string
+  /** Undefined for a name that no page or chart of OpenUnison has. */
+  readonly uses: number | undefined
+  readonly isOutside: boolean
+  readonly status: Status
+  /** Where it is described, or what to use. */
+  readonly remark: string
+}
+
+/** The slots of the catalog, with the folders of their pages in docs/reference. */
+const registries: readonly (readonly [folder: string, registry: Registry<Named>])[] = [
+  ['auth-mechanisms', catalog.authMechanisms],
+  ['authorizations', catalog.authorizations],
+  ['custom-tasks', catalog.customTasks],
+  ['dynamic-workflows', catalog.dynamicWorkflows],
+  ['filters', catalog.filters],
+  ['jobs', catalog.jobs],
+  ['mappers', catalog.mappers],
+  ['notifiers', catalog.notifiers],
+  ['targets', catalog.targets],
+  ['value-sources', catalog.valueSources],
+]
+
+const application = (url: string): string => `apiVersion: openunison.tremolo.io/v2
+kind: Application
+metadata: { name: probe }
+spec:
+  urls:
+    - { hosts: ['*'], azRules: [{ scope: dn, constraint: o=Tremolo }], ${url} }
+`
+const provider = (settings: string): string => application(`uri: /auth/idp/probe, idp: { ${settings} }`)
+const ofProvider = (params: string): string => provider(`className: idp.OpenIDConnect, params: { ${params} }`)
+const ofFilter = (filter: string, params: string): string =>
+  application(`uri: /probe, filterChain: [{ className: ${filter}, params: { ${params} } }]`)
+const ofMechanism = (className: string, params: string): string => `apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationMechanism
+metadata: { name: probe }
+spec: { className: ${className}, uri: /auth/probe }
+---
+apiVersion: openunison.tremolo.io/v1
+kind: AuthenticationChain
+metadata: { name: probe }
+spec: { level: 20, authMechs: [{ name: probe, required: required, params: { ${params} } }] }
+`
+
+/** What the loaders of tokens need beside their class. */
+const loaderParameters = 'attributes: mail, attributeName: mail'
+
+const resultGroup = (result: string): string => `apiVersion: openunison.tremolo.io/v1
+kind: ResultGroup
+metadata: { name: probe }
+spec: [${result}]
+`
+
+interface Part {
+  /** Where objects name the class. */
+  readonly field: string
+  readonly page: string
+  object(className: string): string
+  /** The same without the class, or with one that is served. */
+  readonly without: string
+}
+
+/** The slots that no registry has. A class is served if naming it causes no error, and accepted if it causes a warning. */
+const parts: Readonly<Record<string, Part>> = {
+  'identity provider': {
+    field: 'idp.className',
+    page: 'guides/own-issuer.md',
+    object: (name) => provider(`className: ${name}, params: {}`),
+    without: ofProvider(''),
+  },
+  'session store of an identity provider': {
+    field: 'sessionStoreClassName',
+    page: 'guides/own-issuer.md',
+    object: (name) => ofProvider(`sessionStoreClassName: ${name}`),
+    without: ofProvider(''),
+  },
+  'source of trusts': {
+    field: 'trustConfigurationClassName',
+    page: 'reference/kinds/Trust.md',
+    object: (name) => ofProvider(`trustConfigurationClassName: ${name}`),
+    without: ofProvider(''),
+  },
+  'source of claims': {
+    field: 'updateClaimsClassName',
+    page: 'guides/own-issuer.md',
+    object: (name) => ofProvider(`updateClaimsClassName: ${name}`),
+    without: ofProvider(''),
+  },
+  'user lookup': {
+    field: 'userLookupClassName',
+    page: 'reference/auth-mechanisms/auth.OpenIDConnect.md',
+    object: (name) => ofMechanism('auth.OpenIDConnect', `userLookupClassName: ${name}`),
+    without: ofMechanism('auth.OpenIDConnect', ''),
+  },
+  'token loader': {
+    field: 'tokenClassName',
+    page: 'reference/filters/filters.TokenApi.md',
+    object: (name) => ofFilter('filters.TokenApi', `tokenClassName: ${name}, ${loaderParameters}`),
+    without: ofFilter('filters.TokenApi', `tokenClassName: KubectlTokenLoader, ${loaderParameters}`),
+  },
+  'registration handler': {
+    field: 'callWorkflowClassName',
+    page: 'reference/filters/filters.Register.md',
+    object: (name) => ofFilter('filters.Register', `useCallWorkflowClass: "true", callWorkflowClassName: ${name}`),
+    without: ofFilter('filters.Register', ''),
+  },
+  'source of portal groups': {
+    field: 'loadPortalGroupsClassName',
+    page: 'reference/filters/filters.Main.md',
+    object: (name) => ofFilter('filters.Main', `loadPortalGroupsClassName: ${name}`),
+    without: ofFilter('filters.Main', ''),
+  },
+  'custom result': {
+    field: 'value',
+    page: 'reference/kinds/ResultGroup.md',
+    object: (name) => resultGroup(`{ resultType: header, source: custom, value: Authorization=${name} }`),
+    without: resultGroup(''),
+  },
+  'message listener': {
+    field: 'spec.className',
+    page: 'migration-from-openunison.md',
+    object: (name) => `apiVersion: openunison.tremolo.io/v1
+kind: MessageListener
+metadata: { name: probe }
+spec: { className: ${name}, params: [] }
+`,
+    without: '',
+  },
+  'certificate check': {
+    field: 'crl.*.type',
+    page: 'guides/logging-in.md',
+    object: (name) => ofMechanism(`${openUnisonPrefix}proxy.auth.CertAuth`, `crl.list.type: ${name}`),
+    without: '',
+  },
+}
+
+function probe({ object, without }: Part, name: string): { status: Status; remark: string | undefined } {
+  const issuesOf = (text: string) => {
+    const sources = { files: [{ name: 'probe.yaml', text }], keys: new Map<string, string>(), problems: [] }
+    return buildConfiguration(sources, { folder: '/nowhere', catalog, environment: {}, strictSecrets: false }).issues
+  }
+  const usual = new Set(issuesOf(without).map(({ message }) => message))
+  const caused = issuesOf(object(`${openUnisonPrefix}${name}`)).filter(({ message }) => !usual.has(message))
+  if (caused.some(({ level }) => level === 'error')) return { status: 'set aside', remark: undefined }
+  const [warning] = caused
+  return warning === undefined
+    ? { status: 'served', remark: undefined }
+    : { status: 'accepted', remark: warning.message }
+}
+
+function catalogRows([folder, registry]: (typeof registries)[number]): ClassRow[] {
+  const documented = openUnisonClasses[registry.slot] ?? []
+  const rows = documented.map((known): ClassRow => {
+    const module = registry.find(`${openUnisonPrefix}${known.name}`)
+    const link = module === undefined ? '' : `[${module.className}](reference/${folder}/${module.className}.md)`
+    if (module === undefined) return row(known, 'set aside', insteadOf(known) ?? '')
+    return known.accepted === undefined
+      ? row(known, 'served', link)
+      : row(known, 'accepted', `${known.accepted} (${link})`)
+  })
+  const names = new Set(documented.map(({ name }) => name))
+  const others = registry.all().flatMap(({ className, aliases }) =>
+    aliases
+      .filter((alias) => alias.startsWith(openUnisonPrefix) && !names.has(alias.slice(openUnisonPrefix.length)))
+      .map((alias): ClassRow => {
+        const remark = `[${className}](reference/${folder}/${className}.md)`
+        return {
+          name: alias.slice(openUnisonPrefix.length),
+          uses: undefined,
+          isOutside: false,
+          status: 'served',
+          remark,
+        }
+      }),
+  )
+  return [...rows, ...others]
+}
+
+const row = ({ name, uses, area }: OpenUnisonClass, status: Status, remark: string): ClassRow => ({
+  name,
+  uses,
+  isOutside: area !== undefined,
+  status,
+  remark,
+})
+
+/** Every class name by slot, with what becomes of it. */
+export function openUnisonRows(): ReadonlyMap<string, readonly ClassRow[]> {
+  const ofParts = Object.entries(parts).map(([slot, part]): [string, ClassRow[]] => [
+    slot,
+    (openUnisonClasses[slot] ?? []).map((known) => {
+      const { status, remark } = probe(part, known.name)
+      if (status === 'set aside') return row(known, status, insteadOf(known) ?? '')
+      return row(known, status, known.accepted ?? remark ?? '')
+    }),
+  ])
+  return new Map([...registries.map((entry): [string, ClassRow[]] => [entry[1].slot, catalogRows(entry)]), ...ofParts])
+}
+
+const sum = (rows: readonly ClassRow[]): number => rows.reduce((total, { uses = 0 }) => total + uses, 0)
+const percent = (part: number, whole: number): string => `${Math.floor((part / whole) * 100)} %`
+
+interface Coverage {
+  readonly overall: string
+  readonly inside: string
+}
+
+/** The share of documented uses that are served or accepted. */
+function openUnisonCoverage(rows: ReadonlyMap<string, readonly ClassRow[]>): Coverage {
+  const all = Array.from(rows.values()).flat()
+  const inside = all.filter(({ isOutside }) => !isOutside)
+  const share = (some: readonly ClassRow[]): string =>
+    percent(sum(some.filter(({ status }) => status !== 'set aside')), sum(some))
+  return { overall: share(all), inside: share(inside) }
+}
+
+/** One sentence for the pages that state the coverage. */
+export function coverageSentence(link: string): string {
+  const { overall, inside } = openUnisonCoverage(openUnisonRows())
+  return `Of the class names in OpenUnison's charts and documentation, ${overall} of the uses are served; ${inside} without the reverse proxy, SAML, Git and GitLab. [The table](${link}) has every name.`
+}
+
+type Table = (header: readonly string[], rows: readonly (readonly string[])[]) => string
+
+export function openUnisonPage(table: Table): string {
+  const rows = openUnisonRows()
+  const all = Array.from(rows.values())
+    .flat()
+    .filter(({ uses }) => uses !== undefined)
+  const inside = all.filter(({ isOutside }) => !isOutside)
+  const line = (title: string, some: readonly ClassRow[]): string[] => {
+    const count = (status: Status): string => {
+      const found = some.filter((one) => one.status === status)
+      return `${found.length} (${sum(found)})`
+    }
+    return [title, `${some.length} (${sum(some)})`, count('served'), count('accepted'), count('set aside')]
+  }
+  const header = ['', 'Classes (uses)', 'Served', 'Accepted', 'Set aside']
+  const numbers = table(header, [line('All', all), line('Without the reverse proxy, SAML, Git and GitLab', inside)])
+  const bySlot = table(
+    ['Slot', ...header.slice(1)],
+    Array.from(rows, ([slot, some]) =>
+      line(
+        slot,
+        some.filter(({ uses }) => uses !== undefined),
+      ),
+    ),
+  )
+  const sections = Array.from(rows, ([slot, some]) => {
+    const part = parts[slot]
+    const where =
+      part === undefined ? '' : `Objects name it in \`${part.field}\`: see [${part.page}](${part.page}).\n\n`
+    const cells = some.map(({ name, uses, status, remark }) => [`\`${name}\``, String(uses ?? '–'), status, remark])
+    return `## ${slot.charAt(0).toUpperCase()}${slot.slice(1)}\n\n${where}${table(['Class', 'Uses', 'Result', 'Module, or what to use'], cells)}\n`
+  })
+  const areas = table(['Area', 'In its place'], Object.entries(outsideAreas))
+  return `${introduction}\n${coverageText(rows)}\n\n${numbers}\n\n${bySlot}\n\n${outside}\n\n${areas}\n\n${sections.join('\n')}`
+}
+
+const coverageText = (rows: ReadonlyMap<string, readonly ClassRow[]>): string => {
+  const { overall, inside } = openUnisonCoverage(rows)
+  return `**${overall}** of the uses are served or accepted; **${inside}** without the reverse proxy, SAML, Git and GitLab, which are not part of this product.`
+}
+
+const introduction = `# Class names of OpenUnison
+
+Every class name that the objects in OpenUnison's Helm charts and documentation pages have, without \`com.tremolosecurity.\`, which all of them begin with.
+"Uses" counts how often those objects name it; 0 means that only its older manual does, and – that neither does. "Served" is not written by hand:
+\`npm run reference\` makes this page from the program.
+
+| Result | Meaning |
+|---|---|
+| served | A module of Gatehouse has this name. Its page lists the parameters. |
+| accepted | It may stay in the configuration and has no effect; \`gatehouse check\` says why. |
+| set aside | The object that names it is not served; \`gatehouse check\` says what to use. |
+
+A served class does not mean that every parameter has the same effect: [migrating from OpenUnison](migration-from-openunison.md) has the differences.
+`
+
+const outside = `## Outside this product
+
+These classes are set aside on purpose:`

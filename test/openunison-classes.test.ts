@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { catalog } from '#catalog/catalog.ts'
+import { openUnisonClasses, openUnisonPrefix } from '#config/openunison-classes.ts'
+import { unknownClass } from '#config/unknown-class.ts'
+import { openUnisonRows } from '../docs/openunison-page.ts'
+
+const rows = openUnisonRows()
+const everyClass = Object.values(openUnisonClasses).flat()
+const { tasks: _, ...registries } = catalog
+
+test('every slot of the table is one that the page finds out about', () => {
+  expect([...rows.keys()].sort()).toEqual(Object.keys(openUnisonClasses).sort())
+})
+
+test('a class is listed once in its slot, without the prefix that all have', () => {
+  for (const [slot, classes] of Object.entries(openUnisonClasses)) {
+    const names = classes.map(({ name }) => name)
+    expect([slot, names.length]).toEqual([slot, new Set(names).size])
+    expect(names.filter((name) => name.startsWith(openUnisonPrefix))).toEqual([])
+  }
+})
+
+test('the page says what to use for every class that is set aside', () => {
+  const silent = Array.from(rows.values())
+    .flat()
+    .filter(({ status, remark }) => status === 'set aside' && remark === '')
+  expect(silent).toEqual([])
+})
+
+test('the modules that texts recommend exist', () => {
+  const known = new Set(Object.values(registries).flatMap((registry) => registry.names()))
+  const named = everyClass.flatMap(({ accepted = '', instead = '' }) =>
+    Array.from(`${accepted} ${instead}`.matchAll(/`([a-zA-Z]+\.[A-Z]\w+)`/g), ([, name = '']) => name),
+  )
+  expect(named.length).toBeGreaterThan(20)
+  expect(named.filter((name) => !known.has(name))).toEqual([])
+})
+
+test('the hint for a class that is set aside says so and what to use, by the whole name and by its end', () => {
+  const { customTasks, filters } = catalog
+  const git = 'com.tremolosecurity.provisioning.tasks.PushToGit'
+  const message = 'is a class of OpenUnison that is not served; use a pipeline of the Git server'
+  expect(unknownClass(customTasks, git)).toContain(`"${git}" ${message}`)
+  expect(unknownClass(customTasks, 'PushToGit')).toContain(`"PushToGit" ${message}`)
+  expect(unknownClass(filters, git)).toContain('it is not a "filter", but a "custom task"')
+  expect(unknownClass(filters, 'com.example.PushToGit')).toContain('no filter named "com.example.PushToGit"')
+})
